@@ -47,7 +47,7 @@ const slow = [
   "test/client/subscription-kill.test.ts",
   "test/client/subscriptions.test.ts",
   "test/engine/api/replication.test.ts",
-  "test/engine/base/held-pieces.test.ts",
+  "test/engine/base/buffered-chunks.test.ts",
   "test/engine/database/database-replication.test.ts",
   "test/engine/querying/index-hosting/index-snapshots.test.ts",
   "test/engine/querying/steered-operations.test.ts",
@@ -104,7 +104,7 @@ const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.
  * takes as long as the tests; what a test changes in the state of a module it puts back.
  */
 const alone = [
-  "test/engine/base/garbage.test.ts",
+  "test/engine/base/gc-hints.test.ts",
   "test/server/monitoring/resident-bytes.test.ts",
   "test/server/startup/memory-return.test.ts",
 ];

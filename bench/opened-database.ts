@@ -2,7 +2,7 @@
  * A database in memory for benches of whole queries: filled from texts, asked as a client asks, with the time and the
  * memory that it takes.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextSlice } from "node:timers/promises";
 import { OpenDatabase } from "../engine/database/open-database.ts";
 import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import type { QueryOutcome } from "../engine/rql/results.ts";
@@ -110,7 +110,7 @@ export function told(times: Times): string {
 export async function heldBytes(): Promise<number> {
   for (let i = 0; i < 3; i++) {
     globalThis.gc?.();
-    await nextTurn();
+    await nextSlice();
   }
   const { arrayBuffers, heapUsed } = process.memoryUsage();
   return arrayBuffers + heapUsed;

@@ -151,7 +151,7 @@ class PackedDatabase implements RowSource, IndexHost {
   nowMicros(): number {
     return 0;
   }
-  yieldTurn(): Promise<void> {
+  yieldSlice(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
   etagsOf() {

@@ -1,6 +1,6 @@
 /**
- * The surface of the engine: what server/ may use of it, beside the common ground in base/ and json/. It knows nothing of
- * HTTP, and shows no transaction, keyspace, record or position.
+ * The surface of the engine: the parts that server/ may use, besides the common base in base/ and json/. Has no
+ * knowledge of HTTP, and exposes no transaction, keyspace, record or position.
  *
  *     const engine = await openEngine({ folder: "./data" });
  *     const database = await engine.databases.create("shop", {});
@@ -21,13 +21,14 @@ export type EngineOptions = FolderOptions;
 export interface Engine {
   readonly databases: Databases;
   readonly values: SystemValues;
-  /** What all nodes of the cluster share; null: this is a single node. */
+  /** State that all nodes of the cluster share; null for a single node. */
   readonly shared: SharedValues | null;
   /** The server's own operations. Read this property for each use: when its database has stopped, it is replaced. */
   readonly operations: Operations;
   readonly environment: Environment;
   /**
-   * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
+   * Resolves when another process has acquired the folder: nothing is written from then on, and reads may return old
+   * data.
    */
   readonly lost: Promise<Error>;
   /** Makes everything durable and releases the folder. */
@@ -205,11 +206,11 @@ export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-datab
 export { ChangeOrigin } from "./documents/change-origin.ts";
 export {
   checkedJson,
-  checkedJsonInTurns,
+  checkedJsonInSlices,
   checkJson,
   readMinified,
 } from "./documents/checked-json.ts";
-export type { DocumentPieces, TextPieces } from "./documents/document-pieces.ts";
+export type { DocumentChunks, TextChunks } from "./documents/document-chunks.ts";
 export type { DocumentRow } from "./documents/document-row.ts";
 export {
   changeVectorsAt,
@@ -237,8 +238,8 @@ export type { DiskWrite, DiskWriteKind } from "./log/disk-writes.ts";
 export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type {
   AnsweringIndex,
+  CacheableQuery,
   IndexExplanation,
-  KeptQuery,
   QueryOptions,
 } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";

@@ -111,7 +111,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
-    "engine/database/reopenings.ts",
+    "engine/database/reopen-rate-limit.ts",
   ],
   "test/engine/database/database-stops.test.ts": [
     "engine/log/log-defaults.ts",
@@ -204,7 +204,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/log/formats.test.ts": ["engine/log/frame.ts"],
   "test/engine/log/log-writer.test.ts": [
     "engine/log/health.ts",
-    "engine/log/late-copies.ts",
+    "engine/log/deferred-copies.ts",
     "engine/log/space-guard.ts",
   ],
   "test/engine/log/segment-cache.test.ts": ["engine/log/segment.ts"],
@@ -376,7 +376,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/store/damage-list.ts",
     "engine/store/stopped-error.ts",
   ],
-  "test/engine/store/store.test.ts": ["engine/base/turns.ts"],
+  "test/engine/store/store.test.ts": ["engine/base/time-slices.ts"],
   "test/engine/subscriptions/subscription-set.test.ts": [
     "engine/keyspaces/subscriptions.ts",
     "engine/subscriptions/subscription-query.ts",
@@ -453,7 +453,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/etl.test.ts": ["server/databases/etl-definitions.ts"],
   "test/server/endpoints/http2.test.ts": ["server/listening/http2-exchange.ts"],
-  "test/engine/querying/plain-queries.test.ts": ["engine/rql/execute-plain.ts"],
+  "test/engine/querying/fast-path-queries.test.ts": ["engine/rql/execute-fast-path.ts"],
   "test/engine/querying/steered-operations.test.ts": [
     "engine/background/undo-operation.ts",
     "engine/background/undo-retention.ts",
@@ -470,7 +470,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/large-replies.test.ts": [
     "engine/base/large-buffer.ts",
-    "engine/documents/document-pieces.ts",
+    "engine/documents/document-chunks.ts",
   ],
   "test/server/endpoints/queries.test.ts": [
     "engine/rql/results.ts",
@@ -593,7 +593,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/documents/document-row.ts",
     "engine/engine.ts",
   ],
-  "test/engine/log/image-pool.test.ts": ["engine/base/transient-bytes.ts"],
+  "test/engine/log/image-pool.test.ts": ["engine/base/borrowed-bytes.ts"],
   "test/engine/rql/functions/function-table.test.ts": [
     "engine/rql/functions/arguments.ts",
     "engine/rql/functions/condition-functions.ts",
@@ -610,7 +610,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/functions/unsupported-functions.ts",
     "engine/rql/functions/value-functions.ts",
   ],
-  "test/engine/store/turns.test.ts": ["engine/writes/batch-records.ts"],
+  "test/engine/store/time-slices.test.ts": ["engine/writes/batch-records.ts"],
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],

@@ -11,7 +11,7 @@ export type { Attachment };
 /** The content of an attachment, while it is open. */
 export type ContentReader = BlobReader;
 
-/** Bytes as they come. */
+/** The content's bytes, in arrival order. */
 export type ContentSource = Parameters<OpenDatabase["blobs"]["store"]>[0];
 
 export interface AttachmentName {
@@ -30,7 +30,7 @@ export class Attachments {
     return this.#database.state.keyspaces.attachments.get(attachmentKey(id, name));
   }
 
-  /** The attachment as it was in the revision of the document with this change vector; undefined: none. */
+  /** Returns the attachment in the revision of the document with this change vector; undefined if it does not exist. */
   async findInRevision(
     { id, name }: AttachmentName,
     changeVector: string,
@@ -75,14 +75,17 @@ export class Attachments {
     );
   }
 
-  /** Deletes several as a whole; those that do not exist are ignored. */
+  /** Deletes several attachments in one transaction; missing ones are ignored. */
   async deleteAll(names: readonly AttachmentName[]): Promise<void> {
     await this.#database.write((transaction) => {
       for (const { id, name } of names) deleteAttachment(transaction, id, name);
     });
   }
 
-  /** Keeps the contents of `attachments` until the returned function is called, even if they are deleted meanwhile. */
+  /**
+   * Retains the contents of `attachments` until the returned function is called, even if they are deleted in the
+   * meantime.
+   */
   retain(attachments: readonly Attachment[]): () => void {
     const { blobs } = this.#database;
     for (const { hash } of attachments) blobs.retain(hash);

@@ -32,7 +32,7 @@ export class PreparedBatch {
 
   /**
    * Executes the commands in order. @returns JSON texts of the rows, joined by commas
-   * @throws EngineError that of the first failing command
+   * @throws EngineError the error of the first failing command
    */
   async run(): Promise<Buffer> {
     try {
@@ -43,9 +43,9 @@ export class PreparedBatch {
   }
 
   /**
-   * Executes a cluster-wide batch. `hasGuards`: documents get atomic guards, and existing ones are checked. One that is
-   * sent again, by its `requestId`, is not executed again.
-   * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
+   * Executes a cluster-wide batch. `hasGuards`: documents get atomic guards, and existing ones are checked. A request
+   * that is repeated, by its `requestId`, is not executed again.
+   * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and the errors of storing
    */
   runClusterWide(hasGuards: boolean, requestId?: string): Promise<ClusterBatchResult> {
     return executeClusterBatch(this.#database, this.#batch.commands, hasGuards, requestId);

@@ -14,8 +14,8 @@ export class BulkInserts {
 
   /**
    * Starts an operation that reads commands from `chunks` until the closing bracket of their array, which need not be
-   * the end of the stream. It ends with the cause and the counts so far when a command fails; what was committed before
-   * is kept.
+   * the end of the stream. If a command fails, it ends with the cause and the counts so far; transactions committed
+   * earlier remain.
    * @throws EngineError invalid-operation while an operation with that id runs
    */
   start(

@@ -1,6 +1,6 @@
 /**
- * What happens in a database, as events: writes once they are durable, in their order, events of indexes, and the end.
- * A listener must be quick and must not write; one that throws is removed, and that is reported.
+ * Events of a database: writes once they are durable, in their order, events of indexes, and the closing of the
+ * database. A listener must be quick and must not write; a listener that throws is removed, and the error is reported.
  */
 import type { OpenDatabase } from "../database/open-database.ts";
 import { seriesTimeText } from "../keyspaces/time-series.ts";
@@ -58,8 +58,8 @@ export class Changes {
   }
 
   /**
-   * Calls `listener` with a reason when the database is disabled, closed or deleted; perhaps more than once. While
-   * somebody listens, the database is not closed as idle. @returns as `listen`
+   * Calls `listener` with a reason when the database is disabled, closed or deleted; perhaps more than once. While a
+   * listener is registered, the database is not closed as idle. @returns as `listen`
    */
   listenToEnd(listener: EndListener): () => void {
     return this.#database.feed.listenToEnd(listener);

@@ -22,7 +22,7 @@ export class CompareExchange {
     return this.#database.state.keyspaces.compareExchange.get(compareExchangeKey(key));
   }
 
-  /** The values whose keys begin with `prefix`, in order: `pageSize` of them, after the first `start`. */
+  /** Returns the values whose keys begin with `prefix`, in order: `pageSize` of them, after the first `start`. */
   list(prefix: string, start: number, pageSize: number): CompareExchangeValue[] {
     const { compareExchange } = this.#database.state.keyspaces;
     const values: CompareExchangeValue[] = [];
@@ -37,9 +37,9 @@ export class CompareExchange {
   }
 
   /**
-   * Stores a value if the current one has the `expected` index; 0: if there is none.
+   * Stores a value if the current value has the `expected` index; 0: if no value exists.
    * @param value JSON of an object
-   * @param requestId of a request that may be sent again: what was done is then told again
+   * @param requestId id of a request that may be repeated: the outcome of the first execution is then returned again
    * @throws EngineError json-… (also for a negative index), compare-exchange-key-too-big
    */
   async put(

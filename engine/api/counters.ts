@@ -1,5 +1,5 @@
 /** Counters of documents: 64-bit integers by name. */
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { counterKey } from "../keyspaces/counters.ts";
@@ -23,13 +23,13 @@ export class Counters {
     this.#database = database;
   }
 
-  /** A counter, in the spelling of the request; null: there is none. */
+  /** Returns a counter, with its name as spelled in the request; null if it does not exist. */
   get(documentId: string, name: string): CounterSlot | null {
     const counter = this.#database.state.keyspaces.counters.get(counterKey(documentId, name));
     return counter === undefined ? null : { documentId, name, value: counter.value };
   }
 
-  /** All counters of a document, in byte order of their names. */
+  /** Returns all counters of a document, in byte order of their names. */
   all(documentId: string): CounterSlot[] {
     const { counters } = this.#database.state.keyspaces;
     return [...counters.withPrefix(counterKey(documentId, ""))]
@@ -38,27 +38,27 @@ export class Counters {
   }
 
   /**
-   * The operations in the body of a request, `{"Documents":[{"DocumentId","Operations":[…]}]}`.
+   * Returns the operations in the body of a request, `{"Documents":[{"DocumentId","Operations":[…]}]}`.
    * @param text checked, minified JSON of an object
    * @throws EngineError invalid-format, invalid-argument for a change without a document id
    */
   parse(text: Buffer): Promise<DocumentCounterOperations[]> {
-    return runInTurns(parseCounterRequest(text));
+    return runInSlices(parseCounterRequest(text));
   }
 
-  /** Can the operations change anything? */
+  /** Returns whether the operations can change any counter. */
   areChanges(requests: readonly DocumentCounterOperations[]): boolean {
     return requests.some(changesCounters);
   }
 
   /**
-   * Executes the operations in order, all or none; without a change among them they are reads of what is committed.
-   * @returns one for each increment and read, in order; null: no such counter
+   * Executes the operations in order, all or none; if none is a change, they read the committed state.
+   * @returns one for each increment and read, in order; null if the counter does not exist
    * @throws EngineError document-missing, counter-overflow, invalid-argument
    */
   apply(requests: readonly DocumentCounterOperations[]): Promise<(CounterSlot | null)[]> {
-    if (!this.areChanges(requests)) return runInTurns(this.#read(requests));
-    return this.#database.writeInTurns(function* apply(transaction) {
+    if (!this.areChanges(requests)) return runInSlices(this.#read(requests));
+    return this.#database.writeInSlices(function* apply(transaction) {
       const all: (CounterSlot | null)[] = [];
       for (const request of requests) {
         const applied = yield* applyCounters(transaction, request);

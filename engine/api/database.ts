@@ -1,6 +1,6 @@
 /**
  * One open database, as the server and programs see it: requests and answers as plain data, rows as streams, events.
- * Transactions, keyspaces and the bytes of records stay behind it.
+ * Transactions, keyspaces and the bytes of records are not exposed.
  */
 import type { Report } from "../base/environment.ts";
 import { type MonitoredFigures, monitoredFigures } from "../database/monitored-figures.ts";
@@ -29,7 +29,7 @@ import { Statistics } from "./statistics.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { TimeSeries } from "./time-series.ts";
 
-/** Releases what was entered; once. */
+/** Releases the entered database; must be called once. */
 export interface Guest {
   release(): void;
 }
@@ -37,7 +37,7 @@ export interface Guest {
 const faces = new WeakMap<OpenDatabase, Database>();
 const opened = new WeakMap<Database, OpenDatabase>();
 
-/** What is behind a face. For tests: the surface of the engine does not have it. */
+/** Returns the open database of a façade. For tests: the surface of the engine does not expose it. */
 export function openedDatabase(face: Database): OpenDatabase {
   return opened.get(face) as OpenDatabase; // set by the constructor
 }
@@ -93,7 +93,7 @@ export class Database {
     this.timeSeries = new TimeSeries(database);
   }
 
-  /** The face of `database`: always the same one. */
+  /** Returns the face of `database`: always the same one. */
   static of(database: OpenDatabase): Database {
     let face = faces.get(database);
     if (face === undefined) {
@@ -104,8 +104,9 @@ export class Database {
   }
 
   /**
-   * Marks a request as in progress: the database is not closed as idle, and what the request has found stays valid.
-   * @param isLong it may last for hours, and keeps nothing that it found from one turn of the event loop to the next
+   * Marks a request as in progress: the database is not closed as idle, and the documents that the request has found
+   * stay valid.
+   * @param isLong it may last for hours, and uses no found document beyond the current tick of the event loop
    */
   enter(isLong: boolean): Guest {
     const guest = this.#database.enter();
@@ -139,7 +140,7 @@ export class Database {
     return this.#database.replication?.tag ?? this.originTag;
   }
 
-  /** The tag in its change vectors: of the node that created it, whichever nodes have copies now. */
+  /** The tag in its change vectors: the tag of the node that created it, regardless of which nodes have copies now. */
   get originTag(): string {
     return this.#database.state.origin.nodeTag;
   }
@@ -159,7 +160,7 @@ export class Database {
     return this.#database.state.committedEtag;
   }
 
-  /** How far its log is one of a stream, also when it is of one node alone by now; null: it never was one. */
+  /** Position of its log in a stream, also if it is no longer replicated; null if it was never replicated. */
   get mark(): ReplicationMark | null {
     return this.#database.state.keyspaces.replication.get(replicationMarkKey) ?? null;
   }
@@ -174,7 +175,7 @@ export class Database {
     return monitoredFigures(this.#database);
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a database in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#database.diskWrites(after);
   }
@@ -184,12 +185,12 @@ export class Database {
     return this.#database.state.nowMicros();
   }
 
-  /** Is it configured to refuse requests? */
+  /** Whether it is configured to refuse requests. */
   get isDisabled(): boolean {
     return this.#database.isDisabled;
   }
 
-  /** Has it begun to close? */
+  /** Whether it has begun to close. */
   get hasEnded(): boolean {
     return this.#database.hasEnded;
   }
@@ -199,12 +200,12 @@ export class Database {
     this.#database.assertServing();
   }
 
-  /** Reclaims the space of what is no longer needed. @throws EngineError disk-full, database-stopped */
+  /** Reclaims the space of records that are no longer needed. @throws EngineError disk-full, database-stopped */
   async compact(): Promise<void> {
     await this.#database.compact();
   }
 
-  /** Reports to the operator what went wrong outside of requests. */
+  /** Reports errors outside of requests to the operator. */
   get report(): Report {
     return this.#database.report;
   }
@@ -215,7 +216,7 @@ export class Database {
   }
 
   /**
-   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Replaces the settings record with the result of `change` for the newest record; `change` must have no side effect.
    * Resolves when the new record is durable. @returns the new record
    */
   changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {

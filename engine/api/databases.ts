@@ -10,11 +10,11 @@ import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
 import { Database } from "./database.ts";
 import { type AddFiles, replaceFiles } from "./replaced-files.ts";
 
-/** A database made of shipped files. */
+/** A database created from shipped files. */
 export interface ShippedDatabase {
   readonly database: Database;
   readonly restored: RestoredLog;
-  /** Its newest etag, of the last commit that was restored; it goes on from a later one. */
+  /** Its newest etag, of the last restored commit; new etags are higher. */
   readonly etag: number;
   /** Contents of attachments that are not among the files: they were damaged in the database that was shipped. */
   readonly missingContents: number;
@@ -27,7 +27,7 @@ export class Databases {
     this.#catalog = catalog;
   }
 
-  /** Names as they were created, sorted case-insensitively. */
+  /** Returns the names in the case of their creation, sorted case-insensitively. */
   names(): string[] {
     return this.#catalog.names();
   }
@@ -36,24 +36,24 @@ export class Databases {
     return this.#catalog.has(name);
   }
 
-  /** Those that are open now; this keeps none of them open. */
+  /** Returns the databases that are open now; this does not keep them open. */
   opened(): Database[] {
     return this.#catalog.opened().map((database) => Database.of(database));
   }
 
-  /** The database of that name if it is open now; this does not keep it open. */
+  /** Returns the database of that name if it is open now; this does not keep it open. */
   peek(name: string): Database | undefined {
     const found = this.#catalog.peek(name);
     return found === undefined ? undefined : Database.of(found);
   }
 
-  /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
-  troubles(): Map<string, Error> {
-    return this.#catalog.troubles();
+  /** Reasons why databases cannot be used, by name: databases that have stopped, or could not be opened. */
+  failures(): Map<string, Error> {
+    return this.#catalog.failures();
   }
 
   /**
-   * The database of that name, in any letter case; a promise when it must be opened first.
+   * Returns the database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): Database | undefined | Promise<Database | undefined> {
@@ -113,8 +113,8 @@ export class Databases {
   }
 
   /**
-   * Marks a database of this node alone as the one whose files others will take: see database/seed-mark.ts. Everything
-   * that is written before it is opened as a copy belongs to these files. Durable when it resolves.
+   * Marks a database of this node alone as the source of files for other nodes: see database/seed-mark.ts. All writes
+   * before it is opened as a copy belong to these files. Durable when it resolves.
    * @throws EngineError database-missing
    */
   async markAsSeed(name: string): Promise<ReplicationMark> {
@@ -133,7 +133,7 @@ export class Databases {
     return this.#catalog.delete(name);
   }
 
-  /** Closes a database until its next use. Nobody may be using it. */
+  /** Closes a database until its next use. It must not be in use. */
   unload(name: string): Promise<void> {
     return this.#catalog.unload(name);
   }

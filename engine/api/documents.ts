@@ -1,5 +1,5 @@
 /** The documents of one database: found by id, listed from one moment's view, stored and deleted. */
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -16,15 +16,15 @@ import {
   type RecordAddress,
 } from "./large-documents.ts";
 
-/** What the documents found by one database or view have in common. */
+/** Common state of the documents found by one database or view. */
 interface Source {
   readonly database: OpenDatabase;
   readonly large: LargeDocuments;
 }
 
 /**
- * A document that was found. One of a view can be read until that is released; one of `Documents.find` in the same turn of
- * the event loop, and for as long as the request is entered (`Database.enter`).
+ * A document that was found. A document of a view can be read until the view is released; a document of
+ * `Documents.find` in the same tick of the event loop, and for as long as the request is entered (`Database.enter`).
  */
 export class FoundDocument {
   readonly #source: Source;
@@ -45,13 +45,14 @@ export class FoundDocument {
     return this.#address.length;
   }
 
-  /** Too large to be composed at once? Then `open` it. */
+  /** Whether it is too large to be composed as one string. Then `open` it. */
   get isLarge(): boolean {
     return isLarge(this.#address.length);
   }
 
   /**
-   * Reads it: at once when it is in memory. The row is valid until the next turn of the event loop; `copy` it to keep it.
+   * Reads it: synchronously if it is in memory. The row is valid until the next tick of the event loop; `copy` it to
+   * keep it.
    * @throws EngineError record-damaged, read-failed
    */
   read(): DocumentRow | Promise<DocumentRow> {
@@ -62,27 +63,31 @@ export class FoundDocument {
     return record.then((bytes) => new DocumentRow(database.state, bytes));
   }
 
-  /** Opens a large one, which is read in pieces. @throws EngineError record-damaged, and what `reserve` throws */
+  /**
+   * Opens a large document, which is read in chunks. @throws EngineError record-damaged, and the errors of `reserve`
+   */
   open(reserve: MemoryReserver): Promise<LargeDocument> {
     return this.#source.large.open(this.#address, reserve);
   }
 }
 
-/** Which documents a list has, and in which order: the first member that is given decides. */
+/** Selection and order of a list of documents: the first member that is set applies. */
 export interface ListedDocuments {
-  /** Those whose ids begin with it, in order of the ids. */
+  /** Prefix of the ids, in id order. */
   readonly startsWith?: string | undefined;
   /** With `startsWith`: only ids after this one. */
   readonly startAfter?: string | undefined;
-  /** Those of one collection, newest first. */
+  /** Collection of the documents, newest first. */
   readonly collection?: string | undefined;
-  /** Those with this etag or a higher one, oldest first. */
+  /** Smallest etag of the documents, oldest first. */
   readonly fromEtag?: number | undefined;
   /** So many of them are passed over first, without reading them. */
   readonly skip?: number | undefined;
 }
 
-/** Receives each document of a list; `row` is valid until it returns. @returns what to wait for; false ends the list */
+/**
+ * Receives each document of a list; `row` is valid until it returns. @returns a promise to await; false ends the list
+ */
 export type ListReceiver = (
   row: DocumentRow,
   found: FoundDocument,
@@ -105,7 +110,7 @@ export class DocumentsView {
     this.#view = source.database.view();
   }
 
-  /** Null: there is no such document. */
+  /** Null if the document does not exist. */
   find(id: string): FoundDocument | null {
     const document = id === "" ? -1 : this.#view.documents.find(id);
     return document < 0 ? null : this.#found(document);
@@ -121,11 +126,11 @@ export class DocumentsView {
     });
   }
 
-  /** Gives the documents of a list to `receive`, in order. @throws EngineError record-damaged, read-failed */
+  /** Passes the documents of a list to `receive`, in order. @throws EngineError record-damaged, read-failed */
   async list(wanted: ListedDocuments, receive: ListReceiver): Promise<void> {
     const cursor = this.#cursor(wanted);
     if (cursor === null) return;
-    await this.#passOver(cursor, wanted.skip ?? 0);
+    await this.#skip(cursor, wanted.skip ?? 0);
     const reader = new RecordReader(this.#source.database);
     const rows = new DocumentCursor(this.#view.documents, cursor, reader);
     try {
@@ -146,21 +151,21 @@ export class DocumentsView {
     return documents.byEtag(allCollections, Number.MAX_SAFE_INTEGER, true);
   }
 
-  async #passOver(cursor: Cursor, count: number): Promise<void> {
+  async #skip(cursor: Cursor, count: number): Promise<void> {
     const { documents } = this.#view;
     const batch = new Uint32Array(Math.min(count, passedBatchRows));
     for (let left = count; left > 0; ) {
       const found = cursor.fill(batch, Math.min(left, batch.length));
       if (found === 0) return;
       for (let at = 0; at < found; at++) if (documents.etagOf(batch[at] as number) !== 0) left--;
-      await turnIsOver();
+      await pauseIfDue();
     }
   }
 
   async #eachOf(rows: DocumentCursor, receive: ListReceiver): Promise<void> {
     const { state } = this.#source.database;
     for (;;) {
-      await turnIsOver();
+      await pauseIfDue();
       if (!rows.next()) {
         if (rows.pending === null) return;
         await rows.pending;
@@ -196,13 +201,13 @@ export class Documents {
     return this.#source.database.state.documents.documentCount;
   }
 
-  /** Number of documents in a collection, whatever its letter case; 0 when there is none. */
+  /** Returns the number of documents in a collection, whatever its letter case; 0 if it does not exist. */
   countOf(collection: string): number {
     const { state } = this.#source.database;
     return state.documents.countOfCollection(collectionIdNamed(state, collection));
   }
 
-  /** Null: there is no such document. */
+  /** Null if the document does not exist. */
   find(id: string): FoundDocument | null {
     const { database } = this.#source;
     const document = id === "" ? -1 : database.find(id);
@@ -215,12 +220,14 @@ export class Documents {
     });
   }
 
-  /** The text of a document with its `@metadata`; null when there is none. @throws EngineError record-damaged */
+  /**
+   * Returns the text of a document with its `@metadata`; null if it does not exist. @throws EngineError record-damaged
+   */
   text(id: string): Promise<Buffer | null> {
     return this.#source.database.getText(id);
   }
 
-  /** All documents as they are now. */
+  /** Returns a view of the current documents. */
   view(): DocumentsView {
     return new DocumentsView(this.#source);
   }

@@ -4,9 +4,9 @@ import { nextIdentity, seedIdentity } from "../writes/documents.ts";
 import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../writes/hilo.ts";
 import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
 
-/** What a client knows of its last range. */
+/** The client's data about its last range. */
 export interface LastRange {
-  /** Number of ids in it; 0: it had none. */
+  /** Number of ids in it; 0 if the client had no range. */
   readonly size: number;
   /** Microseconds since 1970; 0: never. */
   readonly at: number;
@@ -14,11 +14,11 @@ export interface LastRange {
   readonly max: number;
 }
 
-/** A range of numbers that nobody else is given. */
+/** A range of numbers reserved for one client. */
 export interface NumberRange {
   readonly low: number;
   readonly high: number;
-  /** The size that was given, which the client sends with its next request. */
+  /** The assigned size, which the client sends with its next request. */
   readonly size: number;
   /** Microseconds since 1970. */
   readonly at: number;
@@ -32,7 +32,7 @@ export class Identities {
   }
 
   /**
-   * The next number of `name`; the same again for a request that is sent again, by its id.
+   * Returns the next number of `name`; the same again for a request that is sent again, by its id.
    * @throws EngineError invalid-argument, out-of-range
    */
   next(name: string, requestId?: string): Promise<number> {
@@ -50,12 +50,12 @@ export class Identities {
     return this.#database.write((transaction) => seedIdentity(transaction, name, value, isForced));
   }
 
-  /** Names with their last numbers, in order of the names. */
+  /** Returns the names with their last numbers, in order of the names. */
   list(): Iterable<readonly [string, number]> {
     return this.#database.state.keyspaces.identities.withPrefix("");
   }
 
-  /** A range of numbers for ids that begin with `tag`; larger for clients that use them up fast. */
+  /** Returns a range of numbers for ids that begin with `tag`; larger for clients that use them up fast. */
   async nextRange(tag: string, last: LastRange): Promise<NumberRange> {
     const at = this.#database.state.nowMicros();
     const size = hiLoCapacity(last.size, last.at, at);
@@ -65,7 +65,7 @@ export class Identities {
     return { low, high, size, at };
   }
 
-  /** Takes back the numbers after `last` of the range that ends with `end`, if nobody was given a later one. */
+  /** Returns the numbers after `last` of the range that ends with `end`, if no later range was assigned. */
   async returnRange(tag: string, end: number, last: number): Promise<void> {
     await this.#database.write((transaction) => returnHiLoRange(transaction, tag, end, last));
   }

@@ -1,4 +1,4 @@
-/** What callers see of an index: plain data, as it is at one moment. */
+/** Public data of an index, at one moment. */
 
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { allDocuments, type IndexDefinition } from "../indexing/index-definition.ts";
@@ -31,7 +31,7 @@ export interface IndexInfo {
   readonly isStale: boolean;
   /** Why it no longer answers queries; null: it does. */
   readonly invalidity: string | null;
-  /** The newest ones. An automatic index has none: it skips what it cannot index. */
+  /** The newest ones. Empty for an automatic index: it skips values that it cannot index. */
   readonly errors: readonly IndexError[];
   readonly indexedAtMicros: number;
   /** When the database was opened, or the index was created or reset. */
@@ -48,7 +48,7 @@ export interface StageCounts {
 export interface IndexDetails extends IndexInfo, IndexStatistics {
   readonly searchEngine: SearchEngine;
   readonly hasDynamicFields: boolean;
-  /** The most entries that a map made of one document. */
+  /** Maximum number of entries that a map produced for one document. */
   readonly outputsPerDocumentMax: number;
   /** Where reduced objects are stored as documents; null: nowhere. */
   readonly output: IndexOutput | null;
@@ -62,9 +62,9 @@ export interface IndexDetails extends IndexInfo, IndexStatistics {
 
 export interface IndexOutput {
   readonly collection: string;
-  /** Pattern of the ids of documents that refer to the stored ones; null: there are none. */
+  /** Pattern of the ids of documents that refer to the stored ones; null: no such documents are written. */
   readonly pattern: string | null;
-  /** The collection of those; null: the usual one. */
+  /** Collection of these documents; null: the default. */
   readonly references: string | null;
 }
 
@@ -129,7 +129,7 @@ const ofAutomatic = {
   reduces: null,
 } as const;
 
-/** Those of `indexes` that are automatic. */
+/** Returns the automatic indexes among `indexes`. */
 export function automaticIndexes(indexes: readonly OpenIndex[]): AutomaticIndexInfo[] {
   return indexes
     .filter((index) => index instanceof AutomaticIndex)

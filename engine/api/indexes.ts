@@ -38,7 +38,7 @@ import {
 export type { Deployer, IndexTrial };
 export { lockModes as indexLockModes, priorities as indexPriorities };
 
-/** Which indexes: one, those with or without a reduce, or, with neither given, all. */
+/** Selection of indexes: one, those with or without a reduce, or, with neither given, all. */
 export interface IndexSelection {
   readonly name?: string | undefined;
   readonly isReduce?: boolean | undefined;
@@ -47,21 +47,21 @@ export interface IndexSelection {
 /** The indexes that were awaited. */
 export interface AwaitedIndexes {
   readonly count: number;
-  /** Names of those that were still stale in the end, and of the paused ones among them. */
+  /** Names of the indexes that were still stale in the end, and of the paused ones among them. */
   readonly stale: readonly string[];
   readonly paused: readonly string[];
 }
 
 export interface TermsRequest {
   readonly field: string;
-  /** The terms behind it; "": from the first. */
+  /** The term after which the page begins; "": the first term. */
   readonly after: string;
   readonly countMax: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface IndexTerms {
-  /** Of the index, as it was created. */
+  /** Name of the index, in the case of its creation. */
   readonly name: string;
   /** In byte order. */
   readonly terms: readonly string[];
@@ -73,7 +73,7 @@ export interface IndexTerms {
 export interface DeployedDefinition {
   /** As in a database record, with the options as sent. */
   readonly definition: JsonObject;
-  /** Who deployed it. */
+  /** Name of the user who deployed it. */
   readonly source: string;
   /** Microseconds since 1970. */
   readonly createdAtMicros: number;
@@ -88,12 +88,12 @@ export class Indexes {
 
   // Reading
 
-  /** All names, in order. */
+  /** Returns all names, in order. */
   names(): string[] {
     return this.#all().map(({ name }) => name);
   }
 
-  /** All indexes, ordered by name. */
+  /** Returns all indexes, ordered by name. */
   list(): IndexInfo[] {
     return this.#all().map(indexInfo);
   }
@@ -107,7 +107,7 @@ export class Indexes {
     return indexInfo(this.#require(name));
   }
 
-  /** All indexes with what costs more to know. Cost: O(documents still to be processed). */
+  /** Returns all indexes with details that are more expensive to compute. Cost: O(documents still to be processed). */
   listDetails(): IndexDetails[] {
     const { settings } = this.#database;
     return this.#all().map((index) => indexDetails(index, settings));
@@ -118,22 +118,22 @@ export class Indexes {
     return indexDetails(this.#require(name), this.#database.settings);
   }
 
-  /** The last batches of each index, oldest first. */
+  /** Returns the last batches of each index, oldest first. */
   batches(): { readonly name: string; readonly batches: readonly IndexBatch[] }[] {
     return this.#all().map(({ name, batches }) => ({ name, batches: batches.list }));
   }
 
-  /** The automatic indexes, ordered by name. */
+  /** Returns the automatic indexes, ordered by name. */
   listAutomatic(): AutomaticIndexInfo[] {
     return automaticIndexes(this.#all());
   }
 
-  /** The definition in the JSON form of the interface. @throws EngineError index-missing */
+  /** Returns the definition in the JSON form of the interface. @throws EngineError index-missing */
   definition(name: string): JsonObject {
     return definitionJson(this.#require(name));
   }
 
-  /** The definitions that were deployed under each name, newest first. */
+  /** Returns the definitions that were deployed under each name, newest first. */
   histories(): Map<string, DeployedDefinition[]> {
     const histories = new Map<string, DeployedDefinition[]>();
     for (const [name, revisions] of historiesOf(this.#database.state)) {
@@ -154,13 +154,16 @@ export class Indexes {
     return this.#database.state.keyspaces.indexDefinitions.count;
   }
 
-  /** The etag of an index's newest definition; undefined when none is stored. */
+  /** Returns the etag of an index's newest definition; undefined when none is stored. */
   definitionEtag(name: string): number | undefined {
     const { indexDefinitions } = this.#database.state.keyspaces;
     return indexDefinitions.newestEntry(foldedName(name))?.etag;
   }
 
-  /** Would deploying this definition change the index of its name? @throws EngineError invalid-argument, invalid-format */
+  /**
+   * Returns whether deploying this definition would change the index of its name. @throws EngineError invalid-argument,
+   * invalid-format
+   */
   hasChanged(definition: JsonObject): boolean {
     return this.#administration.hasChanged(definition);
   }
@@ -175,18 +178,26 @@ export class Indexes {
     return [...names, ...(outputs === null ? ["id()"] : [])];
   }
 
-  /** The fields that this definition would index, as far as its text tells. @throws EngineError index-compilation, invalid-argument */
+  /**
+   * Returns the fields that this definition would index, as far as its text determines them. @throws EngineError
+   * index-compilation, invalid-argument
+   */
   fieldsOf(definition: JsonObject): string[] {
     return this.#administration.fieldsOf(definition);
   }
 
-  /** The type and source of an index of this definition, as they are on the wire. @throws EngineError invalid-argument */
+  /**
+   * Returns the type and source of an index of this definition, as named in the protocol. @throws EngineError
+   * invalid-argument
+   */
   kindOf(definition: JsonObject): { readonly type: string; readonly source: string } {
     const parsed = parseStaticDefinition(definition);
     return { type: typeOfDefinition(parsed), source: sourceOfDefinition(parsed) };
   }
 
-  /** Terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index */
+  /**
+   * Returns the terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index
+   */
   async terms(name: string, request: TermsRequest): Promise<IndexTerms> {
     const { field, after, signal } = request;
     const index = await this.#withWhole(name, field);
@@ -201,7 +212,10 @@ export class Indexes {
     return { name: index.name, terms, resultEtag };
   }
 
-  /** The index, once it has the values of a field as a whole, and not only their words. @throws EngineError index-missing */
+  /**
+   * Returns the index, once it has the values of a field as a whole, and not only their words. @throws EngineError
+   * index-missing
+   */
   async #withWhole(name: string, field: string): Promise<OpenIndex> {
     const known = this.#require(name);
     const { indexes } = this.#database.queries;
@@ -211,8 +225,8 @@ export class Indexes {
   }
 
   /**
-   * Waits until indexes have processed what is stored now, at most `timeoutMs`.
-   * @param names unknown ones are ignored; none: all indexes
+   * Waits until indexes have processed all current data, at most `timeoutMs`.
+   * @param names unknown names are ignored; empty: all indexes
    */
   async waitForNonStale(names: readonly string[], timeoutMs: number): Promise<AwaitedIndexes> {
     const { indexes } = this.#database.queries;
@@ -250,14 +264,14 @@ export class Indexes {
   }
 
   /**
-   * What a definition makes of a few documents; no index is made.
+   * Tries a definition on a few documents; no index is created.
    * @throws EngineError as `deploy`, and document-missing
    */
   tryOut(definition: JsonObject, request: TrialRequest): Promise<IndexTrial> {
     return tryIndex(definition, request, this.#database, this.#database.clock);
   }
 
-  /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
+  /** Resolves when durable. @returns false if the index does not exist @throws EngineError index-deletion */
   delete(name: string): Promise<boolean> {
     return this.#administration.delete(name);
   }
@@ -283,7 +297,7 @@ export class Indexes {
     }
     index.lockMode = mode;
     await this.#administration.save(index);
-    this.#database.feed.tellIndex("LockModeChanged", index.name);
+    this.#database.feed.notifyIndex("LockModeChanged", index.name);
   }
 
   /** Resolves when durable. @throws EngineError index-missing */
@@ -291,7 +305,7 @@ export class Indexes {
     const index = this.#require(name);
     index.priority = priority;
     await this.#administration.save(index);
-    this.#database.feed.tellIndex("PriorityChanged", index.name);
+    this.#database.feed.notifyIndex("PriorityChanged", index.name);
   }
 
   /** Resolves when durable. @throws EngineError index-missing */
@@ -300,11 +314,11 @@ export class Indexes {
     index.isDisabled = isDisabled;
     await this.#administration.save(index);
     const event = isDisabled ? "IndexDemotedToDisabled" : "BatchCompleted";
-    this.#database.feed.tellIndex(event, index.name);
+    this.#database.feed.notifyIndex(event, index.name);
     this.#database.queries.indexes.wake();
   }
 
-  /** Are all indexes paused, those included that will be created? */
+  /** Whether all indexes are paused, including indexes that will be created. */
   get isPaused(): boolean {
     return this.#administration.isPaused;
   }
@@ -319,7 +333,7 @@ export class Indexes {
     const event = isPaused ? "IndexPaused" : "BatchCompleted";
     for (const index of changed) {
       index.isPaused = isPaused;
-      this.#database.feed.tellIndex(event, index.name);
+      this.#database.feed.notifyIndex(event, index.name);
     }
     indexes.wake();
   }

@@ -1,21 +1,23 @@
 /**
- * Documents too large to be composed at once. A record is held in memory once, however many readers it has, and is
- * copied piece by piece as each of them takes it.
+ * Documents too large to be composed as one string. A record is in memory once, however many readers it has, and is
+ * copied chunk by chunk as each of them reads it.
  *
  * Invariants:
  * - Memory for a record is reserved before it is read, and released by its last user.
  */
 import { hugeLoadsMax, hugeRecordBytes, largeRecordBytes } from "../base/limits.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import { piecesOf } from "../documents/document-composing.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
 import { DocumentRow } from "../documents/document-row.ts";
 import type { HeldRecord } from "../store/store.ts";
 
-/** Records up to this size are copied; the memory of larger ones is held, which may be that of a whole segment. */
+/**
+ * Maximum size of a record that is copied; the memory of larger records is held, which may be that of a whole segment.
+ */
 const copiedBytesMax = 4 * largeRecordBytes;
 
-/** Waits for `bytes` of memory until `signal` is aborted. @returns a function that gives them back, once */
+/** Waits for `bytes` of memory until `signal` is aborted. @returns a function that releases them, to be called once */
 export type MemoryReserver = (bytes: number, signal: AbortSignal) => Promise<() => void>;
 
 /** The location of a document's record, in the committed state or in a view that the caller holds. */
@@ -30,7 +32,7 @@ export interface LargeDocument {
   /** Valid until released. */
   readonly row: DocumentRow;
   /** Its text, with `@metadata`. Valid until released. */
-  readonly pieces: DocumentPieces;
+  readonly pieces: DocumentChunks;
   release(): void;
 }
 
@@ -43,16 +45,16 @@ export interface HugeLoad {
 
 interface Shared {
   readonly controller: AbortController;
-  readonly opened: Promise<{ row: DocumentRow; pieces: DocumentPieces }>;
+  readonly opened: Promise<{ row: DocumentRow; pieces: DocumentChunks }>;
   users: number;
 }
 
-/** Is a record of `length` bytes too large to be composed at once? */
+/** Returns whether a record of `length` bytes is too large to be composed as one string. */
 export function isLarge(length: number): boolean {
   return length > largeRecordBytes;
 }
 
-/** Those of one database that are in use. */
+/** The large documents of one database that are in use. */
 export class LargeDocuments {
   readonly #database: OpenDatabase;
   readonly #shared = new Map<number, Shared>();
@@ -63,7 +65,7 @@ export class LargeDocuments {
     this.#database = database;
   }
 
-  /** Opens the record at `address`. @throws EngineError record-damaged, and what `reserve` throws */
+  /** Opens the record at `address`. @throws EngineError record-damaged, and the errors of `reserve` */
   async open(address: RecordAddress, reserve: MemoryReserver): Promise<LargeDocument> {
     let shared = this.#shared.get(address.position);
     if (shared === undefined) {

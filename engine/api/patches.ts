@@ -32,7 +32,7 @@ export class Patches {
 
   /**
    * Patches a document by a script. `isTest`: nothing is written.
-   * @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws
+   * @throws EngineError concurrency, script-failed, script-syntax, and the errors of writing the result
    */
   run(request: PatchRequest, isTest = false): Promise<PatchResult> {
     this.#count(request.patch.script);
@@ -60,8 +60,8 @@ export class Patches {
   /**
    * Applies the operations of a JSON Patch, an array of `{"op","path","from"?,"value"?}`; all of them or none.
    * @param expected the document's change vector; undefined for no check
-   * @throws EngineError concurrency, invalid-argument for a malformed operation, invalid-operation for one that cannot
-   * be applied
+   * @throws EngineError concurrency, invalid-argument for a malformed operation, invalid-operation for an operation
+   * that cannot be applied
    */
   runJson(
     id: string,

@@ -1,10 +1,10 @@
 /** Queries of one database: run, explained, and as the entries of their index. */
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { TextPieces } from "../documents/document-pieces.ts";
+import type { TextChunks } from "../documents/document-chunks.ts";
 import type {
   AnsweringIndex,
+  CacheableQuery,
   IndexExplanation,
-  KeptQuery,
   QueryOptions,
 } from "../querying/query-host.ts";
 import type { RunningQueryInfo } from "../querying/running-queries.ts";
@@ -12,7 +12,7 @@ import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
 import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
 import type { EntriesOutcome } from "../rql/execute.ts";
 import { planText } from "../rql/plan-text.ts";
-import type { KnownQueryInfo } from "../rql/query.ts";
+import type { CachedQueryInfo } from "../rql/query.ts";
 import type { QueryPlan } from "../rql/query-plan.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 
@@ -25,7 +25,7 @@ export interface QueryEntries extends EntriesOutcome {
   readonly lastQueryTime: number;
 }
 
-/** What a query includes beside its rows. */
+/** Data that a query can include besides its rows. */
 export type QueryInclude = "documents" | "counters" | "compare-exchange" | "highlights";
 
 /** A query that was parsed and analyzed. */
@@ -97,23 +97,30 @@ export class Queries {
     return new PreparedQuery(this.#database, query);
   }
 
-  /** A query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as `prepare` */
-  kept(text: string, options: QueryOptions): KeptQuery | null {
-    return this.#database.queries.kept(text, options);
+  /**
+   * Returns a query that was answered, for `isUnchanged`; null: its answer is never the same again. @throws as
+   * `prepare`
+   */
+  cacheable(text: string, options: QueryOptions): CacheableQuery | null {
+    return this.#database.queries.cacheable(text, options);
   }
 
   /**
-   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one. False where
-   * only running it tells. True counts as a query.
+   * Returns whether a query would be answered with this etag now, and from the same index as before, if it uses one.
+   * False if this is known only by running it. True counts as a query.
    */
-  isUnchanged(query: KeptQuery, etag: number, isSame: (index: AnsweringIndex) => boolean): boolean {
+  isUnchanged(
+    query: CacheableQuery,
+    etag: number,
+    isSame: (index: AnsweringIndex) => boolean,
+  ): boolean {
     this.#database.assertServing();
     if (!this.#database.queries.isUnchanged(query, etag, isSame)) return false;
     this.#database.servedCount++;
     return true;
   }
 
-  /** The queries that run now, the newest first. */
+  /** Returns the queries that run now, the newest first. */
   running(): RunningQueryInfo[] {
     const { clock, queries } = this.#database;
     return queries.running.list(clock.monotonicMs());
@@ -130,19 +137,19 @@ export class Queries {
   }
 
   /**
-   * Runs a query without its rows, and tells how it ran: step by step with counts, times and sentences, and with which
-   * index it would read clearly less. @throws as `run`
+   * Runs a query, discards its rows, and returns how it was executed: step by step with counts, times and sentences,
+   * and which index would let it read clearly fewer entries. @throws as `run`
    */
   explainRun(text: string, options: QueryOptions): Promise<QueryPlan> {
     return this.#database.queries.plan(text, options);
   }
 
-  /** The texts of queries that are kept in their parsed form. */
-  known(): Iterable<KnownQueryInfo> {
+  /** Returns the texts of queries that are kept in their parsed form. */
+  known(): Iterable<CachedQueryInfo> {
     return this.#database.queries.known();
   }
 
-  /** The query in canonical form. @throws EngineError query-syntax, query-invalid */
+  /** Returns the query in canonical form. @throws EngineError query-syntax, query-invalid */
   canonicalText(text: string): string {
     return this.#database.queries.canonicalText(text);
   }
@@ -155,7 +162,10 @@ export class Queries {
     return this.#database.queries.explain(text, options);
   }
 
-  /** The index entries of the documents that a query finds. @throws EngineError index-missing: none is created for it */
+  /**
+   * Returns the index entries of the documents that a query finds. @throws EngineError index-missing: none is created
+   * for it
+   */
   async entries(text: string, options: QueryOptions): Promise<QueryEntries> {
     const { clock, state, queries } = this.#database;
     const startMs = clock.monotonicMs();
@@ -172,11 +182,11 @@ export class Queries {
   }
 }
 
-/** Passes rows on, and keeps the record of a large one in its place until it is taken. */
+/** Forwards rows, and holds the record of a large row in memory until it was read. */
 class PinningSink implements RowSink {
   readonly #database: OpenDatabase;
   readonly #sink: RowSink;
-  readonly addLarge?: (document: TextPieces) => Promise<void>;
+  readonly addLarge?: (document: TextChunks) => Promise<void>;
 
   constructor(database: OpenDatabase, sink: RowSink) {
     this.#database = database;
@@ -188,7 +198,7 @@ class PinningSink implements RowSink {
     return this.#sink.add(row);
   }
 
-  async #addLarge(document: TextPieces): Promise<void> {
+  async #addLarge(document: TextChunks): Promise<void> {
     // The view pins the segment of the row's record, which nothing else may be holding.
     const view = this.#database.view();
     try {

@@ -1,4 +1,4 @@
-/** Gives a database the files of another node's copy of it. */
+/** Replaces the files of a database by those of another node's copy of it. */
 import type { DatabaseCatalog } from "../database/database-catalog.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { BlobStore, hashOfContentName } from "../log/blob-store.ts";
@@ -14,9 +14,9 @@ export type OldContent = (name: string) => AsyncGenerator<Buffer>;
 export type AddFiles = (restore: LogRestore, old: OldContent) => Promise<void>;
 
 /**
- * Replaces the files of a database by shipped ones: those of another node, which are the same database. A crash or a
- * failure leaves the old ones or the new. The old ones serve until all of the new ones are there.
- * @throws EngineError database-missing, not-supported for databases in memory, backup-damaged, and what `add` throws
+ * Replaces the files of a database by shipped files of another node's copy of the same database. After a crash or a
+ * failure, either the old or the new files are complete. The old files are used until all new files are there.
+ * @throws EngineError database-missing, not-supported for databases in memory, backup-damaged, and the errors of `add`
  */
 export function replaceFiles(
   catalog: DatabaseCatalog,

@@ -1,4 +1,4 @@
-/** One copy of a database that several nodes have: what it knows of its part, and what it can be asked for. */
+/** One copy of a database that several nodes have: its replication state, and requests to it. */
 import type { DatabaseReplication, ReplicationWatcher } from "../database/database-replication.ts";
 import type { ReplicationMark } from "../keyspaces/replication-marks.ts";
 import type { Heartbeat, ReplicaRole } from "../replication/replica-types.ts";
@@ -21,7 +21,7 @@ export class Replication {
     return this.#replication.leaderTag;
   }
 
-  /** How far this copy's log is one of the stream; null: it has nothing of it. */
+  /** Position of this copy's log in the stream; null if it has no frame of it. */
   get mark(): ReplicationMark | null {
     return this.#replication.mark;
   }
@@ -46,12 +46,12 @@ export class Replication {
     return this.#replication.noteTrim(below);
   }
 
-  /** What this node says of itself to the others. */
+  /** The heartbeat that this node sends to the others. */
   get heartbeat(): Heartbeat {
     return this.#replication.heartbeat;
   }
 
-  /** What another node says of itself. */
+  /** Processes a heartbeat of another node. */
   heard(heartbeat: Heartbeat): void {
     this.#replication.heard(heartbeat);
   }
@@ -61,17 +61,17 @@ export class Replication {
     this.#replication.stand();
   }
 
-  /** Leaves leading to others, until it is told otherwise. */
+  /** Excludes this node from leading until called with false. */
   abstain(isAbstaining: boolean): void {
     this.#replication.abstain(isAbstaining);
   }
 
-  /** Goes on from its files, if it has stopped: what has stopped it may be over. */
+  /** Restarts replication from its files, if it has stopped: the cause may no longer exist. */
   restart(): void {
     this.#replication.restart();
   }
 
-  /** Lets another node lead. What is under way fails with an unknown outcome. */
+  /** Lets another node lead. Writes in flight fail with an unknown outcome. */
   resign(): void {
     this.#replication.resign();
   }

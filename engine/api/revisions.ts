@@ -1,4 +1,7 @@
-/** Revisions of documents: read by document or change vector, the bin of deleted documents, and work on many at once. */
+/**
+ * Revisions of documents: read by document or change vector, the bin of deleted documents, and operations on many
+ * documents.
+ */
 
 import {
   adoptOrphanedRevisions,
@@ -11,7 +14,7 @@ import {
 } from "../background/revision-tasks.ts";
 import { lowerCased } from "../base/case-folding.ts";
 import { sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { DocumentRow } from "../documents/document-row.ts";
@@ -23,16 +26,16 @@ import type { OperationFigures } from "../store/operations.ts";
 
 export type { RevisionDeletion, RevisionScope };
 
-/** Revisions that are listed at once: their records are read. */
+/** Maximum number of revisions that are listed in one call: their records are read. */
 const listedMax = 1024;
-/** Revisions looked at in one turn. */
-const rowsPerTurn = 16_384;
+/** Number of revision rows examined in one tick of the event loop. */
+const rowsPerTick = 16_384;
 
-/** Some of the revisions that were asked for. */
+/** A page of the requested revisions. */
 export interface RevisionPage {
   /** Valid for good. */
   readonly rows: readonly DocumentRow[];
-  /** The number of all that were asked for. */
+  /** The number of all requested revisions. */
   readonly total: number;
 }
 
@@ -69,7 +72,7 @@ export interface RevisionBinPage {
   readonly revisionCount: number;
 }
 
-/** Reports figures of work that goes on. */
+/** Reports figures of work in progress. */
 type Progress = (figures: OperationFigures) => void;
 
 export class Revisions {
@@ -79,7 +82,7 @@ export class Revisions {
     this.#database = database;
   }
 
-  /** Number of revisions of a document, deleted or not. */
+  /** Returns the number of revisions of a document, deleted or not. */
   count(documentId: string): number {
     const { documents, keyspaces } = this.#database.state;
     const document = documents.lookup(documentId);
@@ -93,7 +96,7 @@ export class Revisions {
     return { rows: await this.#readRows(rows.slice(start, start + pageSize)), total: rows.length };
   }
 
-  /** Null: there is none with this change vector. @throws EngineError record-damaged, read-failed */
+  /** Null if no revision has this change vector. @throws EngineError record-damaged, read-failed */
   async byChangeVector(changeVector: string): Promise<DocumentRow | null> {
     const bytes = Buffer.from(changeVector, "latin1");
     const { revisions } = this.#database.state.keyspaces;
@@ -102,7 +105,7 @@ export class Revisions {
     return candidates.find((revision) => revision.changeVector === changeVector) ?? null;
   }
 
-  /** A page of the bin; `etagMax`: without deletions that have a higher etag. */
+  /** Returns a page of the bin; `etagMax`: without deletions that have a higher etag. */
   async bin(start: number, pageSize: number, etagMax?: number): Promise<RevisionBinPage> {
     const { revisions } = this.#database.state.keyspaces;
     let found = revisions.deletedDocuments(documentFlags.DeleteRevision);
@@ -116,8 +119,8 @@ export class Revisions {
   }
 
   /**
-   * Revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost: O(revisions), some at
-   * a time.
+   * Returns the revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost:
+   * O(revisions), some at a time.
    */
   async list(wanted: {
     readonly collection: string | undefined;
@@ -132,7 +135,7 @@ export class Revisions {
     const newest = new BestEntries(Math.max(1, end));
     let total = 0;
     for (let row = 0; row < revisions.rowsEnd; row++) {
-      if (row % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (row % rowsPerTick === rowsPerTick - 1) await nextSlice();
       if (!revisions.isSeen(row)) continue;
       if (collection !== undefined && revisions.collectionOf(row) !== id) continue;
       const isDeletion = (revisions.flagsOf(row) & documentFlags.DeleteRevision) !== 0;
@@ -140,7 +143,7 @@ export class Revisions {
       total++;
       newest.offer(row, revisions.etagOf(row));
     }
-    // One that was removed meanwhile is left out.
+    // A revision that was removed in the meantime is left out.
     const page = [...newest.take().subarray(start, end)].filter((row) => revisions.isSeen(row));
     const facts = page.map((row) => ({
       modifiedAt: revisions.lastModifiedOf(row),
@@ -166,7 +169,7 @@ export class Revisions {
     const { revisions } = keyspaces;
     const most = Math.min(pageSize, listedMax);
     if (most <= 0) return [];
-    while (!documents.settleOrder(sliceMs)) await nextTurn();
+    while (!documents.settleOrder(sliceMs)) await nextSlice();
     const view = documents.view();
     try {
       const found = [
@@ -186,11 +189,11 @@ export class Revisions {
     const { revisions } = this.#database.state.keyspaces;
     const found: number[] = [];
     const cursor = view.byId(prefix);
-    const batch = new Uint32Array(rowsPerTurn);
+    const batch = new Uint32Array(rowsPerTick);
     for (let count = batch.length; count === batch.length && found.length < most; ) {
       count = cursor.fill(batch, batch.length);
       found.push(...batch.subarray(0, count).filter((document) => revisions.countOf(document) > 0));
-      if (count === batch.length) await nextTurn();
+      if (count === batch.length) await nextSlice();
     }
     return found;
   }
@@ -201,7 +204,7 @@ export class Revisions {
     const lowerPrefix = lowerCased(prefix);
     let found: number[] = [];
     for (let document = 0; document < revisions.documentsEnd; document++) {
-      if (document % rowsPerTurn === rowsPerTurn - 1) await nextTurn();
+      if (document % rowsPerTick === rowsPerTick - 1) await nextSlice();
       if (revisions.countOf(document) === 0 || view.etagOf(document) !== 0) continue;
       if (!view.lowerIdOf(document).startsWith(lowerPrefix)) continue;
       found.push(document);
@@ -220,7 +223,7 @@ export class Revisions {
     return enforceRevisionRules(this.#database, scope, progress, signal);
   }
 
-  /** Gives revisions whose document is gone a deletion. @returns the figures of RavenDB's result */
+  /** Adds a deletion to the revisions of documents that no longer exist. @returns the figures of RavenDB's result */
   adoptOrphaned(
     scope: RevisionScope,
     progress: Progress,
@@ -229,7 +232,9 @@ export class Revisions {
     return adoptOrphanedRevisions(this.#database, scope, progress, signal);
   }
 
-  /** Makes documents what they were at `moment`, in microseconds since 1970. @returns the figures of RavenDB's result */
+  /**
+   * Reverts documents to their states at `moment`, in microseconds since 1970. @returns the figures of RavenDB's result
+   */
   revertTo(
     moment: number,
     scope: RevisionScope,
@@ -239,7 +244,7 @@ export class Revisions {
     return revertToMoment(this.#database, scope, moment, progress, signal);
   }
 
-  /** Makes documents what the revisions with these change vectors are, as one transaction. */
+  /** Reverts documents to the revisions with these change vectors, in one transaction. */
   revertDocuments(
     vectors: readonly (readonly [id: string, changeVector: string])[],
   ): Promise<void> {
@@ -267,8 +272,8 @@ export class Revisions {
   }
 
   /**
-   * Reads the revisions in these rows. Call it in the turn of the event loop in which the rows were found: rows are
-   * recycled.
+   * Reads the revisions in these rows. Must be called in the tick of the event loop in which the rows were found: rows
+   * are recycled.
    */
   async #readRows(rows: readonly number[]): Promise<DocumentRow[]> {
     const database = this.#database;

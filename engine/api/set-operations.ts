@@ -3,7 +3,7 @@ import { startUndo } from "../background/undo-operation.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
   type DryRunOptions,
-  goOnByQuery,
+  resumeByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
   startDryRun,
@@ -23,7 +23,7 @@ export class SetOperations {
   }
 
   /**
-   * Starts patching. Errors in the text are thrown at once; the operation reports missing parameters.
+   * Starts patching. Errors in the text are thrown immediately; missing parameters are reported by the operation.
    * @throws EngineError query-syntax, query-invalid, not-supported, script-syntax, invalid-operation
    */
   patch(query: string, options: SetOperationOptions): Promise<StartedOperation> {
@@ -36,14 +36,14 @@ export class SetOperations {
   }
 
   /**
-   * What a patch would make of one document; null when no document has this id. Nothing is written.
+   * Returns the result of a patch of one document; null if the document does not exist. Nothing is written.
    * @param parametersText JSON text of the object of query parameters @throws EngineError as `patch`, script-failed
    */
   tryPatch(query: string, parametersText: string | null, id: string): Promise<WatchedPatch | null> {
     return tryPatchByQuery(this.#database, query, parametersText, id);
   }
 
-  /** Starts running a patch over all that a query finds, without storing anything. @throws EngineError as `patch` */
+  /** Starts running a patch over all results of a query, without storing anything. @throws EngineError as `patch` */
   dryRun(query: string, options: DryRunOptions): Promise<StartedOperation> {
     return startDryRun(this.#database, query, options);
   }
@@ -55,7 +55,7 @@ export class SetOperations {
   async resume(id: number): Promise<void> {
     const { operations } = this.#database;
     if (operations.get(id)?.state.status === "running") operations.resume(id);
-    else await goOnByQuery(this.#database, id);
+    else await resumeByQuery(this.#database, id);
   }
 
   /** Starts undoing an operation. @throws EngineError operation-missing, invalid-operation */

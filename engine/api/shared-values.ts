@@ -14,7 +14,7 @@ const name = "values";
 export class SharedValues {
   readonly #catalog: DatabaseCatalog;
   readonly #listeners = new Set<() => void>();
-  /** The one that is open, or that was before it stopped: it is read until there is another. */
+  /** The open database, or the last one before it stopped: it is read until another is open. */
   #current: OpenDatabase | null = null;
   #replication: Replication | null = null;
   readonly #values: SystemValues;
@@ -54,12 +54,14 @@ export class SharedValues {
     return this.replication.mark?.sequence ?? 0;
   }
 
-  /** A value of JSON; undefined: none. */
+  /** Returns a value of JSON; undefined: none. */
   get(key: string): unknown {
     return this.#values.get(key);
   }
 
-  /** Keys that begin with `prefix` and their values, in order. Nothing may be changed meanwhile. */
+  /**
+   * Returns the keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration.
+   */
   entries(prefix: string): Iterable<readonly [string, unknown]> {
     return this.#values.entries(prefix);
   }
@@ -75,7 +77,7 @@ export class SharedValues {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The copy as it is now: after it has stopped it is another one. */
+  /** Returns the current copy: after a stop it is another one. */
   #opened(): OpenDatabase {
     const [open] = this.#catalog.opened();
     if (open !== undefined && open !== this.#current) {

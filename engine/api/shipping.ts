@@ -1,4 +1,4 @@
-/** Ships a database elsewhere, for continuous backups: a base, then what is committed. */
+/** Ships a database to another place, for continuous backups: a base, then the commits. */
 import type { OpenDatabase } from "../database/open-database.ts";
 import { type BlobReader, hashOfContentName } from "../log/blob-store.ts";
 import type { LogPoint } from "../log/log-follower.ts";
@@ -20,9 +20,9 @@ export class Shipping {
   }
 
   /**
-   * Goes on after the commit `point`, as what was committed since is kept from the opening of the database on.
+   * Continues after the commit `point`: later commits are retained from the opening of the database on.
    * @param known names of the contents of attachments that were shipped before
-   * @returns null when that is not possible: begin anew
+   * @returns null if this is not possible: the shipment must start over
    */
   resume(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
     return this.#database.resumeShipment(point, known);

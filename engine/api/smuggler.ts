@@ -27,13 +27,13 @@ export type {
   SmugglerResult,
 };
 
-/** A backup under way: the text of its dump, and what is known of it. */
+/** A backup in progress: the text of its dump, and its metadata. */
 export interface BackupRun {
-  /** Of the state at the moment of the first piece. */
+  /** Text of the dump, of the state at the moment of the first chunk. */
   readonly dump: AsyncGenerator<Buffer>;
   /** Counts so far, and messages. */
   readonly result: SmugglerResult;
-  /** Reports progress to those who watch the operation. */
+  /** Reports progress to the watchers of the operation. */
   readonly progress: (figures: OperationFigures) => void;
   readonly signal: AbortSignal;
 }
@@ -45,14 +45,14 @@ export class Smuggler {
     this.#database = database;
   }
 
-  /** The text of a dump of the database as it is now. @throws EngineError script-failed, record-damaged */
+  /** Returns the text of a dump of the current database. @throws EngineError script-failed, record-damaged */
   export(options: DumpOptions): AsyncGenerator<Buffer> {
     return exportDump(this.#database, options, this.newResult());
   }
 
   /**
-   * Starts an operation that exports the database as it is now; its result has the counts.
-   * @param send receives the text of the dump, and resolves when it has taken all of it
+   * Starts an operation that exports the current database; its result has the counts.
+   * @param send receives the text of the dump, and resolves when it has consumed all of it
    * @throws EngineError invalid-operation while an operation with that id runs
    */
   startExport(
@@ -97,8 +97,8 @@ export class Smuggler {
   }
 
   /**
-   * Starts an operation that makes a backup: `send` takes the text, and returns the result of the operation.
-   * @param since an incremental backup has only what changed after this etag; 0: everything
+   * Starts an operation that creates a backup: `send` consumes the text, and returns the result of the operation.
+   * @param since an incremental backup contains only changes after this etag; 0: everything
    * @param id a new one when undefined
    */
   async startBackup(
@@ -117,7 +117,7 @@ export class Smuggler {
   }
 
   /**
-   * Imports one file of a backup into a database that has what the files before it had. Counts are added to `result`.
+   * Imports one file of a backup into a database that contains the earlier files. Counts are added to `result`.
    * @param hasSuccessor a later file of the backup has its complete sections
    * @throws as `import`
    */
@@ -134,7 +134,7 @@ export class Smuggler {
     await importDump(this.#database, dump, options, settings, result, progress, signal);
   }
 
-  /** What is remembered of the backups of a task; undefined: nothing. */
+  /** Returns the recorded state of a task's backups; undefined if no backup was made. */
   backupMark(taskId: number): BackupMark | undefined {
     return backupMark(this.#database, taskId);
   }
@@ -144,12 +144,15 @@ export class Smuggler {
     return putBackupMark(this.#database, taskId, mark);
   }
 
-  /** Can a backup of what changed after this etag say what was deleted since? */
+  /** Returns whether a backup of the changes after this etag can list the deletions since. */
   hasDeletionsSince(etag: number): boolean {
     return hasDeletionsSince(this.#database, etag);
   }
 
-  /** Counts and hashes of what the database has now. Cost: reads all documents. @throws EngineError record-damaged */
+  /**
+   * Returns counts and hashes of the current contents of the database. Cost: reads all documents. @throws EngineError
+   * record-damaged
+   */
   digest(signal?: AbortSignal): Promise<ContentDigest> {
     return digestOf(this.#database, signal);
   }

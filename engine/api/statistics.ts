@@ -15,13 +15,13 @@ export type { DatabaseCounts };
 /** One collection that has documents, revisions, or tombstones of documents. */
 export type CollectionCounts = Omit<CountsById, "id">;
 
-/** With what takes a scan of its documents to know. */
+/** The counts, with figures that require a scan of its documents. */
 export interface CollectionDetails extends CollectionCounts, CollectionFigures {
   /** Bytes of the records of its revisions. */
   readonly revisionBytes: number;
 }
 
-/** What only the widest replies show. */
+/** Figures that only the most detailed replies contain. */
 export interface DatabaseFigures {
   readonly identities: number;
   readonly compareExchangeValues: number;
@@ -30,7 +30,7 @@ export interface DatabaseFigures {
   /** Contents of attachments, each counted once. */
   readonly attachmentContents: number;
   readonly lastDocumentEtag: number;
-  /** Of anything that has etags. */
+  /** Newest etag of any item. */
   readonly lastEtag: number;
 }
 
@@ -60,7 +60,7 @@ export class Statistics {
     };
   }
 
-  /** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+  /** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
   collections(): CollectionCounts[] {
     return collectionCounts(this.#database).map(plainCounts);
   }

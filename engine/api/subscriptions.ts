@@ -59,12 +59,12 @@ export class Subscriptions {
     this.#database = database;
   }
 
-  /** All tasks, in name order. */
+  /** Returns all tasks, in name order. */
   list(): SubscriptionTask[] {
     return [...this.#database.subscriptions.tasks()];
   }
 
-  /** Is there a task of this name, in any letter case? */
+  /** Returns whether a task of this name exists, in any letter case. */
   has(name: string): boolean {
     const { subscriptions } = this.#database.state.keyspaces;
     return subscriptions.get(subscriptionKey(name)) !== undefined;
@@ -82,7 +82,7 @@ export class Subscriptions {
 
   /**
    * Defines a task, or redefines the one with `id` if that exists.
-   * @param index of this command: the id of a new task, and its name when none is given
+   * @param index index of this command: the id of a new task, and its default name
    * @throws EngineError as `checkQuery`, raft-apply, subscription-name-invalid, too-large
    */
   put(settings: SubscriptionSettings, index: number, id?: number): Promise<SubscriptionTask> {
@@ -90,7 +90,7 @@ export class Subscriptions {
   }
 
   /**
-   * Changes the settings that are given. @returns the task, and whether anything changed
+   * Changes the given settings. @returns the task, and whether it changed
    * @throws EngineError as `put`, subscription-missing
    */
   update(
@@ -120,7 +120,7 @@ export class Subscriptions {
   }
 
   /**
-   * The first documents that a query would send, at most `count`, searching for at most `limitMs`.
+   * Returns the first documents that a query would send, at most `count`, searching for at most `limitMs`.
    * @param changeVector as of a task @throws EngineError as `checkQuery`; invalid-argument for a bad change vector
    */
   try(

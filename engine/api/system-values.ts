@@ -6,7 +6,7 @@ import type { LogFigures } from "../store/store.ts";
 
 export interface ExpectedChange {
   readonly key: string;
-  /** A value of JSON that must be there; null: there must be none; undefined: anything may be. */
+  /** The expected value, as JSON; null: no value may exist; undefined: not checked. */
   readonly expected?: unknown;
   /** Null: the key is removed. */
   readonly value: unknown;
@@ -24,12 +24,14 @@ export class SystemValues {
     this.#database = database;
   }
 
-  /** A value of JSON; undefined: none. */
+  /** Returns a value of JSON; undefined: none. */
   get(key: string): unknown {
     return this.#database().state.keyspaces.values.get(key);
   }
 
-  /** Keys that begin with `prefix` and their values, in order. Nothing may be changed meanwhile. */
+  /**
+   * Returns the keys that begin with `prefix` and their values, in order. Nothing may be changed during the iteration.
+   */
   entries(prefix: string): Iterable<readonly [string, unknown]> {
     return this.#database().state.keyspaces.values.withPrefix(prefix);
   }
@@ -43,7 +45,7 @@ export class SystemValues {
   }
 
   /**
-   * Makes several changes, or none of them, each where what it expects is there. Durable when it resolves.
+   * Makes several changes, or none if an expectation does not hold. Durable when it resolves.
    * @throws EngineError concurrency
    */
   async change(changes: readonly ExpectedChange[]): Promise<void> {
@@ -62,7 +64,7 @@ export class SystemValues {
     });
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of one in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of one in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#database().diskWrites(after);
   }

@@ -1,5 +1,5 @@
 /** Time series of documents: entries by range, their statistics, and writes. */
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
   lastEntries,
@@ -43,18 +43,21 @@ export class TimeSeries {
     this.#segments = committedSegments(database.state.keyspaces.timeSeriesSegments);
   }
 
-  /** Names of a document's series, in order. */
+  /** Returns the names of a document's series, in order. */
   names(documentId: string): string[] {
     const { timeSeries } = this.#database.state.keyspaces;
     return [...timeSeries.withPrefix(seriesKey(documentId, ""))].map(([, { name }]) => name);
   }
 
-  /** Number of entries and first and last time of a series; undefined when it does not exist. Cost: O(its entries / 500). */
+  /**
+   * Returns the number of entries and first and last time of a series; undefined when it does not exist. Cost: O(its
+   * entries / 500).
+   */
   summary(documentId: string, name: string): SeriesSummary | undefined {
     return summaryOf(this.#segments, segmentPrefix(documentId, name));
   }
 
-  /** A page of the entries within `bounds`. */
+  /** Returns a page of the entries within `bounds`. */
   page(
     documentId: string,
     name: string,
@@ -65,7 +68,7 @@ export class TimeSeries {
     return pageOf(this.#segments, segmentPrefix(documentId, name), bounds, start, pageSize);
   }
 
-  /** The range that `include` asks for; null when the series does not exist, and so has no last entry. */
+  /** Returns the range that `include` requests; null if the series does not exist, and so has no last entry. */
   includedBounds(documentId: string, include: SeriesInclude): SeriesBounds | null {
     const prefix = segmentPrefix(documentId, include.name);
     switch (include.kind) {
@@ -106,14 +109,14 @@ export class TimeSeries {
    * @throws EngineError invalid-argument, invalid-format, invalid-operation, document-missing
    */
   async apply(documentId: string, operations: unknown): Promise<void> {
-    const parsed = await runInTurns(parseSeriesOperations(operations));
-    await this.#database.writeInTurns((transaction) =>
+    const parsed = await runInSlices(parseSeriesOperations(operations));
+    await this.#database.writeInSlices((transaction) =>
       applySeriesOperations(transaction, documentId, parsed),
     );
   }
 }
 
-/** The same day and time that many months earlier; the last day of the month when that day does not exist. */
+/** Returns the same day and time that many months earlier; the last day of the month when that day does not exist. */
 function monthsBefore(time: number, months: number): number {
   const date = new Date(time);
   const day = date.getUTCDate();

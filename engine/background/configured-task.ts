@@ -2,7 +2,7 @@
 import { BackgroundTask } from "../base/background-task.ts";
 import type { Clock } from "../base/environment.ts";
 
-/** Node fires longer timers at once. */
+/** Longest timer that Node supports, in milliseconds; Node fires longer timers immediately. */
 const timerMsMax = 2 ** 31 - 1;
 
 export class ConfiguredTask {

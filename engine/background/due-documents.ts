@@ -6,15 +6,15 @@
  * processes the due ones, a few documents per transaction. After opening, the first run scans all documents.
  *
  * Invariants:
- * - `#due` has every document up to `#scannedEtag` with such a time, and perhaps some that no longer have one: the
- *   transaction checks again.
+ * - `#due` contains every document up to `#scannedEtag` with a due time, and perhaps some whose due time was removed:
+ *   the transaction checks again.
  */
 
 import { parseDueTime } from "../base/due-time.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask, dueDocumentsIntervalMs, sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { metadataLengthOf, metadataStartOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { quoteString } from "../json/escape.ts";
@@ -106,7 +106,7 @@ export class DueDocuments {
     await this.#task.close();
   }
 
-  /** Is the action configured in the database's record? */
+  /** Whether the action is configured in the database's record. */
   get isConfigured(): boolean {
     return this.#configuration() !== null;
   }
@@ -152,7 +152,7 @@ export class DueDocuments {
           this.#scannedEtag = documents.etagOf(document);
         }
         if (this.#clock.monotonicMs() < sliceEnd) continue;
-        await nextTurn();
+        await nextSlice();
         sliceEnd = this.#clock.monotonicMs() + sliceMs;
       }
     } finally {
@@ -184,7 +184,7 @@ export class DueDocuments {
     );
   }
 
-  /** The due time in a document's record; NaN for none. */
+  /** Returns the due time in a document's record; NaN for none. */
   #timeIn(bytes: Buffer, start: number): number {
     const length = metadataLengthOf(bytes, start);
     if (length === 0) return Number.NaN;

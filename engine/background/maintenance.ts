@@ -2,12 +2,12 @@
  * The background tasks of an open database: purging tombstones that every follower has passed, writing index snapshots,
  * sorting new ids, scrubbing files for damage. (Compaction is started by the log itself.)
  *
- * Knows nothing of what records mean; each task is a few calls to the parts that do.
+ * Has no knowledge of the meaning of records; each task is a few calls to the components that do.
  *
  * Invariants:
  * - A task never overlaps itself, and does not run when nothing has changed since its last run.
  * - After `close` no task begins; once it has resolved, none is running.
- * - A tombstone purge is logged as one value, so that replay without the tombstones gives the same state.
+ * - A tombstone purge is logged as one value, so that replay without the tombstones produces the same state.
  */
 import { BackgroundTask } from "../base/background-task.ts";
 import type { Clock } from "../base/environment.ts";
@@ -26,7 +26,7 @@ import {
   tombstonesPerStep,
   tombstonesRetryMs,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { numbersPerTombstone } from "../keyspaces/keyspace-table.ts";
 import { purgedThroughKey } from "../keyspaces/tombstones.ts";
 import type { BlobStore } from "../log/blob-store.ts";
@@ -37,11 +37,11 @@ import type { DamageList } from "../store/damage-list.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import type { Transaction } from "../store/transaction.ts";
 
-/** Keeps the bytes written for index snapshots of a large database to at most half those of its log. */
+/** Limits the bytes written for index snapshots of a large database to at most half the bytes written to its log. */
 const logBytesPerSnapshotByte = 2;
 /**
- * While an operation replaces many records, a snapshot is due after this many times as much: its view would keep what is
- * replaced, which costs the operation more than writing it, and it would be old at once.
+ * Factor of that threshold while an operation replaces many records: the view of a snapshot would retain the replaced
+ * records, which costs the operation more than writing the snapshot, and the snapshot would soon be outdated.
  */
 const heldLogShare = 4;
 
@@ -49,7 +49,10 @@ const heldLogShare = 4;
 const deletionBytesMin = 1024 * 1024;
 const liveBytesPerDeletionByte = 5;
 const snapshotBytesPerDeletionByte = 2;
-/** The same at rest: they take space not only on disk but also in the images of segments that compaction wrote. */
+/**
+ * The same threshold at rest: deletions use space not only on disk but also in the images of segments that compaction
+ * wrote.
+ */
 const liveBytesPerDeletionByteAtRest = 16;
 /** At rest, the snapshot is rewritten when the last one is this many times as large as a new one would be. */
 const largerSnapshot = 1.25;
@@ -59,10 +62,10 @@ const lookBytes = 256 * 1024;
 /** Share of the process's time for dropping tombstones: while they exist, their documents' numbers stay in use. */
 const dropShare = 0.25;
 
-/** Numbers of deleted documents that are examined in one turn: about a millisecond. */
+/** Number of deleted documents that are examined in one tick of the event loop: about a millisecond. */
 const numbersPerSlice = 1024;
 
-/** What maintenance needs of its database. */
+/** The interface of a database for its maintenance. */
 export interface MaintenanceHost {
   readonly state: DatabaseState;
   readonly log: CommitLog;
@@ -70,7 +73,7 @@ export interface MaintenanceHost {
   readonly clock: Clock;
   readonly damages: DamageList;
   readonly isInMemory: boolean;
-  /** Does another node decide what is purged? */
+  /** Returns whether another node leads and so decides which tombstones are purged. */
   isFollowing(): boolean;
   write(change: (transaction: Transaction) => void, options: { isDeletion: true }): Promise<void>;
   writeSnapshot(): Promise<void>;
@@ -107,7 +110,7 @@ export class Maintenance {
   #wasAtWork = false;
   /** `#newLogBytes` at the last check of `#isSnapshotInTheWay`. */
   #lookedAtBytes = 0;
-  /** Tombstones left by the last run because a follower had not passed them. */
+  /** Number of tombstones that the last run retained because a follower had not passed them. */
   #leftTombstones = 0;
 
   /** `hasChanges`: the log has records that no snapshot covers. */
@@ -165,7 +168,7 @@ export class Maintenance {
       const through = tombstones.lastEtagThrough(passed);
       if (through > 0) await this.#purgeThrough(through);
       await this.#dropPurged();
-      // Those that arrived meanwhile wait until a purge is worth a commit.
+      // Tombstones that arrived during the run wait until a purge is worth a commit.
       if (through === 0 || tombstones.count < tombstonesPerPurge) break;
     }
     this.#leftTombstones = tombstones.count;
@@ -218,14 +221,14 @@ export class Maintenance {
     await Promise.all(tasks.map((task) => task.close()));
   }
 
-  /** The etag up to which no follower needs a tombstone. Only durable changes count as passed. */
+  /** Returns the etag up to which no follower needs a tombstone. Only durable changes count as passed. */
   #passedByAll(): number {
     let passed = this.#host.state.committedEtag;
     for (const follower of this.#followers) passed = Math.min(passed, follower());
     return passed;
   }
 
-  /** Many new tombstones trigger a purge at once; those that had to stay are retried soon, the others on the timer. */
+  /** Many new tombstones trigger a purge immediately; retained tombstones are retried soon, the others on the timer. */
   #armTombstones(): void {
     const { count } = this.#host.state.keyspaces.tombstones;
     const { tombstonesDueCount: dueCount, tombstoneCleanupIntervalMs: ms } = this.#options;
@@ -250,7 +253,7 @@ export class Maintenance {
     else this.#snapshot.armIn(this.#options.snapshotIntervalMs);
   }
 
-  /** Do deletions that are kept for the last snapshot take more space than a new snapshot is worth? */
+  /** Returns whether deletions that are retained for the last snapshot use more space than a new snapshot would. */
   #isSnapshotInTheWay(): boolean {
     if (this.#newLogBytes - this.#lookedAtBytes < lookBytes) return false;
     this.#lookedAtBytes = this.#newLogBytes;
@@ -283,7 +286,7 @@ export class Maintenance {
     await this.#reclaimNumbers();
     if (isInMemory) return;
     // Two snapshots are kept, and the older one keeps deletions in the log too.
-    for (let turn = 0; turn < 2 && !this.#ending.signal.aborted; turn++) {
+    for (let round = 0; round < 2 && !this.#ending.signal.aborted; round++) {
       const snapshotBytes = documents.memoryBytes() + keyspaces.snapshotBytes();
       const isLarge = log.lastSnapshotBytes > largerSnapshot * snapshotBytes + deletionBytesMin;
       const mayStay = Math.max(deletionBytesMin, log.liveBytes / liveBytesPerDeletionByteAtRest);
@@ -307,7 +310,7 @@ export class Maintenance {
         await this.#reclaimNumbers();
         return;
       }
-      await nextTurn();
+      await nextSlice();
     }
     this.#order.armIn(settleOrderDelayMs);
   }
@@ -319,7 +322,7 @@ export class Maintenance {
       for (let left = 2 * pending; left > 0; left -= numbersPerSlice) {
         if (this.#ending.signal.aborted) return;
         documents.reclaim(numbersPerSlice);
-        await nextTurn();
+        await nextSlice();
       }
       if (documents.pendingNumberCount >= pending) return;
       pending = documents.pendingNumberCount;

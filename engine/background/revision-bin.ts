@@ -3,7 +3,8 @@
  * while it is configured.
  *
  * Invariants:
- * - Only revisions of deleted documents are removed, all those of one document in one transaction, which checks again.
+ * - Only revisions of deleted documents are removed; all revisions of a document are removed in one transaction, which
+ *   checks again.
  */
 import type { Clock } from "../base/environment.ts";
 import {
@@ -47,7 +48,9 @@ export class RevisionBin {
     this.#task.configure();
   }
 
-  /** Removes what is due now. @returns the number of documents concerned. Cost: O(documents with revisions). */
+  /**
+   * Removes the revisions that are due. @returns the number of documents affected. Cost: O(documents with revisions).
+   */
   async run(): Promise<number> {
     const configuration = this.#configuration();
     if (configuration === null || this.#database.isFollowing) return 0;

@@ -86,8 +86,8 @@ function enforceOn(transaction: Transaction, document: number, includesForced: b
 }
 
 /**
- * Marks as deleted those documents that no longer exist but whose newest revision is not a deletion: this puts them
- * into the bin again. @returns the figures of RavenDB's result
+ * Marks documents as deleted that no longer exist but whose newest revision is not a deletion: this puts their
+ * revisions into the bin again. @returns the figures of RavenDB's result
  */
 export async function adoptOrphanedRevisions(
   database: Store,
@@ -135,7 +135,7 @@ function forgetRevisions(transaction: Transaction, document: number): void {
 }
 
 /**
- * Reverts documents with revisions to their states at a point in time; those created later are deleted. A document
+ * Reverts documents with revisions to their states at a point in time; documents created later are deleted. A document
  * whose revisions do not reach back that far, because the oldest were removed, is reverted to the oldest one.
  * @param moment microseconds since 1970. @returns the figures of RavenDB's result
  */
@@ -215,7 +215,7 @@ function revertTo(
   return true;
 }
 
-/** Gives a document exactly the attachments of one of its revisions. */
+/** Sets the attachments of a document to those of one of its revisions. */
 export function restoreAttachments(
   transaction: Transaction,
   record: Buffer,
@@ -243,7 +243,7 @@ function vectorOf({ state }: Transaction, record: Buffer): string {
   return changeVectorOf(record, 0, state.origin);
 }
 
-/** Reverts documents to given revisions of theirs, all or none. @throws EngineError invalid-operation */
+/** Reverts documents to the given revisions, all or none. @throws EngineError invalid-operation */
 export async function revertToVectors(
   database: Store,
   vectors: readonly (readonly [id: string, changeVector: string])[],

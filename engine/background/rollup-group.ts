@@ -1,6 +1,6 @@
 /**
- * One group of entries of a time series that is rolled up: for each value the first, the last, the least, the greatest, the
- * sum and the number of those in the group. Rollups can be rolled up further.
+ * The rollup of one group of entries of a time series: for each value the first, last, minimum, maximum, sum and count.
+ * Rollups can be rolled up further.
  */
 import { rollupParts } from "../keyspaces/series-policies.ts";
 
@@ -10,7 +10,7 @@ const partCount = rollupParts.length;
 export class RollupGroup {
   /** Its first millisecond. */
   readonly start: number;
-  /** The first millisecond behind it. */
+  /** End of the group, exclusive, in milliseconds. */
   readonly end: number;
   readonly #values: number[] = [];
 
@@ -19,7 +19,7 @@ export class RollupGroup {
     this.end = end;
   }
 
-  /** Adds an entry of a raw series: `values` from `begin` to `end`, exclusive. Entries come in time order. */
+  /** Adds an entry of a raw series: `values` from `begin` to `end`, exclusive. Entries must be in time order. */
   add(values: Float64Array, begin: number, end: number): void {
     for (let at = begin; at < end; at++) {
       const value = values[at] as number; // at < end
@@ -44,7 +44,7 @@ export class RollupGroup {
     }
   }
 
-  /** The numbers of its rollup. All are 0 for a value that no entry has. */
+  /** Returns the numbers of its rollup. All are 0 for a value that no entry has. */
   values(): number[] {
     return [...this.#values];
   }

@@ -1,20 +1,22 @@
 /**
  * Applies the policies of time series (keyspaces/series-policies.ts): rolls entries up into coarser series, and deletes
- * those whose retention is over. Active while a collection has policies.
+ * entries whose retention time has passed. Active while a collection has policies.
  *
- * A run visits the series of the collections with policies. It computes the groups that have ended since the run before,
- * and those that got entries since: it knows both by the time and the etag up to which it is done. These are durable, but
- * may be older than what is done: a group that is computed again is the same. Everything is done in short transactions.
+ * A run visits the series of the collections with policies. It computes the groups that have ended since the previous
+ * run, and groups that received entries since then: its progress is a time and an etag. Progress is durable, but may be
+ * older than the work done: a group that is computed again has the same value. All changes are made in short
+ * transactions.
  *
  * Invariants:
  * - A group is rolled up when it has ended, before any of its entries is deleted.
- * - A rolled-up group of which entries may have been deleted is not computed again: who appends there comes too late.
+ * - A rolled-up group whose entries may have been deleted is not computed again: entries appended to it later are
+ *   ignored.
  */
 import { foldedName, lowerCased } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import {
   type CollectionPolicies,
   collectionsWithPolicies,
@@ -64,7 +66,7 @@ interface TimeRange {
   readonly to: number;
 }
 
-/** What is to be done for one collection. */
+/** The work of one run for one collection. */
 interface CollectionRun {
   readonly policies: CollectionPolicies;
   /** Null: nothing is done yet. */
@@ -85,7 +87,7 @@ export class SeriesRollups {
   #seen = -1;
   #sliceEnd = 0;
   #isClosed = false;
-  /** Ends with the last run that was asked for; never rejects. */
+  /** Resolves with the last requested run; never rejects. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(database: Store, clock: Clock, failed: (error: unknown) => void) {
@@ -110,8 +112,8 @@ export class SeriesRollups {
   }
 
   /**
-   * Does what is due now, after a run that is under way. @returns the number of entries rolled up, and of deletions. Cost:
-   * O(series) and what is due
+   * Performs the work that is due, after a run in progress. @returns the number of entries rolled up, and of deletions.
+   * Cost: O(series) plus the work that is due
    */
   run(): Promise<number> {
     const run = this.#last.then(() => this.#run());
@@ -148,7 +150,7 @@ export class SeriesRollups {
       const progress = { rules, etag, time: now };
       await this.#keepProgress(collection, progress, before === null || count > 0);
     }
-    // Else the etags tell what there is to do since older progress.
+    // Otherwise the etags identify the work since older progress.
     this.#seen = isAllComplete ? seen : -1;
     return done;
   }
@@ -165,7 +167,7 @@ export class SeriesRollups {
     return this.#progress.get(lower) ?? stored ?? null;
   }
 
-  /** Durable only after something was done: who finds older progress does nothing twice. */
+  /** The write is awaited only if entries were changed: resuming from older progress repeats no change. */
   async #keepProgress(collection: string, progress: Progress, isDurable: boolean): Promise<void> {
     const lower = foldedName(collection);
     this.#progress.set(lower, progress);
@@ -175,7 +177,10 @@ export class SeriesRollups {
     );
   }
 
-  /** The ranges of raw series that changed. `keys`: of the segments that did; null: their etags tell. */
+  /**
+   * Returns the ranges of raw series that changed. `keys`: keys of the changed segments; null: compares the etags of
+   * all segments.
+   */
   async #changedSince(
     etag: number,
     keys: ReadonlySet<string> | null,
@@ -207,7 +212,7 @@ export class SeriesRollups {
     return changed;
   }
 
-  /** Not complete: a series failed, and is to be visited again with all that is due now. */
+  /** Returns false if a series failed; the collection is then visited again completely. */
   async #runCollection(
     collection: string,
     run: CollectionRun,
@@ -244,7 +249,7 @@ export class SeriesRollups {
       try {
         count += await this.#runSeries(documentId, rawName, run);
       } catch (error) {
-        // A series that cannot be rolled up does not hold up the others; a document may be deleted meanwhile.
+        // A failing series does not block the others; its document may have been deleted in the meantime.
         if (!(error instanceof EngineError)) throw error;
         if (error.code === "document-missing") continue;
         isComplete = false;
@@ -264,7 +269,7 @@ export class SeriesRollups {
       const rolled = await this.#rollUp(documentId, source, { ...policy, name }, changed, run);
       if (rolled === null) return done;
       done += rolled + (await this.#retire(documentId, source, run.now));
-      // What is rolled up further may be missing though this rollup is not: a crash may have come between.
+      // After a crash, the next coarser rollup may be missing although this rollup exists.
       const period = periodOf(policy.aggregation);
       changed = changed && { from: startOfGroup(changed.from, period), to: changed.to };
       source = { name, retention: policy.retention };
@@ -273,8 +278,8 @@ export class SeriesRollups {
   }
 
   /**
-   * Rolls up the groups of a policy that have ended since the last run, and those with changes.
-   * @returns the number of entries written; null when its entries have too many values
+   * Rolls up the groups of a policy that have ended since the last run, and groups with changes.
+   * @returns the number of entries written; null if its entries have too many values
    */
   async #rollUp(
     documentId: string,
@@ -313,7 +318,7 @@ export class SeriesRollups {
     const period = periodOf(aggregation);
     const { timeSeriesSegments } = this.#database.state.keyspaces;
     const segments = viewedSegments(timeSeriesSegments);
-    const known = new KnownRollups(segmentPrefix(documentId, name), segments, from);
+    const known = new ExistingRollups(segmentPrefix(documentId, name), segments, from);
     const isFromRollup = isRollup(sourceName);
     const entries: SeriesEntry[] = [];
     let group: RollupGroup | null = null;
@@ -373,7 +378,7 @@ export class SeriesRollups {
     return count;
   }
 
-  /** Deletes the entries of a series whose retention is over. @returns the number of deletions */
+  /** Deletes the entries of a series whose retention time has passed. @returns the number of deletions */
   async #retire(
     documentId: string,
     { name, retention }: { readonly name: string; readonly retention: SeriesTime },
@@ -403,23 +408,23 @@ export class SeriesRollups {
 
   async #pause(): Promise<void> {
     if (this.#clock.monotonicMs() < this.#sliceEnd) return;
-    await nextTurn();
+    await nextSlice();
     this.#sliceEnd = this.#clock.monotonicMs() + sliceMs;
   }
 }
 
-/** The existing entries of a rollup, asked for in the order of their times. */
-class KnownRollups {
+/** The existing entries of a rollup, read in time order. */
+class ExistingRollups {
   readonly #segments: Iterator<[string, Segment]>;
   #entries: readonly SeriesEntry[] = [];
   #at = 0;
 
-  /** `from`: the first time that is asked for, or an earlier one. */
+  /** `from`: the time of the first read, or earlier. */
   constructor(prefix: string, segments: SegmentSource, from: number) {
     this.#segments = segmentsBetween(segments, prefix, from, timeMax);
   }
 
-  /** The values at a time, or null. */
+  /** Returns the values at a time, or null. */
   at(time: number): readonly number[] | null {
     for (;;) {
       for (; this.#at < this.#entries.length; this.#at++) {
@@ -440,7 +445,7 @@ function isSame(left: readonly number[] | null, right: readonly number[]): boole
   return left !== null && left.length === right.length && left.every((one, i) => one === right[i]);
 }
 
-/** The time so long before `now`, not before the first possible one. */
+/** Returns the time so long before `now`, not before the first possible one. */
 function timeBefore(now: number, length: NonNullable<SeriesTime>): number {
   try {
     return addPeriod(now, periodOf(length), -1);

@@ -1,15 +1,15 @@
 /**
- * Undoes a patch or a deletion by query: puts back each document that is as the operation left it, from the revision
- * that was kept of it. Those that somebody has changed since are left alone, and listed.
+ * Undoes a patch or a deletion by query: restores each document that is unchanged since the operation, from the
+ * revision that the operation stored. Documents that were changed since then are skipped and listed.
  *
  * Invariants:
- * - A document is put back only where its etag is one that the operation wrote, so that doing it again does nothing
- *   twice, and no change of others is lost.
- * - What the operation made anew has no revision from before: it stays, and is listed.
+ * - A document is restored only if its etag was assigned by the operation, so that a second run changes nothing, and no
+ *   later change is lost.
+ * - Documents that the operation created have no earlier revision: they remain, and are listed.
  */
 import { EngineError } from "../base/errors.ts";
 import { documentsPerTask } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { documentFlags, metadataTextOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -27,10 +27,10 @@ import { restoreAttachments } from "./revision-tasks.ts";
 const { DeleteRevision, ForceCreated, FromOldDocumentRevision, HasCounters, Reverted } =
   documentFlags;
 
-/** Documents that were left alone, of which the ids are told. */
+/** Maximum number of skipped documents whose ids are listed. */
 const listedMax = 1000;
-/** Rows of revisions looked at in one turn. */
-const rowsPerTurn = 4096;
+/** Number of revision rows examined in one tick of the event loop. */
+const rowsPerTick = 4096;
 
 type UndoneStore = Store & { readonly operations: Operations };
 
@@ -59,7 +59,7 @@ export async function startUndo(
     throw new EngineError(
       "invalid-operation",
       undoneBy === undefined
-        ? `Operation ${operation} cannot be undone: nothing is kept of what was there before it. Patches and deletions that are started with undo=true keep it, for some days.`
+        ? `Operation ${operation} cannot be undone: no earlier versions of its documents were stored. Patches and deletions that are started with undo=true store them for some days.`
         : `Operation ${operation} was undone already, by operation ${undoneBy}.`,
     );
   }
@@ -81,7 +81,7 @@ export async function startUndo(
     { id, startedBy, control, facts: { undoes: operation } },
   );
   const ended = started.ended.then(async (end) => {
-    // An operation that was forgotten meanwhile has no facts.
+    // An operation that was forgotten in the meantime has no facts.
     const facts = end.error === undefined ? operations.get(operation)?.facts : undefined;
     // When that cannot be written it may be undone again, which finds nothing to do.
     if (facts !== undefined)
@@ -122,7 +122,7 @@ class Undo {
   }
 
   async run(): Promise<OperationFigures> {
-    this.#tell();
+    this.#reportProgress();
     await this.#putBackChanged();
     await this.#putBackDeleted();
     return {
@@ -135,14 +135,14 @@ class Undo {
     };
   }
 
-  /** The documents that are as the operation left them. */
+  /** Returns the documents that are as the operation left them. */
   async #putBackChanged(): Promise<void> {
     const { documents } = this.#store.state;
     const batch = new Uint32Array(documentsPerTask);
     for (const [first, last] of this.#written.ranges()) {
       const cursor = documents.byEtag(allCollections, first);
       for (let isIn = true; isIn; ) {
-        await this.#turn();
+        await this.#nextSlice();
         const count = cursor.fill(batch, this.#pace.batchOf(documentsPerTask));
         let end = 0;
         while (end < count && documents.etagOf(batch[end] as number) <= last) end++;
@@ -152,14 +152,14 @@ class Undo {
     }
   }
 
-  /** The documents that the operation deleted. Counts those that are not as it left them. */
+  /** Restores the documents that the operation deleted. Counts documents that were changed since then. */
   async #putBackDeleted(): Promise<void> {
     const { keyspaces, documents } = this.#store.state;
     const { revisions } = keyspaces;
     const end = revisions.rowsEnd;
     for (let row = 0; row < end; ) {
-      await this.#turn();
-      const stop = Math.min(end, row + rowsPerTurn);
+      await this.#nextSlice();
+      const stop = Math.min(end, row + rowsPerTick);
       const deleted: number[] = [];
       for (; row < stop && deleted.length < this.#pace.batchOf(documentsPerTask); row++) {
         if (!revisions.isSeen(row) || !this.#written.has(revisions.etagOf(row))) continue;
@@ -173,11 +173,11 @@ class Undo {
         else this.#leave(document);
       }
       if (deleted.length > 0) await this.#putBack(deleted);
-      else await nextTurn();
+      else await nextSlice();
     }
   }
 
-  /** Somebody has changed or deleted it since; unless it was put back before. */
+  /** Skips a document that was changed or deleted since then, unless an earlier run restored it. */
   #leave(document: number): void {
     const { documents } = this.#store.state;
     if ((documents.flagsOf(document) & Reverted) !== 0) return;
@@ -203,16 +203,16 @@ class Undo {
         this.#list(document);
       }
     });
-    this.#tell();
+    this.#reportProgress();
   }
 
-  async #turn(): Promise<void> {
+  async #nextSlice(): Promise<void> {
     await this.#pace.next(this.#restored);
     if (!this.#signal.aborted) return;
     throw new EngineError("operation-cancelled", "The operation was stopped.");
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const Processed = this.#restored + this.#changedSince + this.#withoutBefore;
     this.#progress({
       Processed,
@@ -243,8 +243,8 @@ function putBackOne(
 }
 
 /**
- * The state before the operation: what it kept itself, or else the newest revision from before it. `all`: of a document,
- * in the order of etags.
+ * Returns the state before the operation: the revision that it stored, or otherwise the newest revision older than the
+ * operation. `all`: the revisions of a document, in etag order.
  */
 function stateBefore(
   all: readonly RevisionFacts[],
@@ -258,7 +258,7 @@ function stateBefore(
   return found === undefined || (found.flags & DeleteRevision) !== 0 ? undefined : found;
 }
 
-/** Gives a document that was deleted the counters that its revision remembers. */
+/** Restores the counters of a deleted document from its revision. */
 function restoreCounters(transaction: Transaction, id: string, record: Buffer): void {
   const text = metadataTextOf(record, 0);
   const key = '"@counters-snapshot":{';

@@ -1,14 +1,16 @@
 /**
- * What is kept for undoing operations goes after some days, and when it is that of many operations: the newest stay.
+ * Removes the stored undo data of operations after some days, or earlier if many operations have undo data: the newest
+ * are retained.
  *
  * Invariants:
- * - Only revisions that an operation kept or made are removed, and only in collections that have no rule for revisions:
- *   in the others the rule decides.
- * - The ranges of an operation are forgotten after its revisions: a crash in between leaves the rest to the next run.
+ * - Only revisions that an operation stored or created are removed, and only in collections without a rule for
+ *   revisions: otherwise the rule applies.
+ * - The ranges of an operation are forgotten after its revisions: after a crash in between, the next run removes the
+ *   rest.
  */
 import type { Clock } from "../base/environment.ts";
 import { documentsPerTask, undoDaysMax, undoOperationsMax } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { RevisionFacts } from "../keyspaces/revision-table.ts";
 import type { Operations } from "../store/operations.ts";
 import type { Store } from "../store/store.ts";
@@ -16,7 +18,7 @@ import { dropRanges, operationsWithRanges, WrittenEtags } from "../store/undo-ra
 import { dropRevision } from "../writes/revisions.ts";
 import { ConfiguredTask } from "./configured-task.ts";
 
-const rowsPerTurn = 4096;
+const rowsPerTick = 4096;
 const secondsBetween = 3600;
 const microsPerDay = 86_400_000_000;
 
@@ -45,12 +47,12 @@ export class UndoRetention {
     });
   }
 
-  /** Schedules the next run, if there is anything to forget one day. */
+  /** Schedules the next run, if an operation has undo data. */
   configure(): void {
     this.#task.configure();
   }
 
-  /** Forgets what is due now; one run at a time. @returns the number of operations. */
+  /** Removes the data that is due; runs do not overlap. @returns the number of operations. */
   run(): Promise<number> {
     this.#running ??= this.#forgetDue().finally(() => {
       this.#running = null;
@@ -80,7 +82,7 @@ export class UndoRetention {
   async #forget(operation: number): Promise<void> {
     const { operations, state } = this.#store;
     const facts = operations.get(operation)?.facts;
-    // First of all, so that nobody undoes it while half of it is there.
+    // First, so that the operation cannot be undone while its revisions are partially removed.
     if (facts?.["canUndo"] === true) await operations.setFacts(operation, {});
     const written = new WrittenEtags(state, operation);
     const { revisions, revisionRules } = state.keyspaces;
@@ -88,7 +90,7 @@ export class UndoRetention {
     try {
       const end = revisions.rowsEnd;
       for (let row = 0; row < end && !this.#isClosed; ) {
-        const stop = Math.min(end, row + rowsPerTurn);
+        const stop = Math.min(end, row + rowsPerTick);
         const some: RevisionFacts[] = [];
         for (; row < stop && some.length < documentsPerTask; row++) {
           if (!revisions.isSeen(row) || !written.has(revisions.etagOf(row))) continue;
@@ -96,7 +98,7 @@ export class UndoRetention {
             some.push(revisions.factsOf(row));
         }
         if (some.length > 0) await this.#drop(some);
-        else await nextTurn();
+        else await nextSlice();
       }
     } finally {
       hold.release();

@@ -10,7 +10,7 @@ export class InvariantError extends Error {
   override readonly name = "InvariantError";
 }
 
-/** @throws InvariantError when `condition` is false; `invariant` states in words what must hold. */
+/** @throws InvariantError if `condition` is false; `invariant` states the condition in words. */
 export function assert(condition: boolean, invariant: string): asserts condition {
   if (!condition) throw new InvariantError(invariant);
 }

@@ -19,8 +19,8 @@ export class BackgroundTask {
   #isClosed = false;
 
   /**
-   * `failed` is called for errors that are our bugs; an `EngineError` (the disk is full, the database has stopped) is
-   * left to the next run.
+   * `failed` is called for programming errors; after an `EngineError` (the disk is full, the database has stopped) the
+   * next run retries.
    */
   constructor(clock: Clock, run: () => Promise<void>, failed: (error: unknown) => void) {
     this.#clock = clock;
@@ -38,7 +38,7 @@ export class BackgroundTask {
     this.#timer = this.#clock.setTimer(ms, () => this.#begin());
   }
 
-  /** Schedules a run right after the present turn of the event loop. */
+  /** Schedules a run right after the current tick of the event loop. */
   runSoon(): void {
     if (this.#isSoon) return;
     this.#isSoon = this.#running === null;
@@ -48,7 +48,7 @@ export class BackgroundTask {
     this.armIn(0);
   }
 
-  /** Cancels the scheduled run; one in progress goes on. */
+  /** Cancels the scheduled run; a run in progress continues. */
   disarm(): void {
     this.#timer?.cancel();
     this.#timer = null;

@@ -1,6 +1,6 @@
 /**
- * The CRC-32 of a concatenation, from the CRC-32s of its parts: so the checksum of a long text can be computed in
- * pieces, in any order, reading each byte once. The arithmetic is that of zlib's `crc32_combine`: CRCs are polynomials
+ * Computes the CRC-32 of a concatenation from the CRC-32s of its parts: the checksum of a long text can be computed in
+ * chunks, in any order, reading each byte once. The arithmetic follows zlib's `crc32_combine`: CRCs are polynomials
  * over GF(2), reflected, and appending bytes multiplies the preceding polynomial by x^(8 * their count).
  *
  * Knows nothing of records and frames.
@@ -11,7 +11,7 @@ const polynomial = 0xedb88320;
 /** The polynomial 1: reflected, its bit is the highest. */
 const one = 0x80000000;
 
-/** The product of two polynomials. */
+/** Returns the product of two polynomials. */
 function times(left: number, right: number): number {
   let product = 0;
   let factor = right;
@@ -31,8 +31,8 @@ for (let n = 1; n < squares.length; n++) {
 }
 
 /**
- * The CRC-32 of a text whose first part has the CRC-32 `first`, followed by `length` bytes with the CRC-32 `second`.
- * Cost: about a microsecond.
+ * Returns the CRC-32 of a text whose first part has the CRC-32 `first`, followed by `length` bytes with the CRC-32
+ * `second`. Cost: about a microsecond.
  */
 export function combinedCrc(first: number, second: number, length: number): number {
   let shift = one;
@@ -43,7 +43,7 @@ export function combinedCrc(first: number, second: number, length: number): numb
   return (times(shift, first >>> 0) ^ second) >>> 0;
 }
 
-/** The CRC-32 of `bytes[from, to)`; the part `[knownFrom, knownTo)` has the CRC-32 `known` and is not read. */
+/** Returns the CRC-32 of `bytes[from, to)`; the part `[knownFrom, knownTo)` has the CRC-32 `known` and is not read. */
 export function crcAround(
   bytes: Buffer,
   from: number,

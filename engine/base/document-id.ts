@@ -17,7 +17,7 @@ export function idFormOf(id: string, separator: string): IdForm {
   return "plain";
 }
 
-/** `users/` and 8 on node A give `users/0000000000000000008-A`. */
+/** `users/` and etag 8 on node A return `users/0000000000000000008-A`. */
 export function serverMadeId(prefix: string, etag: number, nodeTag: string): string {
   return `${prefix}${etag.toString().padStart(19, "0")}-${nodeTag}`;
 }

@@ -1,6 +1,6 @@
 /**
  * The times in `@expires`, `@refresh` and `@archive-at`. Unlike the timestamps that the server writes, they may have an
- * offset from UTC, or be HTTP dates. The accepted forms are those of RavenDB 7.2.7.
+ * offset from UTC, or be HTTP dates. The accepted formats are those of RavenDB 7.2.7.
  */
 import { lastTimestampMicros, parseTimestamp } from "./timestamp.ts";
 
@@ -49,15 +49,15 @@ function parseHttpDate(text: string): number {
 }
 
 /**
- * Is the JSON value usable as a due time in a document? Text must be a time, null is refused, and other types are
- * accepted and have no effect: RavenDB 7.2.7 does the same.
+ * Returns whether the JSON value is usable as a due time in a document. Text must be a time, null is refused, and other
+ * types are accepted and have no effect: RavenDB 7.2.7 does the same.
  */
 export function isDueTimeAccepted(value: unknown): boolean {
   if (value === null) return false;
   return typeof value !== "string" || !Number.isNaN(parseDueTime(value));
 }
 
-/** The time in a due-time member of metadata; NaN when it has none. */
+/** Returns the time in a due-time member of metadata; NaN if it is not a valid time. */
 export function dueTimeOf(value: unknown): number {
   return typeof value === "string" ? parseDueTime(value) : Number.NaN;
 }

@@ -7,7 +7,7 @@
 export interface Clock {
   /** Microseconds since 1970-01-01 UTC: an integer below 2^53. May go backward when the host's clock is set. */
   nowMicros(): number;
-  /** Milliseconds of a monotonic clock; only differences are meaningful. */
+  /** Returns milliseconds of a monotonic clock; only differences are meaningful. */
   monotonicMs(): number;
   /** Calls `run` once after `ms` milliseconds. Keeps the process alive only if `isAwaited`. */
   setTimer(ms: number, run: () => void, isAwaited?: boolean): Timer;
@@ -36,7 +36,7 @@ export type OpenMode = "read" | "update" | "create";
 /** The file operations the engine needs. Errors are Node's, with `code` (`ENOENT`, `ENOSPC`, `EIO`, ...). */
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<FileHandle>;
-  /** Names in a folder, in no order. */
+  /** Returns the names in a folder, in no order. */
   list(path: string): Promise<string[]>;
   /** Creates the folder and its parents; no error when it exists. */
   makeDirectory(path: string): Promise<void>;
@@ -47,12 +47,12 @@ export interface FileSystem {
   removeTree(path: string): Promise<void>;
   syncDirectory(path: string): Promise<void>;
   exists(path: string): Promise<boolean>;
-  /** Bytes that can still be written on the device that holds `path`. */
+  /** Returns the bytes that can still be written on the device that holds `path`. */
   freeBytes(path: string): Promise<number>;
   /**
    * Locks the folder for this process until `release`. `under`: the lock of an enclosing folder, if there is one.
-   * @throws EngineError database-locked, naming the holder, within about a second. When it cannot be known whether the
-   * holder still lives, the folder is taken after some seconds without a heartbeat.
+   * @throws EngineError database-locked, naming the holder, within about a second. If it cannot be determined whether
+   * the holder is alive, the lock is acquired after some seconds without a heartbeat.
    */
   lockDirectory(path: string, under?: DirectoryLock): Promise<DirectoryLock>;
 }
@@ -62,13 +62,14 @@ export interface DirectoryLock {
   /** Unique to this lock: for names of temporary files that no other process uses. */
   readonly nonce: string;
   /**
-   * The folder was taken from a silent owner that may still be running: its pending calls may still reach the disk. So
-   * files that it may have open are never written to, and names that it may be about to use are not used.
+   * Whether the lock was acquired from a silent owner that may still be running: its pending calls may still reach the
+   * disk. Files that it may have open are therefore never written to, and names that it may be about to use are not
+   * used.
    */
   readonly mayHaveRival: boolean;
-  /** False where several machines can lock the folder: then `prove` is called before anything is acknowledged. */
+  /** False if several machines can lock the folder: `prove` is then called before anything is acknowledged. */
   readonly leaseSuffices: boolean;
-  /** Is the lease certainly still held, as far as clocks can be trusted? Cheap. */
+  /** Returns whether the lease is certainly still held, as far as clocks can be trusted. Cheap. */
   isLeased(): boolean;
   /** Verifies that the folder is still held, and renews the lease. @throws EngineError folder-lost */
   prove(): Promise<void>;
@@ -77,7 +78,7 @@ export interface DirectoryLock {
   release(): Promise<void>;
 }
 
-/** What a report is about, where operators are told what to do about it. */
+/** Type of an event for which operators are given instructions. */
 export type ReportEvent =
   | "damage"
   | "database-closed"

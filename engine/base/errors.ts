@@ -1,19 +1,19 @@
 /**
  * Every error with a cause outside this code: the caller's mistake, or the environment's.
  *
- * The list of codes is closed. `server/http/error-status.ts` gives each its HTTP status and the type name that clients of
- * the interface know; a code without both does not compile.
+ * The list of codes is closed. `server/http/error-status.ts` maps each code to its HTTP status and to the type name
+ * that clients know; a code without both does not compile.
  */
 
-/** What went wrong, grouped by when it can happen. */
+/** Error code, grouped by the phase in which the error can occur. */
 export type ErrorCode =
   // a value in a request
   | "invalid-argument" // a parameter or field is missing, empty or of the wrong form
-  | "argument-null" // a value that must be given is not
-  | "null-reference" // something that is named does not exist
-  | "out-of-range" // a value that is not one of those allowed
+  | "argument-null" // a required value is missing
+  | "null-reference" // a referenced object does not exist
+  | "out-of-range" // a value is not in the set of allowed values
   | "invalid-format" // text that should be a date, an enum member, ... is not
-  | "invalid-cast" // a value is of a type that its place cannot take
+  | "invalid-cast" // a value has a type that its position does not allow
   | "invalid-operation" // the request makes no sense in the present state
   | "bad-request" // the request as a whole is incomplete
   | "not-supported" // understood, but refused
@@ -48,7 +48,7 @@ export type ErrorCode =
   | "database-stopped" // a sync failed, or an invariant did not hold: it serves nothing until it is reopened
   | "storage-failed" // the system reports an error of the device or of its files that may last
   | "disk-full" // writes are refused until there is space; deletes and compaction go on
-  | "backup-damaged" // a file of a backup is not what was written, or is missing; the message names it
+  | "backup-damaged" // a file of a backup is damaged or missing; the message names it
   | "record-damaged" // one record's checksum is wrong; the message names the document
   | "file-failed" // a file outside of the data folder cannot be read or written
   | "read-failed" // a transient read error: the content is unknown, and a retry may succeed
@@ -56,7 +56,7 @@ export type ErrorCode =
   | "not-leader" // another node writes this database, or none does at the moment
   | "outcome-unknown" // a write may have been kept or not: the node stopped leading before it knew
   | "stream-unavailable" // the stream that replicates the log does not answer
-  | "node-unreachable" // another node of the cluster does not answer, or is not the one that was registered
+  | "node-unreachable" // another node of the cluster does not respond, or is not the registered one
   // work
   | "work-limit" // the request exceeds its limit of work or memory; the message names the setting
   | "memory-full" // the memory for work is in use by other requests
@@ -64,7 +64,7 @@ export type ErrorCode =
   | "query-syntax"
   | "query-invalid"
   | "index-missing"
-  | "summary-index-missing" // facets or suggestions of no such index
+  | "summary-index-missing" // facets or suggestions of an index that does not exist
   | "index-invalid"
   | "index-creation"
   | "index-output" // a collection that an index may not write its reduced objects to
@@ -90,7 +90,7 @@ export type ErrorCode =
   | "subscription-closed"
   | "subscription-invalid"
   | "subscription-name-invalid"
-  | "subscription-changed" // its definition is not the one that the worker knows
+  | "subscription-changed" // its current definition differs from the worker's
   // waiting
   | "overloaded" // not enough memory beside other work; a retry may succeed
   | "timeout";

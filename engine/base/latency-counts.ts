@@ -1,12 +1,12 @@
 /** A histogram of durations, from a tenth of a millisecond to a minute. */
 
-/** Upper bounds of the buckets in milliseconds, inclusive; the last bucket has none. */
+/** Upper bounds of the buckets in milliseconds, inclusive; the last bucket is unbounded. */
 export const latencyBounds: readonly number[] = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 10_000, 60_000,
 ];
 
 export class LatencyCounts {
-  /** Durations by bucket; one more than there are bounds. */
+  /** Number of durations by bucket; one more bucket than bounds. */
   readonly buckets = new Float64Array(latencyBounds.length + 1);
   count = 0;
   totalMs = 0;

@@ -4,305 +4,356 @@
  */
 import { assert } from "./assert.ts";
 
-/** UTF-8 bytes of a document id, collection, attachment, counter or compare-exchange name. */
+/** Maximum length of a document id, collection, attachment, counter or compare-exchange name, in UTF-8 bytes. */
 export const nameBytesMax = 512;
-/** UTF-8 bytes of the key of an entry, all its parts together: its length has 16 bits on disk. */
+/** Maximum length of an entry's key, all parts together, in UTF-8 bytes: the length has 16 bits on disk. */
 export const entryKeyBytesMax = 65_535;
-/** Bytes of a change vector: its length has 16 bits on disk. */
+/** Maximum length of a change vector, in bytes: the length has 16 bits on disk. */
 export const changeVectorBytesMax = 65_535;
-/** Characters of a database name. */
+/** Maximum length of a database name, in characters. */
 export const databaseNameLengthMax = 128;
-/** Times per hour that a stopped database is reopened automatically. */
+/** Maximum number of automatic reopenings of a stopped database per hour. */
 export const reopeningsMax = 3;
 export const reopeningWindowMs = 3_600_000;
-/** Milliseconds that a stopped database waits for the work in progress before it is reopened. */
+/** Maximum wait of a stopped database for work in progress before it is reopened, in milliseconds. */
 export const endingWaitMs = 1_000;
-/** UTF-8 bytes of one document's text. */
+/** Maximum size of a document's text, in UTF-8 bytes. */
 export const documentBytesMax = 256 * 1024 * 1024;
-/** Nesting depth of objects and arrays in one document. */
+/** Maximum nesting depth of objects and arrays in a document. */
 export const documentDepthMax = 10_000;
 /**
- * Bytes of a document's text from which on it is parsed and copied in slices before its transaction, which runs in one
- * turn of the event loop.
+ * Size of a document's text from which on it is parsed and copied in slices before its transaction, which runs in one
+ * tick of the event loop; in bytes.
  */
 export const preparedBytesMin = 256 * 1024;
-/** Bytes of one transaction in the log. */
+/** Maximum size of a transaction in the log, in bytes. */
 export const transactionBytesMax = 512 * 1024 * 1024;
-/** Bytes at which a segment of the log is full and the next begins (a larger transaction gets one of its size). */
+/**
+ * Size at which a segment of the log is full and the next begins, in bytes (a larger transaction gets a segment of its
+ * size).
+ */
 export const segmentBytesMax = 64 * 1024 * 1024;
-/** Bytes of a new database's first segment; each next one is twice as large, up to `segmentBytesMax`. */
+/** Size of a new database's first segment, in bytes; each next segment is twice as large, up to `segmentBytesMax`. */
 export const segmentBytesMin = 256 * 1024;
-/** Largest part of the memory budget for a new segment: its image is in memory while it is written. */
+/** Maximum share of the memory budget for a new segment: its image is in memory while it is written. */
 export const segmentShareOfMemory = 1 / 16;
-/** Bytes written but not yet synced, above which writers must wait. */
+/** Maximum number of bytes written but not yet synced; above it, writers must wait. */
 export const unsyncedBytesMax = 64 * 1024 * 1024;
-/** The same limit as a part of the memory budget, where that is less. */
+/** The same limit as a share of the memory budget, if that is less. */
 export const unsyncedShareOfMemory = 1 / 8;
-/** Bytes of a group commit that one frame of a replicated log carries; a larger one takes several. */
+/**
+ * Maximum size of the section of a group commit in one frame of a replicated log, in bytes; a larger group has several
+ * frames.
+ */
 export const framePartBytesMax = 1024 * 1024;
-/** Bytes of an attachment's content in one frame of a replicated log. */
+/** Maximum size of a chunk of an attachment's content in one frame of a replicated log, in bytes. */
 export const contentChunkBytesMax = framePartBytesMax;
-/** Bytes of the payload of one frame of a replicated log: a chunk of content says what it is of. */
+/**
+ * Maximum payload size of one frame of a replicated log, in bytes: a chunk of content is preceded by its
+ * identification.
+ */
 export const framePayloadBytesMax = framePartBytesMax + 64;
-/** Bytes of a group commit that is replicated: what is unsynced, and a transaction of the largest size. */
+/** Maximum size of a replicated group commit, in bytes: the unsynced bytes plus one transaction of the largest size. */
 export const replicatedGroupBytesMax = unsyncedBytesMax + transactionBytesMax;
-/** Frames that a leader may have appended without knowing the outcome. Nodes that share a stream must agree on it. */
+/**
+ * Maximum number of frames that a leader may have appended without knowing the outcome. Nodes that share a stream must
+ * agree on it.
+ */
 export const framesInFlightMax = 8;
-/** Bytes that a follower may have been given and not made durable: it stops following beyond that. */
+/** Maximum number of bytes delivered to a follower and not yet durable; beyond it, the follower stops following. */
 export const unappliedBytesMax = 64 * 1024 * 1024;
-/** Milliseconds after which an open append is repeated for the first time; each next time twice as long, up to 16 times. */
+/**
+ * Delay before an open append is repeated for the first time, in milliseconds; it doubles up to 16 times this value.
+ */
 export const replicaRetryMs = 100;
-/** Milliseconds between comparisons of a node's last frame with the stream's. */
+/** Interval between comparisons of a node's last frame with the stream's, in milliseconds. */
 export const replicaProbeMs = 5_000;
-/** Milliseconds that a leader trusts the stream to have its last frame still: less than others wait before they stand. */
+/**
+ * Time for which a leader trusts the stream to still have its last frame, in milliseconds: less than other nodes wait
+ * before an election.
+ */
 export const replicaVerifiedMs = 1_000;
 /**
- * Milliseconds that a frame of the own log must be missing in the stream before the stream is believed to have lost it. More
- * than `replicaStallMs`: a leader behind which the stream was trimmed follows again, and finds that out.
+ * Time for which a frame of the own log must be missing in the stream before the stream is considered to have lost it,
+ * in milliseconds. More than `replicaStallMs`: a leader whose stream was trimmed first becomes a follower, and detects
+ * the trimming then.
  */
 export const replicaMissingMs = 30_000;
-/** Milliseconds without progress, while others are known to have more, after which a follower follows again, then asks. */
+/**
+ * Time without progress, while other nodes are known to have more frames, after which a follower follows again, and
+ * then requests the frames from peers; in milliseconds.
+ */
 export const replicaBehindMs = 2_000;
-/** Milliseconds without progress after which a leader stops leading, and says what is open that it is unknown. */
+/**
+ * Time without progress after which a leader stops leading and settles its open proposals as unknown, in milliseconds.
+ */
 export const replicaStallMs = 20_000;
-/** Milliseconds without a heartbeat of the owner of a folder after which another process may take it. */
+/** Time without a heartbeat of the owner of a folder after which another process may acquire it, in milliseconds. */
 export const folderSilenceMs = 10_000;
-/** The lowest value that a setting may give it: heartbeats are ten times as frequent. */
+/** Minimum value of the setting for it, in milliseconds: heartbeats are ten times as frequent. */
 export const folderSilenceMsMin = 500;
-/** Segment and snapshot numbers that are skipped, because a previous owner may be about to use them. */
+/** Number of segment and snapshot numbers that are skipped, because a previous owner may be about to use them. */
 export const rivalNumbers = 64;
-/** Free bytes on the disk below which a database accepts only deletes. */
+/** Free space on the disk below which a database accepts only deletes, in bytes. */
 export const diskReserveBytes = 16 * 1024 * 1024;
 /**
- * Bytes of files that a database keeps only because a continuous backup has not taken them yet: with more it goes on
- * with a new base instead.
+ * Maximum size of files that a database retains only for a continuous backup that has not copied them yet, in bytes;
+ * beyond it, the backup continues with a new base.
  */
 export const followedBytesMin = 256 * 1024 * 1024;
-/** The same limit as a part of the live bytes, where that is more. */
+/** The same limit as a share of the live bytes, if that is more. */
 export const followedShare = 1 / 4;
-/** Contents of attachments that a continuous backup may be behind with, beyond those that its base has. */
+/**
+ * Maximum number of attachment contents that a continuous backup has not copied yet, in addition to those of its base.
+ */
 export const followedContentsMax = 1_000_000;
-/** Collections of one database: a row has 16 bits for the number. */
+/** Maximum number of collections of a database: a row has 16 bits for the number. */
 export const collectionCountMax = 65_535;
-/** Distinct top-level property lists ("shapes") of one database that get a field table. */
+/** Maximum number of distinct top-level property lists ("shapes") of a database that get a field table. */
 export const shapeCountMax = 16_384;
-/** Properties of one shape; a document with more has no field table. */
+/** Maximum number of properties of a shape; a document with more has no field table. */
 export const shapeFieldCountMax = 512;
-/** Bytes of memory for the shapes of one database, by a rough count; further documents get no shape. */
+/** Maximum memory for the shapes of a database, in bytes (estimated); further documents get no shape. */
 export const shapeMemoryBytesMax = 32 * 1024 * 1024;
 /**
- * Compressed bytes of an export that are held before its reply begins: an error up to there is answered as an error.
+ * Compressed bytes of an export that are buffered before its reply begins: an error up to there is answered as an
+ * error.
  */
 export const exportHeldBytesMax = 1024 * 1024;
-/** Statements in one run of a script, unless its limits are lifted. */
+/** Maximum number of statements in a run of a script, unless its limits are lifted. */
 export const scriptStepsMax = 10_000;
-/** Milliseconds of processor time for one run of a script, which blocks everything else. Cannot be lifted. */
+/** Maximum processor time of a run of a script, in milliseconds; the run blocks everything else. Cannot be lifted. */
 export const scriptMsMax = 25;
-/** Milliseconds of processor time of all scripts of one batch, during which no other transaction begins. */
+/** Maximum processor time of all scripts of a batch, in milliseconds; no other transaction begins during it. */
 export const batchScriptMsMax = 10_000;
-/** Units of script work in a millisecond: one is estimated at 10 ns. */
+/** Units of script work per millisecond: one is estimated at 10 ns. */
 export const scriptWorkPerMs = 100_000;
-/** Bytes of values that one run of a script creates, including what it stores. Cannot be lifted. */
+/**
+ * Maximum size of the values that one run of a script creates, including the values it stores, in bytes. Cannot be
+ * lifted.
+ */
 export const scriptBytesMax = 64 * 1024 * 1024;
-/** UTF-16 units of a string that a script creates. */
+/** Maximum length of a string that a script creates, in UTF-16 units. */
 export const scriptTextLengthMax = 16 * 1024 * 1024;
-/** Bytes of the compiled scripts that are cached, in the process. */
+/** Maximum size of the cached compiled scripts of the process, in bytes. */
 export const compiledScriptBytesMax = 64 * 1024 * 1024;
-/** Bytes of the texts of queries' scripts whose syntax was found valid, in the process. */
+/** Maximum size of the cached texts of queries' scripts that are known to be valid, per process, in bytes. */
 export const checkedScriptBytesMax = 8 * 1024 * 1024;
-/** Bytes of the syntax trees of queries that are cached, in one database. */
+/** Maximum size of the cached syntax trees of a database's queries, in bytes. */
 export const queryTreeBytesMax = 16 * 1024 * 1024;
-/** Automatic indexes of one database: beyond that, the one not queried for longest is deleted. */
+/** Maximum number of automatic indexes of a database: beyond it, the index not queried for longest is deleted. */
 export const automaticIndexesMax = 256;
-/** Milliseconds that a query waits for an index that was created for it. */
+/** Maximum wait of a query for an index that was created for it, in milliseconds. */
 export const newIndexWaitMs = 15_000;
-/** Fields of an automatic index: a query that needs more besides these gets another index. */
+/** Maximum number of fields of an automatic index: a query that needs more gets another index. */
 export const automaticIndexFieldsMax = 256;
 /**
- * Minutes without a query after which an automatic index becomes idle, and hours after which an idle one is deleted, by
- * default.
+ * Minutes without a query after which an automatic index becomes idle, and hours after which an idle index is deleted,
+ * by default.
  */
 export const automaticIndexIdleMinutes = 30;
 export const automaticIndexDeletionHours = 72;
-/** Fields of one deployed index, including those that its maps compute. */
+/** Maximum number of fields of a deployed index, including computed fields of its maps. */
 export const indexFieldsMax = 512;
-/** UTF-16 units of all texts of one deployed index together. */
+/** Maximum length of all texts of a deployed index together, in UTF-16 units. */
 export const indexTextLengthMax = 1024 * 1024;
-/** Entries that a deployed index produces for one document. */
+/** Maximum number of entries that a deployed index produces for one document. */
 export const indexEntriesPerDocumentMax = 32_768;
-/** Bytes of an object's text by which a deployed index finds it; of a longer one only its presence is indexed. */
+/**
+ * Maximum length of an object's text by which a deployed index finds it, in bytes; for a longer text only its presence
+ * is indexed.
+ */
 export const objectTermBytesMax = 16 * 1024;
-/** Bytes of a vector that is indexed or sought. */
+/** Maximum size of an indexed or searched vector, in bytes. */
 export const vectorBytesMax = 64 * 1024;
-/** Units of work of one query: terms, entries and expression steps. A million take some 10 milliseconds. */
+/** Maximum work of a query, in units: terms, entries and expression steps. A million take some 10 milliseconds. */
 export const queryWorkMax = 1_000_000_000;
-/** Bytes that one query may hold for intermediate results. */
+/** Maximum memory of a query for intermediate results, in bytes. */
 export const queryBytesMax = 128 * 1024 * 1024;
-/** UTF-16 units of a query's text. */
+/** Maximum length of a query's text, in UTF-16 units. */
 export const queryTextLengthMax = 256 * 1024;
-/** UTF-16 units of one word or phrase in a full-text search. */
+/** Maximum length of a word or phrase in a full-text search, in UTF-16 units. */
 export const searchPhraseLengthMax = 32 * 1024;
-/** Conditions in one query's text; it may have four words, values and operators for each. */
+/** Maximum number of conditions in a query's text; it may have four words, values and operators for each. */
 export const queryClausesMax = 4_096;
-/** Items of one `select`, `order by`, `group by`, `load` or `include`. */
+/** Maximum number of items of a `select`, `order by`, `group by`, `load` or `include`. */
 export const queryItemsMax = 2_048;
-/** Terms of one `suggest()`. */
+/** Maximum number of terms of a `suggest()`. */
 export const suggestedTermsMax = 256;
-/** Terms of the base of one `moreLikeThis()` that are looked for, whatever its options say. */
+/** Maximum number of terms of the base of a `moreLikeThis()` that are searched, regardless of its options. */
 export const likenessTermsMax = 1_024;
-/** Bytes of a document that describes facets or lists stop words: it is parsed at once. */
+/** Maximum size of a document that describes facets or lists stop words, in bytes: it is parsed synchronously. */
 export const namedDocumentBytesMax = 256 * 1024;
-/** Functions declared in one query. */
+/** Maximum number of functions declared in a query. */
 export const queryDeclarationsMax = 256;
-/** Bytes of a query request, including parameters. */
+/** Maximum size of a query request, including parameters, in bytes. */
 export const queryRequestBytesMax = 2 * 1024 * 1024;
-/** Places of one shape, in a document or a query: it is parsed at once, in some ten milliseconds. */
+/**
+ * Maximum number of points of a shape, in a document or a query: it is parsed synchronously, in some ten milliseconds.
+ */
 export const shapePlacesMax = 16_384;
-/** Characters of the well-known text of a shape. */
+/** Maximum length of the well-known text of a shape, in characters. */
 export const shapeTextLengthMax = 2 * 1024 * 1024;
-/** Nesting depth of lists and objects in a query's parameters. */
+/** Maximum nesting depth of lists and objects in a query's parameters. */
 export const queryParametersDepthMax = 512;
-/** Reduce output documents that are stored or deleted in one transaction. */
+/** Maximum number of reduce output documents that are stored or deleted in one transaction. */
 export const outputDocumentsPerWrite = 1_024;
-/** Bytes of attachment content that the map of one document may read. */
+/** Maximum size of attachment content that the map of one document may read, in bytes. */
 export const indexedContentBytesMax = 32 * 1024 * 1024;
-/** Values of one key that are reduced at once; more are first reduced in pages. */
+/** Maximum number of values of a key that are reduced in one call; more are first reduced in pages. */
 export const reducePageValuesMax = 16;
-/** Errors that an index keeps. */
+/** Maximum number of errors recorded per index. */
 export const indexErrorsMax = 500;
-/** Definitions that an index's history keeps by default. */
+/** Number of definitions in an index's history, by default. */
 export const indexRevisionsDefault = 10;
-/** UTF-16 units of all definitions in an index's history together. */
+/** Maximum length of all definitions in an index's history together, in UTF-16 units. */
 export const indexHistoryLengthMax = 4 * indexTextLengthMax;
-/** Deployed indexes of one database. */
+/** Maximum number of deployed indexes of a database. */
 export const staticIndexesMax = 1_024;
-/** Bytes per second that background work (compaction, index snapshots, scrubs) reads and writes at most. */
+/**
+ * Maximum speed at which background work (compaction, index snapshots, scrubs) reads and writes, in bytes per second.
+ */
 export const backgroundBytesPerSecond = 64 * 1024 * 1024;
-/** Values of one entry of a time series. */
+/** Maximum number of values of one entry of a time series. */
 export const seriesValuesMax = 32;
-/** UTF-8 bytes of a tag of a time series. */
+/** Maximum length of a tag of a time series, in UTF-8 bytes. */
 export const seriesTagBytesMax = 255;
-/** Times and values together that one segment of a time series holds: 512 entries of one value. */
+/** Maximum number of times and values together in one segment of a time series: 512 entries of one value. */
 export const seriesSegmentNumbersMax = 1024;
-/** Milliseconds between scans for documents that expire or are due for refresh, by default. */
+/** Interval between scans for documents that expire or are due for refresh, in milliseconds, by default. */
 export const dueDocumentsIntervalMs = 60_000;
-/** Minutes that revisions of deleted documents are kept, and seconds between scans for them, by default. */
+/** Minutes for which revisions of deleted documents are retained, and seconds between scans for them, by default. */
 export const revisionBinMinutes = 30 * 24 * 60;
 export const revisionBinIntervalSeconds = 300;
 /**
- * Microseconds that the time of the last change may be ahead of the clock and still precede every later change. A
- * greater lead means that the clock was set back, or that a dump contained the time: then later changes have the time
- * of the clock again.
+ * Maximum lead of the time of the last change over the clock with which every later change still gets a later time, in
+ * microseconds. A greater lead means that the clock was set back, or that a dump contained the time: later changes then
+ * have the time of the clock again.
  */
 export const clockLeadMicrosMax = 60 * 1_000_000;
-/** Documents that background work changes in one transaction. */
+/** Maximum number of documents that background work changes in one transaction. */
 export const documentsPerTask = 256;
-/** Milliseconds of work before it yields to the event loop. */
+/** Length of a time slice: work yields to the event loop after it, in milliseconds. */
 export const sliceMs = 5;
 /** The same for background work that no request waits for. */
 export const backgroundSliceMs = 0.1;
-/** Finished operations of one database that can still be queried. */
+/** Maximum number of finished operations of a database that can still be queried. */
 export const finishedOperationsMax = 256;
-/** Operations of one database that can be undone, and days for which they can. */
+/** Maximum number of operations of a database that can be undone, and days for which they can. */
 export const undoOperationsMax = 16;
 export const undoDaysMax = 7;
-/** UTF-16 units of all fragments that `highlight()` makes for a query: they are written in one turn. */
+/** Maximum length of all fragments of `highlight()` for a query, in UTF-16 units: they are written synchronously. */
 export const highlightedLengthMax = 16 * 1024 * 1024;
-/** UTF-16 units of a row's texts that `highlight()` scans, over all that it looks for. */
+/** Maximum length of a row's texts that `highlight()` scans, over all searched texts, in UTF-16 units. */
 export const highlightScanMax = 4 * 1024 * 1024;
-/** Bytes of commands that a bulk insert commits at once, and may buffer while a commit is in progress. */
+/**
+ * Size of the commands that a bulk insert commits in one transaction, and may buffer while a commit is in progress; in
+ * bytes.
+ */
 export const bulkInsertBatchBytes = 16 * 1024 * 1024;
-/** Commands that a bulk insert commits at once. */
+/** Maximum number of commands that a bulk insert commits in one transaction. */
 export const bulkInsertBatchCommands = 8192;
-/** Bytes of one item of a dump, without the raw bytes that follow it. */
+/** Maximum size of one item of a dump, without the raw bytes that follow it. */
 export const dumpItemBytesMax = documentBytesMax + 1024 * 1024;
-/** Items of a dump that an import commits at once. */
+/** Maximum number of items of a dump that an import commits in one transaction. */
 export const importBatchItems = 1024;
-/** Bytes of items that an import commits at once. */
+/** Maximum size of the items that an import commits in one transaction, in bytes. */
 export const importBatchBytes = 8 * 1024 * 1024;
-/** Transactions of an import that are being written to disk while the next one is gathered. */
+/** Maximum number of transactions of an import that are being written to disk while the next one is collected. */
 export const importsInFlightMax = 4;
-/** Messages that the result of an export or import keeps; those in the middle are dropped. */
+/** Maximum number of messages in the result of an export or import; messages in the middle are dropped. */
 export const smugglerMessagesMax = 200;
-/** Decompressed bytes allowed per compressed byte of a dump, above `dumpUnfoldedBytesFree`. */
+/** Maximum ratio of decompressed to compressed bytes of a dump, above `dumpUnfoldedBytesFree`. */
 export const dumpUnfoldFactorMax = 256;
-/** Decompressed bytes allowed for any dump, however small. */
+/** Number of decompressed bytes allowed for any dump, however small. */
 export const dumpUnfoldedBytesFree = 256 * 1024 * 1024;
-/** Milliseconds between two tombstone purges. */
+/** Interval between two tombstone purges, in milliseconds. */
 export const tombstoneCleanupIntervalMs = 300_000;
-/** New tombstones that trigger a purge at once: each takes some 600 bytes of memory. */
+/** Number of new tombstones that triggers an immediate purge: each uses some 600 bytes of memory. */
 export const tombstonesDueCount = 8192;
-/** Milliseconds until the next purge when as many had to stay because an index has not passed them. */
+/**
+ * Delay before the next purge if as many tombstones had to remain because an index has not passed them, in
+ * milliseconds.
+ */
 export const tombstonesRetryMs = 1000;
-/** A purge goes on while at least this many can be removed. */
+/** Minimum number of removable tombstones with which a purge continues. */
 export const tombstonesPerPurge = 1000;
-/** Tombstones removed between two readings of the clock: about half a millisecond. */
+/** Number of tombstones removed between two readings of the clock: about half a millisecond. */
 export const tombstonesPerStep = 64;
-/** Milliseconds between two checks whether a database that was written to is at rest. */
+/** Interval between two checks whether a database that was written to is at rest, in milliseconds. */
 export const restLookMs = 5_000;
 /** Bytes of new log between two of these checks up to which it counts as at rest. */
 export const restLogBytes = 256 * 1024;
 /**
- * Bytes of new log after which an index snapshot is written, so that opening replays little more than that; more where
+ * Bytes of new log after which an index snapshot is written, so that opening replays little more than that; more if
  * snapshots are large (maintenance.ts).
  */
 export const snapshotLogBytes = 512 * 1024 * 1024;
-/** Milliseconds after the first change since the last index snapshot until the next is written. */
+/** Delay of the next index snapshot after the first change since the last snapshot, in milliseconds. */
 export const snapshotIntervalMs = 600_000;
-/** Milliseconds without a new document before new ids are sorted. */
+/** Time without a new document before new ids are sorted, in milliseconds. */
 export const settleOrderDelayMs = 100;
-/** Milliseconds between two scrubs of a database. */
+/** Interval between two scrubs of a database, in milliseconds. */
 export const scrubIntervalMs = 24 * 3_600_000;
-/** Bytes per second that a background scrub reads at most. */
+/** Maximum speed at which a background scrub reads, in bytes per second. */
 export const scrubBytesPerSecond = 8 * 1024 * 1024;
-/** Subscription tasks of one database. */
+/** Maximum number of subscription tasks of a database. */
 export const subscriptionCountMax = 1024;
-/** Characters of a subscription's query. */
+/** Maximum length of a subscription's query, in characters. */
 export const subscriptionQueryLengthMax = 65_536;
-/** Documents in one batch of a subscription, whatever its worker requests. */
+/** Maximum number of documents in one batch of a subscription, regardless of its worker's request. */
 export const subscriptionBatchDocumentsMax = 65_536;
-/** Bytes of documents at which a batch of a subscription is full. */
+/** Size of documents at which a batch of a subscription is full, in bytes. */
 export const subscriptionBatchBytes = 8 * 1024 * 1024;
-/** Milliseconds of searching after which a batch that has some documents is sent. */
+/** Search time after which a batch that has some documents is sent, in milliseconds. */
 export const subscriptionBatchMs = 5_000;
-/** Documents skipped by a subscription's query after which its position is written. */
+/** Number of documents skipped by a subscription's query after which its position is written. */
 export const subscriptionPassedMax = 4096;
-/** Milliseconds between two writes of a position for skipped documents. */
+/** Interval between two writes of a position for skipped documents, in milliseconds. */
 export const subscriptionPassedMs = 1_000;
-/** Revisions that a subscription looks up at once. */
+/** Maximum number of revisions that a subscription looks up in one call. */
 export const subscriptionRevisionsMax = 65_536;
-/** Workers of one subscription, including those waiting for it. */
+/** Maximum number of workers of a subscription, including workers waiting for it. */
 export const subscriptionWorkersMax = 256;
-/** Changes of documents that wait for a program's loop over them. */
+/** Maximum number of changes of documents that wait for a program's loop over them. */
 export const changesWaitingMax = 100_000;
-/** Rows of a query that wait for a program's loop over them. */
+/** Maximum number of rows of a query that wait for a program's loop over them. */
 export const rowsWaitingMax = 256;
-/** Bytes of such rows: beyond that, one waits at a time. */
+/** Maximum size of these rows, in bytes: beyond it, one row waits at a time. */
 export const rowBytesWaitingMax = 1024 * 1024;
-/** Damaged records that a database lists. */
+/** Maximum number of damaged records that a database lists. */
 export const damagedListMax = 1000;
 
-/** Commands of one batch when no setting says otherwise: they are one transaction, which becomes visible in one turn. */
+/**
+ * Default of the maximum number of commands in a batch: they are one transaction, which becomes visible in one tick of
+ * the event loop.
+ */
 export const batchCommandsMax = 25_000;
-/** Milliseconds that a large reply or body waits for memory before it is refused. */
+/** Maximum wait of a large reply or body for memory before it is refused, in milliseconds. */
 export const roomWaitMs = 10_000;
-/** Large replies or bodies that wait for memory; more are refused at once. */
+/** Maximum number of large replies or bodies that wait for memory; more are refused immediately. */
 export const roomWaitersMax = 1_024;
 /**
- * Milliseconds that a peer may neither read its reply nor send its body while others wait for the memory that it holds.
+ * Time for which a peer may neither read its reply nor send its body while others wait for the memory that it holds, in
+ * milliseconds.
  */
 export const pressedStallMs = 5_000;
-/** Bytes of a document's record above which a reply streams it in pieces instead of composing it as a whole. */
+/**
+ * Size of a document's record above which a reply streams it in chunks instead of composing it as a whole, in bytes.
+ */
 export const largeRecordBytes = 128 * 1024;
-/** Bytes of a document's record from which each load of it is kept to be shown, and how many loads: as in RavenDB 7.2.7. */
+/**
+ * Size of a document's record from which on each load of it is recorded, in bytes, and maximum number of recorded
+ * loads: as in RavenDB 7.2.7.
+ */
 export const hugeRecordBytes = 5 * 1024 * 1024;
 export const hugeLoadsMax = 100;
-/** Bytes of the texts of patches of which it is known how often they ran. */
+/** Maximum size of the texts of patches whose runs are counted, in bytes. */
 export const knownPatchBytesMax = 256 * 1024;
 
 assert(documentBytesMax < transactionBytesMax, "a document fits into one transaction");
 assert(2 * (1 + seriesValuesMax) <= seriesSegmentNumbersMax, "a segment of a series has room");
 assert(segmentBytesMin <= segmentBytesMax, "segments grow");
 assert(replicaStallMs < replicaMissingMs, "a leader that cannot go on follows before it stops");
-assert(backgroundSliceMs <= sliceMs, "what nobody waits for holds nobody up");
+assert(backgroundSliceMs <= sliceMs, "background slices are no longer than other slices");
 assert(transactionBytesMax < 2 ** 31, "offsets inside a segment are 31 bits");

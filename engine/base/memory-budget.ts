@@ -1,9 +1,9 @@
 /**
- * The memory budget of the process and its holders: the record cache uses what the others leave, and shrinks when they
- * need it; replies, bodies and work in progress reserve and release parts of the budget.
+ * The memory budget of the process and its holders: the record cache uses the rest of the budget, and shrinks when
+ * other holders need it; replies, bodies and work in progress reserve and release parts of the budget.
  *
- * Knows nothing of what the bytes are, and does not match V8's heap statistics: it counts large allocations, to within
- * a few percent.
+ * Independent of the contents of the memory, and of V8's heap statistics: it counts large allocations, to within a few
+ * percent.
  *
  * Invariants:
  * - Work holds at most `workBytesMax` in total, and for each use at most that use's limit, except that a sole holder is
@@ -13,7 +13,7 @@
 import { totalmem } from "node:os";
 import { assert } from "./assert.ts";
 
-/** What work holds bytes for. */
+/** Use for which work reserves bytes. */
 export type WorkUse = "replies" | "bodies" | "snapshots" | "scripts" | "queries";
 
 /** Default budget as a share of the memory that the process may use. */
@@ -22,7 +22,7 @@ const defaultBytesMax = 4 * 1024 ** 3;
 /** Share of the budget that work may hold. */
 const workShare = 1 / 2;
 
-/** Bytes of memory that this process may use: the machine's, or the container's when that is less. */
+/** Returns the bytes of memory that this process may use: the machine's, or the container's when that is less. */
 export function memoryOfProcess(
   machineBytes = totalmem(),
   constrainedBytes = process.constrainedMemory(),
@@ -31,7 +31,7 @@ export function memoryOfProcess(
   return constrainedBytes > 0 ? Math.min(machineBytes, constrainedBytes) : machineBytes;
 }
 
-/** The default budget in bytes. */
+/** Returns the default budget in bytes. */
 export function defaultMemoryBudget(processBytes = memoryOfProcess()): number {
   return Math.min(defaultBytesMax, Math.floor(processBytes * defaultShare));
 }
@@ -65,10 +65,10 @@ export class MemoryBudget {
     return this.#bytesMax;
   }
 
-  /** Takes effect at once: caches are notified, and waiters re-examined. */
+  /** Takes effect immediately: caches are notified, and waiters re-examined. */
   set bytesMax(bytesMax: number) {
     this.#bytesMax = bytesMax;
-    this.#tellCaches();
+    this.#notifyCaches();
     this.#serve();
   }
 
@@ -83,12 +83,12 @@ export class MemoryBudget {
     this.#serve();
   }
 
-  /** Bytes that work may hold for `use`. */
+  /** Returns the bytes that work may hold for `use`. */
   useBytesMax(use: WorkUse): number {
     return Math.min(this.workBytesMax, this.#useBytesMax[use] ?? this.workBytesMax);
   }
 
-  /** Number of waiters for `use`. */
+  /** Returns the number of waiters for `use`. */
   waitersOf(use: WorkUse): number {
     let count = 0;
     for (const waiter of this.#waiters) if (waiter.use === use) count++;
@@ -117,25 +117,29 @@ export class MemoryBudget {
 
   /**
    * Reserves `bytes` if they are available and no one waits for the same use; `ownBytes`: the bytes that the caller
-   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether it did.
+   * already holds for it, and the caller is the sole holder if nothing else is held. @returns whether the bytes were
+   * reserved.
    */
-  tryTake(use: WorkUse, bytes: number, ownBytes = 0): boolean {
+  tryReserve(use: WorkUse, bytes: number, ownBytes = 0): boolean {
     if (!this.#hasRoom(use, bytes, ownBytes)) return false;
     if (this.waitersOf(use) > 0 && (ownBytes === 0 || this.#workByUse[use] > ownBytes))
       return false;
-    this.#take(use, bytes);
+    this.#add(use, bytes);
     return true;
   }
 
-  /** Takes `bytes` even when there is no room: they are already allocated. */
+  /** Reserves `bytes` even beyond the budget: they are already allocated. */
   force(use: WorkUse, bytes: number): void {
-    this.#take(use, bytes);
+    this.#add(use, bytes);
   }
 
-  /** Waits for room. @returns false when `signal` was aborted first: then nothing is taken. */
-  take(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
+  /**
+   * Waits until memory is available and reserves it. @returns false if `signal` was aborted first: then nothing is
+   * reserved.
+   */
+  reserve(use: WorkUse, bytes: number, signal?: AbortSignal): Promise<boolean> {
     if (signal?.aborted === true) return Promise.resolve(false);
-    if (this.tryTake(use, bytes)) return Promise.resolve(true);
+    if (this.tryReserve(use, bytes)) return Promise.resolve(true);
     return new Promise((resolve) => {
       const abort = () => {
         this.#waiters = this.#waiters.filter((other) => other !== waiter);
@@ -155,8 +159,8 @@ export class MemoryBudget {
     });
   }
 
-  give(use: WorkUse, bytes: number): void {
-    assert(bytes <= this.#workByUse[use], "nobody gives back more memory than was taken");
+  release(use: WorkUse, bytes: number): void {
+    assert(bytes <= this.#workByUse[use], "no more memory is released than was reserved");
     this.#workByUse[use] -= bytes;
     this.#workBytes -= bytes;
     this.#serve();
@@ -173,13 +177,13 @@ export class MemoryBudget {
     return held + bytes <= this.useBytesMax(use) && this.#workBytes + bytes <= this.workBytesMax;
   }
 
-  #take(use: WorkUse, bytes: number): void {
+  #add(use: WorkUse, bytes: number): void {
     this.#workByUse[use] += bytes;
     this.#workBytes += bytes;
-    this.#tellCaches();
+    this.#notifyCaches();
   }
 
-  #tellCaches(): void {
+  #notifyCaches(): void {
     for (const shrink of this.#caches) shrink();
   }
 
@@ -192,7 +196,7 @@ export class MemoryBudget {
         blocked.add(waiter.use);
         return true;
       }
-      this.#take(waiter.use, waiter.bytes);
+      this.#add(waiter.use, waiter.bytes);
       served.push(waiter);
       return false;
     });

@@ -1,6 +1,6 @@
 /**
- * Validation of all names from outside, by whatever route, before use. Error texts are those of
- * RavenDB 7.2.7 where it has one.
+ * Validation of all names from outside, by whatever route, before use. Error texts are those of RavenDB 7.2.7 if it has
+ * one.
  *
  * A name becomes part of a key on disk, so it must be encodable in UTF-8, and short. Stored names were checked when
  * they arrived, or are older than the limit: only new ones are checked.
@@ -16,7 +16,7 @@ const shownLength = 200;
 const loneSurrogate = /\p{Surrogate}/u;
 const separator = "\u0000";
 
-/** A name for messages: a long one is truncated. */
+/** Returns a name for messages: a long one is truncated. */
 export function shown(name: string): string {
   return name.length <= shownLength ? name : `${name.slice(0, shownLength)}…`;
 }
@@ -168,7 +168,7 @@ export function checkIndexName(name: string): void {
   checkWellFormed("Index name", name);
 }
 
-/** The tag of a node that was given none. */
+/** The default tag of a node. */
 export const nodeTagDefault = "A";
 
 export const nodeTagPattern = /^[A-Z]{1,4}$/;

@@ -3,8 +3,8 @@
  */
 
 /**
- * The first index in [`from`, `to`) for which `isBefore` is false; `to` when there is none. `isBefore` must be true for all
- * indexes up to some point and false for all after it. Cost: O(log(to - from)) calls.
+ * Returns the first index in [`from`, `to`) for which `isBefore` is false; `to` if it is true for all. `isBefore` must
+ * be true for all indexes up to some point and false for all after it. Cost: O(log(to - from)) calls.
  */
 export function partitionPoint(
   from: number,

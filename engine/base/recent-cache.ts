@@ -1,10 +1,10 @@
 /**
- * A cache of values by text: the least recently used ones are dropped first. What callers send decides what is in it, so
- * it is bounded by the bytes of what it holds, not by how many there are.
+ * A cache of values by text: the least recently used ones are dropped first. Callers determine its contents, so it is
+ * bounded by the size of the values in bytes, not by their number.
  *
  * Invariants:
- * - The entries take at most `bytesMax` together, or there is one: the newest stays whatever its size, so that a text in
- *   use is made once.
+ * - The entries use at most `bytesMax` together, unless there is only one: the newest is retained whatever its size, so
+ *   that a value in use is computed once.
  */
 
 /** Bytes of an entry besides its key's text and its value. */
@@ -19,7 +19,7 @@ export class RecentCache<Value> {
   readonly #bytesMax: number;
   /** Least recently used first: maps keep insertion order. */
   readonly #entries = new Map<string, Entry<Value>>();
-  /** The last of them, which needs not be moved when it is asked for again. */
+  /** The most recently used entry, which need not be moved when it is used again. */
   #newest: Entry<Value> | undefined;
   #bytes = 0;
 
@@ -43,7 +43,7 @@ export class RecentCache<Value> {
     return entry.value;
   }
 
-  /** @param bytes those of the value, about */
+  /** @param bytes approximate size of the value */
   set(key: string, value: Value, bytes: number): void {
     this.#delete(key);
     const entry = { value, bytes: entryBytes + 2 * key.length + bytes };
@@ -56,7 +56,7 @@ export class RecentCache<Value> {
     }
   }
 
-  /** All of them, the least recently used first. */
+  /** Yields all of them, the least recently used first. */
   *entries(): Generator<readonly [string, Value]> {
     for (const [key, { value }] of this.#entries) yield [key, value];
   }

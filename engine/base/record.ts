@@ -9,7 +9,7 @@
  *
  * All integers are little-endian. These widths are on disk: never change them.
  *
- * - `length` is that of the whole record with header and padding; it is a multiple of 8, at least 24.
+ * - `length` is the length of the whole record with header and padding; it is a multiple of 8, at least 24.
  * - `check`, the checksum, covers bytes 8 to `length` (see `checkOf`); it is verified when a record is read from disk.
  * - `keyLength`, `word` and `flags` are defined by the kind; `etag` is a value of the database's etag counter, below
  *   2^53, and 0 for kinds without one.
@@ -21,7 +21,7 @@
 import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import { crcAround } from "./crc-combine.ts";
-import { whenCollecting } from "./garbage.ts";
+import { whenCollecting } from "./gc-hints.ts";
 
 export const recordHeaderBytes = 24;
 
@@ -76,7 +76,7 @@ whenCollecting(() => {
   words = new Int32Array(0);
 });
 
-/** The aligned words of the whole memory that contains `bytes`. */
+/** Returns the aligned words of the whole memory that contains `bytes`. */
 export function wordsOf(bytes: Buffer): Int32Array {
   if (bytes === viewer) return words;
   viewer = bytes;
@@ -88,9 +88,9 @@ export function wordsOf(bytes: Buffer): Int32Array {
 }
 
 /**
- * The checksum of the record at `start` with `length` bytes: for short records the sum of its words from byte 8, each
- * mixed with its index (`checkOfWord`), for long ones a CRC-32. One changed word always changes the sum, which can be
- * updated for a few changed words without reading the others.
+ * Returns the checksum of the record at `start` with `length` bytes: for short records the sum of its words from byte
+ * 8, each mixed with its index (`checkOfWord`), for long ones a CRC-32. One changed word always changes the sum, which
+ * can be updated for a few changed words without reading the others.
  *
  * Cost: 60 ns for 233 bytes. Hot: words are read through one typed view when the record is aligned to 4.
  */
@@ -131,12 +131,15 @@ export function sealRecordAround(
   const length = bytes.readUInt32LE(start + recordLengthAt);
   assert(length >= crcLengthMin && length % 8 === 0, "a long record has a CRC-32");
   const from = start + recordKindAt;
-  assert(from <= knownFrom && knownTo <= start + length, "what is known is within the record");
+  assert(
+    from <= knownFrom && knownTo <= start + length,
+    "the known checksum covers a range of the record",
+  );
   const check = crcAround(bytes, from, start + length, knownFrom, knownTo, known);
   bytes.writeUInt32LE(check, start + recordCheckAt);
 }
 
-/** Is there an intact record of `length` bytes at `start`, with a correct checksum? */
+/** Returns whether an intact record of `length` bytes, with a correct checksum, begins at `start`. */
 export function verifyRecord(bytes: Buffer, start: number, length: number): boolean {
   if (start < 0 || length < recordHeaderBytes || length % 8 !== 0) return false;
   if (start + length > bytes.length) return false;
@@ -165,8 +168,8 @@ function checkOfWords(source: Int32Array, from: number, count: number): number {
 }
 
 /**
- * The contribution of a word to the checksum of a short record; `at` counts words from byte 8. Signed. The mixing is
- * the finalizer of MurmurHash3: a bijection, so different words contribute differently.
+ * Returns the contribution of a word to the checksum of a short record; `at` counts words from byte 8. Signed. The
+ * mixing is the finalizer of MurmurHash3: a bijection, so different words contribute differently.
  */
 export function checkOfWord(word: number, at: number): number {
   let mixed = word ^ Math.imul(at + 1, 0x9e3779b9);

@@ -1,17 +1,23 @@
 /**
- * Work that may have to wait, but mostly does not: a generator that yields each promise it waits for, and is resumed with its
- * value. Where it waits for nothing it makes no promise and costs a call; an `async` function costs several turns of the
- * microtask queue each.
+ * Work that may have to wait, but mostly does not: a generator that yields each promise it waits for, and is resumed
+ * with its value. If it waits for nothing, it creates no promise and costs a call; an `async` function costs several
+ * microtasks each.
  */
 export type Steps<Result> = Generator<Promise<unknown>, Result, unknown>;
 
-/** Runs steps to their end. @returns the result itself where they wait for nothing. @throws what they throw before that */
+/**
+ * Runs steps to their end. @returns the result itself if they wait for nothing. @throws the errors that they throw
+ * before the first wait
+ */
 export function runSteps<Result>(steps: Steps<Result>): Result | Promise<Result> {
   const step = steps.next();
-  return step.done === true ? step.value : goOn(steps, step.value);
+  return step.done === true ? step.value : continueSteps(steps, step.value);
 }
 
-async function goOn<Result>(steps: Steps<Result>, first: Promise<unknown>): Promise<Result> {
+async function continueSteps<Result>(
+  steps: Steps<Result>,
+  first: Promise<unknown>,
+): Promise<Result> {
   for (let waiting = first; ; ) {
     const step = await waiting.then(
       (value) => steps.next(value),
@@ -22,7 +28,7 @@ async function goOn<Result>(steps: Steps<Result>, first: Promise<unknown>): Prom
   }
 }
 
-/** Goes on with a value that may be there already, and then at once. */
+/** Continues with a value, synchronously if it is not a promise. */
 export function andThen<Value, Result>(
   given: Value | Promise<Value>,
   next: (value: Value) => Result | Promise<Result>,

@@ -24,7 +24,9 @@ export const lastTimestampMicros = yearEndMicros - 32;
 
 /** Bytes of a timestamp's text up to the dot. */
 const secondBytes = 20;
-/** The texts of some seconds, up to the dot, each in the place that it says itself: documents often share theirs. */
+/**
+ * Formatted texts of some seconds, up to the dot, in slots selected by the second: documents often share their seconds.
+ */
 const writtenMask = 15;
 const writtenText = Buffer.alloc((writtenMask + 1) * secondBytes);
 const writtenSeconds = new Float64Array(writtenMask + 1).fill(Number.NaN);
@@ -84,7 +86,7 @@ export function writeTimestamp(target: Uint8Array, at: number, micros: number): 
 
 const formatted = Buffer.alloc(timestampBytes);
 
-/** The text of a timestamp: `formatTimestamp(0)` is `1970-01-01T00:00:00.0000000Z`. */
+/** Returns the text of a timestamp: `formatTimestamp(0)` is `1970-01-01T00:00:00.0000000Z`. */
 export function formatTimestamp(micros: number): string {
   writeTimestamp(formatted, 0, micros);
   return formatted.latin1Slice(0, timestampBytes);
@@ -123,14 +125,14 @@ export interface MillisecondBound {
   readonly text: string;
 }
 
-/** The first millisecond that is not before the time; null when `text` is not a time. */
+/** Returns the first millisecond that is not before the time; null when `text` is not a time. */
 export function firstMillisecond(text: string): MillisecondBound | null {
   const last = lastMillisecond(text);
   if (last === null || /0000Z$/.test(last.text)) return last;
   return { ms: last.ms + 1, text: last.text };
 }
 
-/** The last millisecond that is not after the time; null when `text` is not a time. */
+/** Returns the last millisecond that is not after the time; null when `text` is not a time. */
 export function lastMillisecond(text: string): MillisecondBound | null {
   if (Number.isNaN(parseTimestamp(text))) return null;
   // Not from the microseconds: far from 1970 they are not exact.

@@ -2,11 +2,11 @@
  * Work that must not block the event loop: it runs in slices, yields between them, and is counted. When it exceeds a
  * limit of its request it fails with an error that names the limit.
  *
- * Work is a generator that yields wherever it may pause. Its caller decides whether it does: `WorkBudget.run`. Each
- * turn of the event loop runs one slice in total: a hundred concurrent requests block it no longer than one does.
+ * Work is a generator that yields wherever it may pause. Its caller decides whether it pauses: `WorkBudget.run`. Each
+ * tick of the event loop runs one slice in total: a hundred concurrent requests block it no longer than one does.
  * Waiters get their slices first come, first served.
  *
- * Knows nothing of what the work is. A unit is about the cost of visiting one term or entry: some ten nanoseconds.
+ * Independent of the type of work. A unit is about the cost of visiting one term or entry: some ten nanoseconds.
  *
  * Invariants:
  * - `close` returns all memory that a budget holds to the process's budget, whatever happened.
@@ -20,7 +20,7 @@ import {
   queryWorkMax,
 } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
-import { TurnQueue } from "./turn-queue.ts";
+import { SliceScheduler } from "./slice-scheduler.ts";
 
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
@@ -28,8 +28,8 @@ export type Work<Result> = Generator<undefined, Result, undefined>;
 /** Units of work between two readings of the clock. */
 const lookUnits = 1024;
 
-/** The turns of this process, shared by all engines in it. */
-export const processTurns = new TurnQueue();
+/** The scheduler of this process, shared by all engines in it. */
+export const processScheduler = new SliceScheduler();
 
 /** The limits of one request. */
 export interface WorkLimits {
@@ -59,11 +59,11 @@ export function setWorkLimits(limits: WorkLimits): void {
   workLimits = limits;
 }
 
-/** Says whether a result is no longer wanted: an AbortSignal, or whoever knows. */
+/** Reports whether a result is no longer wanted; for example an AbortSignal. */
 export type Abortable = Pick<AbortSignal, "aborted">;
 
 export class WorkBudget {
-  readonly #turns: TurnQueue;
+  readonly #scheduler: SliceScheduler;
   readonly #signal: Abortable | undefined;
   readonly #unitsMax: number;
   #units = 0;
@@ -71,10 +71,10 @@ export class WorkBudget {
   #heldBytes = 0;
 
   /** `signal`: aborted when the result is no longer wanted. */
-  constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, turns = processTurns) {
+  constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, scheduler = processScheduler) {
     this.#signal = signal;
     this.#unitsMax = unitsMax;
-    this.#turns = turns;
+    this.#scheduler = scheduler;
   }
 
   /** Units of work so far. */
@@ -103,16 +103,16 @@ export class WorkBudget {
     this.#unitsAtLook -= units;
   }
 
-  /** Is it time to yield to the event loop? Cheap: the clock is read only after enough work. */
+  /** Returns whether to yield to the event loop. Cheap: the clock is read only after enough work. */
   get isDue(): boolean {
     if (this.#units < this.#unitsAtLook) return false;
     this.#unitsAtLook = this.#units + lookUnits;
-    return this.#turns.isOver();
+    return this.#scheduler.isOver();
   }
 
-  /** Waits for a turn. @throws EngineError operation-cancelled */
+  /** Waits for a time slice. @throws EngineError operation-cancelled */
   async pause(): Promise<void> {
-    await this.#turns.next();
+    await this.#scheduler.next();
     this.refuseCancelled();
   }
 
@@ -138,17 +138,17 @@ export class WorkBudget {
     }
   }
 
-  /** Takes memory from the process's budget until `release` or `close`. @throws EngineError work-limit, memory-full */
+  /** Reserves memory of the process's budget until `release` or `close`. @throws EngineError work-limit, memory-full */
   hold(bytes: number): void {
     if (this.#heldBytes + bytes > workLimits.bytesMax) throw tooMuchMemory(workLimits.bytesMax);
-    if (!processMemory.tryTake("queries", bytes)) throw memoryFull();
+    if (!processMemory.tryReserve("queries", bytes)) throw memoryFull();
     this.#heldBytes += bytes;
   }
 
   /** Returns memory that it holds. */
   release(bytes: number): void {
     this.#heldBytes -= bytes;
-    processMemory.give("queries", bytes);
+    processMemory.release("queries", bytes);
   }
 
   /** Returns all memory that it holds. */
@@ -180,7 +180,7 @@ function tooMuchWork(unitsMax: number): EngineError {
   const millions = unitsMax / 1e6;
   return new EngineError(
     "work-limit",
-    `The query needs more than ${millions} million steps of work, the limit of one query. Ask for less at once (fewer ` +
+    `The query needs more than ${millions} million steps of work, the limit of one query. Request less in one query (fewer ` +
       "conditions, shorter lists, regular expressions and wildcards on smaller fields), or raise the setting " +
       "Query.MaxWorkInMillions.",
   );
@@ -190,7 +190,7 @@ function tooMuchMemory(bytesMax: number): EngineError {
   const megabytes = Math.floor(bytesMax / 1024 / 1024);
   return new EngineError(
     "work-limit",
-    `The query needs more than ${megabytes} MB of memory for its work, the limit of one query. Ask for less at once, or ` +
+    `The query needs more than ${megabytes} MB of memory for its work, the limit of one query. Request less in one query, or ` +
       "raise the setting Query.MaxMemoryInMb.",
   );
 }
@@ -198,7 +198,7 @@ function tooMuchMemory(bytesMax: number): EngineError {
 function memoryFull(): EngineError {
   return new EngineError(
     "memory-full",
-    "The server's memory for work is in use by other requests. Try again later, ask for less at once, or give the server " +
+    "The server's memory for work is in use by other requests. Try again later, request less in one query, or give the server " +
       "more memory.",
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Verifies the files of a database that nobody has open: its log, the contents of its attachments, and the snapshots of its
- * indexes. Nothing is changed, except that the folder is locked meanwhile.
+ * Verifies the files of a database that is not open: its log, the contents of its attachments, and the snapshots of its
+ * indexes. Nothing is changed, except that the folder is locked during the check.
  */
 import type { DirectoryLock, Environment, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -18,7 +18,7 @@ export interface CheckedDatabase {
   /** Contents of attachments that have a file. */
   readonly contents: number;
   readonly damages: readonly FoundDamage[];
-  /** Snapshots that cannot be used: what they have is made again from the log. */
+  /** Snapshots that cannot be used: their contents are rebuilt from the log. */
   readonly unusableSnapshots: readonly FoundDamage[];
   /** Bytes of an interrupted write at the end of the log. It was not acknowledged. */
   readonly tornBytes: number;
@@ -26,7 +26,7 @@ export interface CheckedDatabase {
   readonly committedMicros: number;
 }
 
-/** Bytes of all files that a check reads, for its progress. */
+/** Returns the bytes of all files that a check reads, for its progress. */
 export async function bytesToCheck({ files }: Environment, folder: string): Promise<number> {
   let bytes = 0;
   for (const inner of ["log", "snap", "indexes", "blobs"]) {
@@ -39,8 +39,8 @@ export async function bytesToCheck({ files }: Environment, folder: string): Prom
 }
 
 /**
- * Checks the database in `folder`. `progress` is called with the bytes of each piece that was read; what it throws ends the check.
- * `under`: the lock of an enclosing folder.
+ * Checks the database in `folder`. `progress` is called with the bytes of each chunk that was read; an exception from
+ * it ends the check. `under`: the lock of an enclosing folder.
  * @throws EngineError database-locked, database-missing
  */
 export async function checkDatabase(
@@ -80,7 +80,7 @@ export async function checkDatabase(
   }
 }
 
-/** Every content that there is a file of, and every one that an attachment refers to. */
+/** Checks every content that has a file, and every content that an attachment refers to. */
 async function checkContents(
   environment: Environment,
   database: string,

@@ -4,18 +4,18 @@
  *   <folder>/<name>/            a database
  *   <folder>/.creating-<hex>/   one being created; left by a crash, removed at the next start
  *   <folder>/.deleted-<hex>/    one being deleted; likewise
- *   <folder>/.replaced-…/        the old files of one that was given new ones: see folder-swap.ts
+ *   <folder>/.replaced-…/        the old files of a database whose files are replaced: see folder-swap.ts
  *
  * Invariants:
  * - A database exists while a folder has its name: one rename creates it, after all of it is durable, and one rename
  *   deletes it.
- * - Names are compared case-insensitively, and keep the spelling of their creation.
+ * - Names are compared case-insensitively, and keep the case of their creation.
  * - Requests to create, open or delete one database are carried out in order of arrival.
  * - An existing database is never created again: a folder without its content is an error.
- * - A stopped database is closed and reopened from its folder, a few times an hour at most; meanwhile requests for it
- *   fail with the reason. One that is in memory only stays stopped.
- * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives meanwhile waits for
- *   that, and opens it again.
+ * - A stopped database is closed and reopened from its folder, a few times an hour at most; in the meantime requests
+ *   for it fail with the reason. A database that is in memory only stays stopped.
+ * - With `IdleOptions`, a database without requests or activity is closed; a request that arrives in the meantime waits
+ *   for that, and opens it again.
  */
 
 import { assert } from "../base/assert.ts";
@@ -30,7 +30,7 @@ import { makeDurableDirectory } from "../platform/durable-directory.ts";
 import { stoppedError } from "../store/stopped-error.ts";
 import { nameOfReplaced, settleSwap, swapFolders } from "./folder-swap.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
-import { Reopenings } from "./reopenings.ts";
+import { ReopenRateLimit } from "./reopen-rate-limit.ts";
 
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
@@ -43,10 +43,10 @@ export interface IdleOptions {
   readonly checkMs: number;
 }
 
-/** The settings record of a new database; or what it is made of, when there is one in the files. */
+/** The settings record of a new database; or a function that creates it from the record in the files. */
 export type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
 
-/** What a database is made of that does not begin empty. Nobody finds it before both have ended. */
+/** Source of a database that does not begin empty. The database is not visible before both have completed. */
 export interface FoundFiles {
   /** Writes the files of a database. */
   write(environment: Environment, folder: string): Promise<void>;
@@ -62,7 +62,7 @@ interface Slot {
   /** Set while it is open. */
   database: OpenDatabase | undefined;
   /** The last queued task for it: creating, opening or deleting. They run one after another. */
-  turn: Promise<unknown> | undefined;
+  running: Promise<unknown> | undefined;
   /** It was deleted, or could not be created. */
   isGone: boolean;
   /** Its deletion has been requested. */
@@ -71,7 +71,7 @@ interface Slot {
   stopCause: Error | undefined;
   /** Why it could not be opened the last time, until it is open. */
   openingError: Error | undefined;
-  readonly reopenings: Reopenings;
+  readonly reopenLimit: ReopenRateLimit;
 }
 
 function newSlot(name: string): Slot {
@@ -80,12 +80,12 @@ function newSlot(name: string): Slot {
     usedMs: 0,
     servedCount: 0,
     database: undefined,
-    turn: undefined,
+    running: undefined,
     isGone: false,
     isLeaving: false,
     stopCause: undefined,
     openingError: undefined,
-    reopenings: new Reopenings(),
+    reopenLimit: new ReopenRateLimit(),
   };
 }
 
@@ -111,7 +111,7 @@ export class DatabaseCatalog {
     this.#idle = idle;
   }
 
-  /** Lists the databases and removes what a crash left behind; opens none of them. */
+  /** Lists the databases and removes files left by a crash; opens none of them. */
   static async open(
     environment: Environment,
     folder: string | null,
@@ -137,7 +137,7 @@ export class DatabaseCatalog {
     return catalog;
   }
 
-  /** Names as they were created, sorted case-insensitively. */
+  /** Returns the names in the case of their creation, sorted case-insensitively. */
   names(): string[] {
     return [...this.#slots.entries()]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -153,13 +153,13 @@ export class DatabaseCatalog {
     return [...this.#slots.values()].flatMap(({ database }) => database ?? []);
   }
 
-  /** The database of that name if it is open now; this does not keep it open. */
+  /** Returns the database of that name if it is open now; this does not keep it open. */
   peek(name: string): OpenDatabase | undefined {
     return this.#slots.get(foldedName(name))?.database;
   }
 
-  /** Why databases cannot be used now, by their names: those that have stopped, and those that could not be opened. */
-  troubles(): Map<string, Error> {
+  /** Returns the reasons why databases cannot be used, by name: databases that have stopped, or could not be opened. */
+  failures(): Map<string, Error> {
     const found = new Map<string, Error>();
     for (const { name, stopCause, openingError } of this.#slots.values()) {
       const cause = stopCause ?? openingError;
@@ -169,16 +169,16 @@ export class DatabaseCatalog {
   }
 
   /**
-   * The database of that name, in any letter case; a promise when it must be opened first.
+   * Returns the database of that name, in any letter case; a promise when it must be opened first.
    * @throws (rejects) EngineError database-damaged, database-locked, database-stopped while it is being reopened
    */
   find(name: string): OpenDatabase | undefined | Promise<OpenDatabase | undefined> {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return undefined;
     slot.usedMs = this.#environment.clock.monotonicMs();
-    if (slot.database !== undefined && slot.turn === undefined) return slot.database;
+    if (slot.database !== undefined && slot.running === undefined) return slot.database;
     if (slot.stopCause !== undefined) return this.#findStopped(slot, slot.stopCause);
-    return this.#inTurn(slot, () => this.#open(slot));
+    return this.#serialized(slot, () => this.#open(slot));
   }
 
   /**
@@ -204,11 +204,11 @@ export class DatabaseCatalog {
       if (!present.isLeaving) {
         throw new EngineError("database-exists", `Database '${name}' already exists!`);
       }
-      await present.turn?.catch(() => undefined);
+      await present.running?.catch(() => undefined);
     }
     const slot = newSlot(name);
     this.#slots.set(key, slot);
-    return await this.#inTurn(slot, async () => {
+    return await this.#serialized(slot, async () => {
       try {
         slot.database = this.#kept(slot, await make());
         return slot.database;
@@ -220,8 +220,8 @@ export class DatabaseCatalog {
   }
 
   /**
-   * Makes a copy of a database that other nodes have, or will have: empty, with what `DatabaseOptions.replicate` says of
-   * this name. What is in it comes from the stream. Durable when it resolves.
+   * Creates a copy of a database that other nodes have, or will have: empty, with the replication that
+   * `DatabaseOptions.replicate` returns for this name. Its contents come from the stream. Durable when it resolves.
    * @throws EngineError database-name-invalid, database-exists
    */
   createCopy(name: string): Promise<OpenDatabase> {
@@ -233,14 +233,15 @@ export class DatabaseCatalog {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined) return false;
     slot.isLeaving = true;
-    return await this.#inTurn(slot, () => this.#remove(slot));
+    return await this.#serialized(slot, () => this.#remove(slot));
   }
 
   /**
-   * Replaces all files of a database by those that `write` makes, and opens it: a crash, or a failure, leaves the old ones
-   * or the new. It serves the old ones until the new ones are complete; requests in progress then fail.
-   * @param write gets the folder to fill, which does not exist, and that of the old files
-   * @throws EngineError database-missing, not-supported in memory, and what `write` throws
+   * Replaces all files of a database by the files that `write` creates, and opens it: after a crash or a failure,
+   * either the old or the new files are complete. It serves from the old files until the new ones are complete;
+   * requests in progress then fail.
+   * @param write receives the folder to fill, which does not exist, and the folder of the old files
+   * @throws EngineError database-missing, not-supported in memory, and the errors of `write`
    */
   async replaceFiles(
     name: string,
@@ -257,7 +258,7 @@ export class DatabaseCatalog {
     const making = this.#newFolder();
     try {
       await write(this.#environment, making, `${folder}/${slot.name}`);
-      return await this.#inTurn(slot, async () => {
+      return await this.#serialized(slot, async () => {
         if (slot.isGone) throw missing(name);
         this.#assertOpen();
         const { database } = slot;
@@ -277,11 +278,11 @@ export class DatabaseCatalog {
     }
   }
 
-  /** Closes a database until its next use. Nobody may be using it. */
+  /** Closes a database until its next use. It must not be in use. */
   async unload(name: string): Promise<void> {
     const slot = this.#slots.get(foldedName(name));
     if (slot === undefined || this.#folder === null) return;
-    await this.#inTurn(slot, async () => {
+    await this.#serialized(slot, async () => {
       const { database } = slot;
       slot.database = undefined;
       await database?.close();
@@ -304,8 +305,8 @@ export class DatabaseCatalog {
     };
     let closed = 0;
     for (const slot of [...this.#slots.values()]) {
-      if (this.#isClosed || slot.turn !== undefined || !isIdle(slot)) continue;
-      await this.#inTurn(slot, async () => {
+      if (this.#isClosed || slot.running !== undefined || !isIdle(slot)) continue;
+      await this.#serialized(slot, async () => {
         // It may have been used since the check.
         const { database } = slot;
         if (database === undefined || !isIdle(slot)) return;
@@ -334,7 +335,7 @@ export class DatabaseCatalog {
     const slots = [...this.#slots.values()];
     const results = await Promise.allSettled(
       slots.map((slot) =>
-        this.#inTurn(slot, async () => {
+        this.#serialized(slot, async () => {
           const { database } = slot;
           slot.database = undefined;
           await database?.close();
@@ -345,14 +346,14 @@ export class DatabaseCatalog {
   }
 
   /** Runs `work` when all earlier tasks of the slot are done. */
-  #inTurn<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
-    const turn = (slot.turn ?? Promise.resolve()).then(work, work);
-    slot.turn = turn;
+  #serialized<Result>(slot: Slot, work: () => Promise<Result>): Promise<Result> {
+    const running = (slot.running ?? Promise.resolve()).then(work, work);
+    slot.running = running;
     const settled = (): void => {
-      if (slot.turn === turn) slot.turn = undefined;
+      if (slot.running === running) slot.running = undefined;
     };
-    turn.then(settled, settled);
-    return turn;
+    running.then(settled, settled);
+    return running;
   }
 
   async #open(slot: Slot): Promise<OpenDatabase | undefined> {
@@ -364,7 +365,7 @@ export class DatabaseCatalog {
     try {
       database = await OpenDatabase.open(this.#environment, slot.name, folder, options);
     } catch (error) {
-      // Every request tries again: the operator is told once of each reason.
+      // Every request tries again, but each reason is reported to the operator once.
       if (slot.openingError?.message !== (error as Error).message) {
         this.#report(`Database '${slot.name}' cannot be opened`, error, "database-closed");
       }
@@ -400,7 +401,7 @@ export class DatabaseCatalog {
       this.#report(told, error, "database-stopped");
     }
     slot.stopCause = error;
-    this.#inTurn(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
+    this.#serialized(slot, () => this.#reopen(slot, database)).catch((cause: unknown) =>
       this.#report(`Database '${slot.name}' could not be opened again`, cause, "database-closed"),
     );
   }
@@ -412,7 +413,7 @@ export class DatabaseCatalog {
     await stopped
       .abandon()
       .catch((cause: unknown) => this.#report(`Database '${slot.name}' did not end well`, cause));
-    const waitMs = slot.reopenings.waitMs(this.#nowMs());
+    const waitMs = slot.reopenLimit.waitMs(this.#nowMs());
     if (waitMs > 0) {
       this.#report(
         `Database '${slot.name}' was opened again ${reopeningsMax} times within an hour and stays closed for ${seconds(waitMs)} s`,
@@ -428,7 +429,8 @@ export class DatabaseCatalog {
     if (slot.isGone) return undefined;
     const beganMs = this.#nowMs();
     // Nothing failed when another node leads: that may happen often.
-    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause)) slot.reopenings.note(beganMs);
+    if (slot.stopCause === undefined || !isOfCluster(slot.stopCause))
+      slot.reopenLimit.note(beganMs);
     try {
       const database = await this.#open(slot);
       const tookMs = Math.round(this.#nowMs() - beganMs);
@@ -442,15 +444,15 @@ export class DatabaseCatalog {
   }
 
   /**
-   * For a database that is being reopened, or was reopened too often; once its waiting time is over, the next request
-   * opens it.
+   * For a database that is being reopened, or was reopened too often; after its waiting time, the next request opens
+   * it.
    */
   #findStopped(slot: Slot, cause: Error): Promise<OpenDatabase | undefined> {
-    const waitMs = slot.reopenings.waitMs(this.#nowMs());
-    if (slot.turn === undefined && waitMs === 0) {
-      return this.#inTurn(slot, () => this.#openAgain(slot));
+    const waitMs = slot.reopenLimit.waitMs(this.#nowMs());
+    if (slot.running === undefined && waitMs === 0) {
+      return this.#serialized(slot, () => this.#openAgain(slot));
     }
-    const isUnderWay = slot.turn !== undefined;
+    const isUnderWay = slot.running !== undefined;
     return Promise.reject(stoppedError(slot.name, cause, isUnderWay ? undefined : waitMs));
   }
 
@@ -513,7 +515,7 @@ export class DatabaseCatalog {
     return await this.#makeFolder(folder, name, async (making) => {
       const { replicate: _, ...options } = this.#options;
       const log = { ...options.log, databaseId: Buffer.from(identity.databaseId, "hex") };
-      // Nothing is written to it: all that a copy has comes from the stream.
+      // No transaction writes to it: all contents of a copy come from the stream.
       const empty = await OpenDatabase.open(this.#environment, name, making, { ...options, log });
       await empty.abandon();
     });
@@ -544,7 +546,7 @@ export class DatabaseCatalog {
     }
   }
 
-  /** A path for files that are written and are not those of a database yet. */
+  /** Returns a path for files that are written and do not belong to a database yet. */
   #newFolder(): string {
     return `${this.#folder}/${creatingPrefix}${this.#environment.random(8).toString("hex")}`;
   }

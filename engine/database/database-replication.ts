@@ -1,20 +1,20 @@
 /**
  * Binds an open database to the protocol that replicates its log (engine/replication): the frames of its log are
- * proposed while it leads, the groups of others are added while it follows, and the contents of attachments go before the
- * groups that refer to them.
+ * proposed while it leads, the groups of the leader are added while it follows, and the contents of attachments precede
+ * the groups that refer to them.
  *
- * A leader that lost its place has staged what may never be: its log stops, and the database is opened again from its own
- * files, as a follower. Each opening has a `DatabaseReplication` of its own.
+ * A leader that stopped leading has staged groups that may never be committed: its log stops, and the database is
+ * opened again from its own files, as a follower. Each opening has a `DatabaseReplication` of its own.
  *
  * Invariants:
  * - Nothing is written to the log of this node before the stream has it.
- * - The mark in the log says up to which frame of the stream the log is a copy.
+ * - The mark in the log is the position in the stream up to which the log is a copy.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { contentChunkBytesMax, framesInFlightMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   markRecord,
   type ReplicationMark,
@@ -37,20 +37,22 @@ import { IncomingContents } from "./incoming-contents.ts";
 import { type FetchContent, MissingContents } from "./missing-contents.ts";
 import type { OpenDatabase } from "./open-database.ts";
 
-/** What became known of the replication of a database. Called outside of its own turn. */
+/** Notifications about the replication of a database. Called in separate ticks of the event loop. */
 export interface ReplicationWatcher {
   /** `leaderTag` null: not known. */
   roleChanged(role: ReplicaRole, epoch: number, leaderTag: string | null): void;
-  /** It cannot go on from its own log: its files must be replaced by those of another node. */
+  /** Replication cannot continue from the own log: the files must be replaced by those of another node. */
   needSnapshot(reason: string): void;
   /** The stream contradicts its own log: it neither leads nor follows until an operator decides. */
   blocked(reason: string): void;
   /**
-   * Frames that the stream does not have, from `from` to `to`; null: nobody has them any more, none: not now.
-   * `previous` is the hash of the frame before.
+   * Fetches frames that the stream does not have, from `from` to `to`; null: no node has them; empty: they are not
+   * available now. `previous` is the hash of the frame before.
    */
   fetchRange(from: number, to: number, previous: string): Promise<readonly Buffer[] | null>;
-  /** The own log has durably taken more of the stream. For each group commit, in its turn: it must be quick. */
+  /**
+   * The own log has durably applied more of the stream. Called synchronously for each group commit: it must be quick.
+   */
   progressed?(): void;
 }
 
@@ -71,7 +73,7 @@ export interface ReplicationOptions {
   readonly fetchContent?: FetchContent;
 }
 
-/** What every database of a node has for it. */
+/** Replication parameters that all databases of a node share. */
 export interface ReplicationEnvironment {
   readonly clock: Clock;
   random(count: number): Buffer;
@@ -81,7 +83,10 @@ export interface ReplicationEnvironment {
 /** In the values of the database. */
 const trimmedKey = "replication/trimmed";
 const tickMs = 100;
-/** Without a tick for this long, the process has slept: the protocol must know before it hears anything else. */
+/**
+ * Time without a tick that shows that the process was suspended, in milliseconds: the protocol must be notified before
+ * any other input.
+ */
 const sleptMs = 200;
 /** Of the last frames of a leader that ends. */
 const finishMs = 5_000;
@@ -118,18 +123,18 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   #timer: Timer | null = null;
   #isLeading = false;
   #isClosed = false;
-  /** What was proposed and is not settled, by token. */
+  /** Proposals that are not settled, by token. */
   readonly #proposals = new Map<number, Deferred<Mark>>();
   /** The marks of frames that the own log has not made durable yet, by their records. */
   readonly #marks = new Map<Buffer, Mark>();
-  /** The mark of the newest group of another node that is in the log; null: there is none. */
+  /** The mark of the newest group of another node in the log; null if the log has no such group. */
   #appended: Mark | null = null;
   readonly #deliveries: Delivery[] = [];
   #isDelivering = false;
   /** Resolves when the groups that were delivered so far are durable. */
   #groupsDurable: Promise<void> = Promise.resolve();
   #tickedMs = 0;
-  /** Looks of those who wait until more is visible. */
+  /** Callbacks of readers that wait until more is visible. */
   readonly #waiting = new Set<() => void>();
   #contents: IncomingContents | null = null;
   #missing: MissingContents | null = null;
@@ -144,7 +149,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     return this.#options.tag;
   }
 
-  /** What all copies of the database share. */
+  /** Properties that all copies of the database share. */
   get identity(): Pick<ReplicationOptions, "databaseId" | "originTag"> {
     return this.#options;
   }
@@ -181,7 +186,10 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#tickLater();
   }
 
-  /** The protocol, which first learns the time if this process has slept. Null: it takes no part. */
+  /**
+   * The protocol, which is first notified of the time if this process was suspended. Null if this copy does not take
+   * part.
+   */
   get #present(): Replica | null {
     if (this.#isClosed || this.#replica === null) return null;
     const nowMs = this.#environment.clock.monotonicMs();
@@ -195,7 +203,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     replica.tick(nowMs);
   }
 
-  /** What this node says of itself to the others. */
+  /** The heartbeat that this node sends to the others. */
   get heartbeat(): Heartbeat {
     const { tag } = this.#options;
     const replica = this.#replica;
@@ -211,7 +219,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     return this.#replica?.leaderTag ?? null;
   }
 
-  /** How far the own log is a copy of the stream; null: it has nothing of it. */
+  /** Position of the own log in the stream; null if it has no frame of it. */
   get mark(): ReplicationMark | null {
     return this.#database?.state.keyspaces.replication.get(replicationMarkKey) ?? null;
   }
@@ -248,8 +256,9 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   /**
-   * Writes to the own log how much of the stream was removed, on the node that leads. Frames without a group do not move
-   * the mark, and what has not moved it may not be removed: this does. @throws EngineError not-leader, outcome-unknown
+   * Records in the own log how much of the stream was removed; on the leader. Frames without a group do not move the
+   * mark, and frames after the mark must not be removed: this write moves it. @throws EngineError not-leader,
+   * outcome-unknown
    */
   async noteTrim(below: number): Promise<void> {
     await this.#database?.write((transaction) =>
@@ -257,7 +266,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     );
   }
 
-  /** What another node says of itself. */
+  /** Processes a heartbeat of another node. */
   heard(heartbeat: Heartbeat): void {
     this.#present?.heard(heartbeat);
   }
@@ -267,7 +276,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.#present?.stand();
   }
 
-  /** Leaves leading to others, until it is told otherwise. */
+  /** Excludes this node from leading until called with false. */
   abstain(isAbstaining: boolean): void {
     this.#present?.abstain(isAbstaining);
   }
@@ -277,7 +286,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     if (this.role === "stopped" && !this.#isClosed) this.#database?.stopFor(this.#unknown());
   }
 
-  /** Lets another node lead. What is under way fails with an unknown outcome. */
+  /** Lets another node lead. Writes in flight fail with an unknown outcome. */
   resign(): void {
     this.#present?.resign();
   }
@@ -302,7 +311,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     this.close();
   }
 
-  /** Stops taking part, at once. */
+  /** Stops taking part immediately. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -332,7 +341,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   carry(payload: Buffer): Promise<Buffer> {
-    // Nobody carries it any more: it must not be written here either, whoever made it.
+    // The frame can no longer be carried, so it must not be written here either, regardless of its origin.
     if (this.#isClosed) return silent(Promise.reject(this.#notLeading()));
     if (this.#isLeading) {
       const proposed = this.#propose({ kind: "group", pieces: [payload] });
@@ -344,7 +353,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
 
   durable(record: Buffer): void {
     const mark = this.#marks.get(record);
-    assert(mark !== undefined, "a mark of the log is one that it was given");
+    assert(mark !== undefined, "the log returns only marks that it received");
     this.#marks.delete(record);
     this.#present?.durable(mark.sequence);
     this.#options.watcher.progressed?.();
@@ -390,7 +399,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     }
   }
 
-  // What the protocol asks for
+  // Effects of the protocol
 
   append(token: number, bytes: Buffer, expectedLast: number): void {
     void this.#options.stream.append(bytes, expectedLast).then((outcome) => {
@@ -399,14 +408,14 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   later(): void {
-    setImmediate(() => this.#present?.goOn());
+    setImmediate(() => this.#present?.resume());
   }
 
   read(token: number, sequence: number): void {
-    const tell = (answer: Buffer | null | "unavailable") => {
+    const respond = (answer: Buffer | null | "unavailable") => {
       this.#present?.readDone(token, answer);
     };
-    this.#options.stream.read(sequence).then(tell, () => tell("unavailable"));
+    this.#options.stream.read(sequence).then(respond, () => respond("unavailable"));
   }
 
   follow(id: number, from: number): void {
@@ -437,7 +446,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 
   async #deliverAll(): Promise<void> {
-    // Not in the turn in which the protocol asked.
+    // Not synchronously within the protocol's call.
     await Promise.resolve();
     try {
       for (
@@ -480,7 +489,7 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     });
   }
 
-  /** The own log takes nothing more. Its owner opens it again. */
+  /** The own log accepts no further groups. Its owner opens it again. */
   #failed(error: unknown): void {
     if (this.#isClosed) return;
     this.#present?.storeFailed();
@@ -498,16 +507,16 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
     const hasLed = this.#isLeading;
     this.#isLeading = role === "leader";
     if (this.#isLeading && !hasLed) this.#database?.lead();
-    // What it has staged may never be: its memory is not that of a follower.
+    // Its staged groups may never be committed: its memory differs from a follower's.
     if (hasLed && !this.#isLeading) this.#database?.stopFor(this.#unknown());
     this.#options.watcher.roleChanged(role, epoch, leaderTag);
   }
 
   needRange(from: number, to: number, previous: string): void {
-    const tell = (frames: readonly Buffer[] | null) => {
+    const respond = (frames: readonly Buffer[] | null) => {
       this.#present?.rangeDone(frames);
     };
-    this.#options.watcher.fetchRange(from, to, previous).then(tell, () => tell([]));
+    this.#options.watcher.fetchRange(from, to, previous).then(respond, () => respond([]));
   }
 
   needSnapshot(reason: string): void {
@@ -543,13 +552,13 @@ export class DatabaseReplication implements LogCarrier, ReplicaEffects {
   }
 }
 
-/** The pieces in one buffer, copied in slices. */
+/** Joins the chunks in one buffer, copied in slices. */
 async function joined(pieces: readonly Buffer[]): Promise<Buffer> {
   const group = Buffer.allocUnsafe(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
     at += piece.copy(group, at);
-    await turnIsOver();
+    await pauseIfDue();
   }
   return group;
 }

@@ -1,5 +1,5 @@
 /**
- * Replaces the folder of a database by one that was written beside it: a crash leaves one of the two, whole.
+ * Replaces the folder of a database by a folder that was written beside it: after a crash one of the two is complete.
  *
  *     <parent>/<name>                    the database
  *     <parent>/<made>                    the new one, all of it durable
@@ -12,7 +12,10 @@ import type { Environment, FileSystem } from "../base/environment.ts";
 
 const replacedPattern = /^\.replaced-[0-9a-f]{16}-(.+)$/;
 
-/** Gives `made`, a path beside it, the name; the old folder is removed. When it throws, the old one has its name. */
+/**
+ * Renames `made`, a path in the same folder, to the name; the old folder is removed. If it throws, the old folder has
+ * its name.
+ */
 export async function swapFolders(
   { files, random }: Environment,
   parent: string,
@@ -20,7 +23,7 @@ export async function swapFolders(
   made: string,
 ): Promise<void> {
   const present = `${parent}/${name}`;
-  // Another name each time: what a crash leaves of one swap is never taken for another's.
+  // A new random name for each swap: remains of one swap are never mistaken for another's.
   const replaced = `${parent}/.replaced-${random(8).toString("hex")}-${name}`;
   await settleSwap(files, parent, name);
   await files.rename(present, replaced);
@@ -37,13 +40,13 @@ export async function swapFolders(
     await files.syncDirectory(parent);
     throw error;
   }
-  // What is left of it is removed by the next `settleSwap`.
+  // Its remains are removed by the next `settleSwap`.
   await files.removeTree(replaced).catch(() => undefined);
 }
 
 /**
- * Ends what a crash, or a call that failed, has left of a swap: durably, so that the folder may be deleted or swapped
- * afterward. Also at the start.
+ * Completes a swap that a crash, or a failed call, left unfinished: durably, so that the folder may be deleted or
+ * swapped afterward. Also called at the start.
  */
 export async function settleSwap(files: FileSystem, parent: string, name: string): Promise<void> {
   for (const other of await files.list(parent)) {
@@ -56,7 +59,7 @@ export async function settleSwap(files: FileSystem, parent: string, name: string
   await files.syncDirectory(parent);
 }
 
-/** The name of the database whose old folder this is; null: it is something else. */
+/** Returns the name of the database whose old folder this is; null: it is something else. */
 export function nameOfReplaced(folder: string): string | null {
   return replacedPattern.exec(folder)?.[1] ?? null;
 }

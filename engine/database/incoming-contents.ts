@@ -1,22 +1,26 @@
 /**
- * Contents of attachments that come to a follower in chunks, before the groups that refer to them.
+ * Contents of attachments that a follower receives in chunks, before the groups that refer to them.
  *
  * Invariants:
- * - When `add` of a last chunk has resolved, the content is durable, and kept for `keptMs` until a group refers to it.
- * - What has not come whole is not stored, and after `close` nothing is kept.
+ * - When `add` of a last chunk has resolved, the content is durable, and retained for `keptMs` until a group refers to
+ *   it.
+ * - Incomplete contents are not stored, and are discarded by `close`.
  */
 import type { Clock, Timer } from "../base/environment.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
 import type { ContentChunk } from "../replication/replica-types.ts";
 
-/** A group that refers to a content follows it at once, unless its writer gave up. */
+/**
+ * Retention of an unreferenced content, in milliseconds: the group that refers to it usually follows immediately,
+ * unless its writer was aborted.
+ */
 const keptMs = 10 * 60_000;
 
 /** One content that is on its way. */
 interface Incoming {
-  /** Bytes that have come. */
+  /** Number of bytes received. */
   at: number;
-  readonly pieces: PieceQueue;
+  readonly pieces: ChunkQueue;
   readonly stored: Promise<Lease>;
 }
 
@@ -33,8 +37,8 @@ export class IncomingContents {
   }
 
   /**
-   * Takes the next chunk of a content. One whose beginning came before a restart is left out: it is missing, and fetched
-   * from another node when it is needed.
+   * Adds the next chunk of a content. A content whose first chunks arrived before a restart is ignored: it is missing,
+   * and is fetched from another node when it is needed.
    */
   async add({ sha256, offset, total, bytes }: ContentChunk): Promise<void> {
     if (offset === 0) this.#begin(sha256);
@@ -62,9 +66,9 @@ export class IncomingContents {
   }
 
   #begin(sha256: string): void {
-    // An earlier attempt at the same content: a leader that gave up.
+    // An earlier, aborted attempt of a leader at the same content.
     this.#incoming.get(sha256)?.pieces.abandon();
-    const pieces = new PieceQueue();
+    const pieces = new ChunkQueue();
     const stored = this.#blobs.store(pieces.all());
     stored.catch(() => undefined);
     this.#incoming.set(sha256, { at: 0, pieces, stored });
@@ -79,8 +83,8 @@ export class IncomingContents {
   }
 }
 
-/** Pieces of a content, stored as they come. */
-class PieceQueue {
+/** Chunks of a content, stored in arrival order. */
+class ChunkQueue {
   readonly #waiting: (Buffer | "end" | "abandoned")[] = [];
   #wake: () => void = () => undefined;
 
@@ -92,7 +96,7 @@ class PieceQueue {
     this.#add("end");
   }
 
-  /** The rest does not come: whoever stores it fails. */
+  /** Aborts the content: the reader that stores it fails. */
   abandon(): void {
     this.#add("abandoned");
   }

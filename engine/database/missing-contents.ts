@@ -1,20 +1,20 @@
 /**
- * Contents of attachments that other nodes have and this one has not: their chunks came before it was restarted, or they
- * were not to be had when its files were copied. They are fetched from another node, until they are here or nothing
- * refers to them any more; who reads one meanwhile waits for it.
+ * Contents of attachments that other nodes have and this one lacks: their chunks arrived before it was restarted, or
+ * they were not available when its files were copied. They are fetched from another node, until they are stored here or
+ * no longer referenced; readers wait for them in the meantime.
  *
  * Invariants:
- * - A content that is here has the bytes of its hash.
+ * - A stored content has the bytes of its hash.
  */
 import type { Clock, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { type BlobStore, contentName } from "../log/blob-store.ts";
 
-/** The bytes of a content, by its name; null: every other node was asked, and none has it. */
+/** Fetches the bytes of a content, by its name; null: every other node was queried, and none has it. */
 export type FetchContent = (name: string) => Promise<AsyncIterable<Buffer> | null>;
 
-/** Contents that are fetched at once. */
-const atOnce = 4;
+/** Number of contents that are fetched in parallel. */
+const parallelMax = 4;
 const retryMsMin = 500;
 const retryMsMax = 60_000;
 /** How long a reader waits. */
@@ -24,7 +24,7 @@ export class MissingContents {
   readonly #blobs: BlobStore;
   readonly #clock: Clock;
   readonly #fetch: FetchContent;
-  /** Of the missing ones: those that no attempt is under way for. */
+  /** Missing contents without an attempt in progress. */
   readonly #waiting = new Set<string>();
   readonly #missing = new Set<string>();
   readonly #underWay = new Map<string, Promise<boolean>>();
@@ -32,7 +32,7 @@ export class MissingContents {
   #timer: Timer | null = null;
   #isClosed = false;
 
-  /** Fetches what is missing now, and what turns out to be. */
+  /** Fetches the contents that are missing now or found missing later. */
   constructor(blobs: BlobStore, clock: Clock, fetch: FetchContent) {
     this.#blobs = blobs;
     this.#clock = clock;
@@ -58,7 +58,7 @@ export class MissingContents {
     try {
       for (const hash of await this.#blobs.findMissing()) this.#want(hash);
     } catch {
-      // The folder cannot be read: who reads a content finds out.
+      // The folder cannot be read: readers of contents will report it.
     }
   }
 
@@ -71,12 +71,12 @@ export class MissingContents {
     if (this.#isClosed || this.#missing.has(hash)) return;
     this.#missing.add(hash);
     this.#waiting.add(hash);
-    this.#goOn();
+    this.#fetchNext();
   }
 
-  #goOn(): void {
+  #fetchNext(): void {
     if (this.#isClosed || this.#timer !== null) return;
-    while (this.#underWay.size < atOnce) {
+    while (this.#underWay.size < parallelMax) {
       const [hash] = this.#waiting;
       if (hash === undefined) return;
       this.#waiting.delete(hash);
@@ -86,7 +86,7 @@ export class MissingContents {
           if (!isHere) this.#later(hash);
           else {
             this.#retryMs = retryMsMin;
-            this.#goOn();
+            this.#fetchNext();
           }
         },
         () => this.#later(hash),
@@ -101,7 +101,7 @@ export class MissingContents {
     if (this.#timer !== null) return;
     this.#timer = this.#clock.setTimer(this.#retryMs, () => {
       this.#timer = null;
-      this.#goOn();
+      this.#fetchNext();
     });
     this.#retryMs = Math.min(2 * this.#retryMs, retryMsMax);
   }
@@ -125,7 +125,10 @@ export class MissingContents {
     return true;
   }
 
-  /** For one who reads it; it is not there afterward when no node has it. @throws EngineError node-unreachable */
+  /**
+   * Waits for a content on behalf of a reader; afterward it is still missing if no node has it. @throws EngineError
+   * node-unreachable
+   */
   async #awaited(hash: string): Promise<void> {
     this.#missing.add(hash);
     const attempt = this.#try(hash);

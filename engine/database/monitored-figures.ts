@@ -1,4 +1,4 @@
-/** What is monitored of an open database: sizes, counts and the state of its indexes, without reading documents. */
+/** Monitored figures of an open database: sizes, counts and the state of its indexes, without reading documents. */
 import type { IndexErrors } from "../indexing/index-errors.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
 import type { LogFigures } from "../store/store.ts";
@@ -9,7 +9,7 @@ export interface MonitoredIndex {
   readonly isStale: boolean;
   /** It answers no queries: it failed, or too many of its maps did. */
   readonly hasFailed: boolean;
-  /** Etags between the newest change and the last one that it has seen; 0 when it is up to date. */
+  /** Number of etags between the newest change and the last processed one; 0 if it is up to date. */
   readonly etagLag: number;
   /** Attempts to map or reduce that have failed. */
   readonly errorCount: number;

@@ -1,6 +1,6 @@
 /**
- * What a log has in the end, from its readable records: for salvaging a damaged database, and for checking one. Nothing is
- * written, and what is missing in the log does not stop it.
+ * Computes the final state of a log from its readable records: for salvaging a damaged database, and for checking one.
+ * Nothing is written, and gaps in the log do not stop it.
  */
 import { recordKindAt, recordKinds } from "../base/record.ts";
 import { ShapeTable } from "../documents/shapes.ts";
@@ -39,7 +39,7 @@ export class NewestRecords {
     return !isShape(bytes, start) && this.#records.isLive(bytes, start, length, position);
   }
 
-  /** Does the owner of the entry still exist: its document, or the revision in an attachment's key? */
+  /** Returns whether the owner of the entry still exists: its document, or the revision in an attachment's key. */
   hasOwner(key: string): boolean {
     const [first = "", second = "", third = ""] = key.split("\u0000");
     if (first !== "") return this.documents.find(first) >= 0;
@@ -47,8 +47,8 @@ export class NewestRecords {
   }
 
   /**
-   * Is a series, or a segment of one, consistent with the rest? Not a series without segments, a segment without its
-   * series, or an older version of a segment that overlaps the next one.
+   * Returns whether a series, or a segment of one, is consistent with the rest. Not a series without segments, a
+   * segment without its series, or an older version of a segment that overlaps the next one.
    */
   isWholeSeries(kind: number | undefined, key: string): boolean {
     const { timeSeries, timeSeriesSegments } = this.keyspaces;

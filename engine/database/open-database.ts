@@ -9,7 +9,7 @@ import { SeriesRollups } from "../background/series-rollups.ts";
 import { UndoRetention } from "../background/undo-retention.ts";
 import type { Environment } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../base/limits.ts";
 import type { Work } from "../base/work-budget.ts";
 import { documentText } from "../documents/document-composing.ts";
@@ -32,7 +32,7 @@ import {
   putText,
   refreshDocument,
   rewriteTouched,
-  rewriteTouchedInTurns,
+  rewriteTouchedInSlices,
   type StoredDocument,
 } from "../writes/documents.ts";
 import { isPrepared, parsedOf, prepareDocument } from "../writes/prepared-document.ts";
@@ -44,7 +44,10 @@ export interface DatabaseOptions extends StoreOptions {
   /** When the background tasks run. */
   readonly maintenance?: MaintenanceOptions;
   readonly indexSnapshots?: IndexSnapshotsOptions;
-  /** What replicates the database of this name; called at each opening. Null, or left out: nothing does. */
+  /**
+   * Returns the replication of the database of this name; called at each opening. Null or omitted: the database is not
+   * replicated.
+   */
   readonly replicate?: (name: string) => DatabaseReplication | null;
 }
 
@@ -85,13 +88,13 @@ export class OpenDatabase extends Store {
   readonly expiration: DueDocuments;
   /** Rewrites documents at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
-  /** Rolls up time series, and deletes what is past their retention. */
+  /** Rolls up time series, and deletes entries whose retention time has passed. */
   readonly seriesRollups: SeriesRollups;
   /** Removes revisions of documents that were deleted long ago. */
   readonly revisionBin: RevisionBin;
-  /** Removes what was kept for undoing operations. */
+  /** Removes stored undo data of operations. */
   readonly undoRetention: UndoRetention;
-  /** What makes it one of several copies; null: there is only this one. */
+  /** Replication of this copy; null if the database is not replicated. */
   readonly replication: DatabaseReplication | null;
   /** Requests in progress. */
   #guestCount = 0;
@@ -149,7 +152,7 @@ export class OpenDatabase extends Store {
     folder: string | null,
     options: DatabaseOptions = {},
   ): Promise<OpenDatabase> {
-    // The log notifies nobody before the first write, and by then the database exists.
+    // The log notifies its listener only after the first write, and by then the database exists.
     let database: OpenDatabase | null = null;
     const replication = options.replicate?.(name) ?? null;
     const all = replication === null ? options : replicatedOptions(options, replication);
@@ -186,7 +189,7 @@ export class OpenDatabase extends Store {
 
   // Reading
 
-  /** The text of a document with its `@metadata`, as sent to clients; null when there is no such document. */
+  /** Returns the text of a document with its `@metadata`, as sent to clients; null if the document does not exist. */
   async getText(id: string): Promise<Buffer | null> {
     const document = this.find(id);
     if (document < 0) return null;
@@ -196,7 +199,7 @@ export class OpenDatabase extends Store {
   }
 
   /**
-   * A document as an object; null when there is no such document. For numbers beyond a double's precision see
+   * Returns a document as an object; null if the document does not exist. For numbers beyond a double's precision see
    * `getText`.
    */
   async get(id: string): Promise<JsonObject | null> {
@@ -205,7 +208,7 @@ export class OpenDatabase extends Store {
   }
 
   /**
-   * Runs an RQL query; each row goes to `sink` as the JSON text of an object, as it is found.
+   * Runs an RQL query; each row is passed to `sink` as the JSON text of an object, when it is found.
    * @returns the result's facts other than its rows; null when `options.unlessEtag` still holds.
    * @throws EngineError query-syntax, query-invalid, index-missing, not-supported, script-failed
    */
@@ -244,7 +247,7 @@ export class OpenDatabase extends Store {
     );
   }
 
-  /** Keeps no reference to `bytes` once they are parsed, nor to what was parsed once it is stored. */
+  /** Drops the reference to `bytes` once they are parsed, and to the parsed document once it is stored. */
   #putLarge(id: string, bytes: Buffer, expected: string | undefined): Promise<StoredDocument> {
     const { length } = bytes;
     const preparing = prepareDocument(this.state, { bytes, from: 0, to: length }, id);
@@ -284,8 +287,8 @@ export class OpenDatabase extends Store {
     rewriteTouched(transaction);
   }
 
-  protected override completeInTurns(transaction: Transaction): Work<void> {
-    return rewriteTouchedInTurns(transaction);
+  protected override completeInSlices(transaction: Transaction): Work<void> {
+    return rewriteTouchedInSlices(transaction);
   }
 
   protected override committed(bytes: number, hasDocuments: boolean): void {
@@ -293,7 +296,7 @@ export class OpenDatabase extends Store {
   }
 
   protected override settingsChanged(): void {
-    if (this.isDisabled) this.feed.tellEnd(`Database '${this.name}' is disabled.`);
+    if (this.isDisabled) this.feed.notifyClosed(`Database '${this.name}' is disabled.`);
     this.expiration.configure();
     this.refresh.configure();
     this.seriesRollups.configure();
@@ -340,7 +343,7 @@ export class OpenDatabase extends Store {
     const hadFailed = this.hasFailed;
     this.subscriptions.close(this.closedError());
     const ending = hadFailed ? "opened again" : withSnapshot ? "closed" : "deleted";
-    this.feed.tellEnd(`Database '${this.name}' is being ${ending}.`);
+    this.feed.notifyClosed(`Database '${this.name}' is being ${ending}.`);
     const stopping = this.operations.stop();
     // A stopped database does not wait for operations that may never notice.
     await (hadFailed ? Promise.race([stopping, this.#afterMs(endingWaitMs)]) : stopping);

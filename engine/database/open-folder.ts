@@ -16,7 +16,7 @@ export interface FolderOptions {
   /** Left out: this process's clock, random bytes and files. */
   readonly environment?: Environment;
   readonly database?: DatabaseOptions;
-  /** Reports to the operator what goes wrong outside requests. */
+  /** Reports errors outside requests to the operator. */
   readonly report?: Report | undefined;
   /**
    * When idle databases are closed; left out: never. An embedding program that sets this must call `databases.find`
@@ -27,7 +27,7 @@ export interface FolderOptions {
   readonly replication?: FolderReplication | undefined;
 }
 
-/** Which databases are copies of those of other nodes. Asked at each opening of a database. */
+/** Determines which databases are copies of those of other nodes. Called at each opening of a database. */
 export interface FolderReplication {
   /** Null: there is only one copy. */
   of(name: string): ReplicationOptions | null;
@@ -47,7 +47,8 @@ export interface OpenFolder {
   readonly cluster: DatabaseCatalog | null;
   readonly environment: Environment;
   /**
-   * Resolves when another process has taken the folder: nothing is written from then on, and reads may return old data.
+   * Resolves when another process has acquired the folder: nothing is written from then on, and reads may return old
+   * data.
    */
   readonly lost: Promise<Error>;
   /** Makes everything durable and releases the folder. */

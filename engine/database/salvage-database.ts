@@ -60,7 +60,7 @@ const transactionBytes = 1024 * 1024;
 /**
  * Reads the database in the folder `source`, which must not be open, and creates a new one in `target`, an absent or
  * empty folder.
- * @throws EngineError database-locked, database-missing when `source` has no log, database-exists, disk-full
+ * @throws EngineError database-locked, database-missing if `source` has no log, database-exists, disk-full
  */
 export async function salvageDatabase(
   environment: Environment,
@@ -181,7 +181,7 @@ class Copy {
     this.entries++;
   }
 
-  /** Gives a new name to a collection whose record is lost, once. */
+  /** Assigns a new name to a collection whose record is lost, once. */
   #needCollection(id: number): void {
     if (this.#named.has(id)) return;
     this.#named.add(id);
@@ -201,7 +201,7 @@ class Copy {
   }
 }
 
-/** Copies the content of all attachments. @returns those whose content is lost. */
+/** Copies the content of all attachments. @returns the attachments whose content is lost. */
 async function copyContents(
   environment: Environment,
   source: string,

@@ -1,7 +1,7 @@
 /**
- * The mark of a database that was of one node alone and is to become the first copy of a replicated one. Its stream is of
- * the next generation and continues this mark. A copy with an empty log, or with the log of an earlier stream, does not
- * have it: the protocol sends that copy to the files of this one, instead of letting it begin with the first message.
+ * The mark of a database that was not replicated and is to become the first copy of a replicated database. Its stream
+ * is of the next generation and continues this mark. A copy with an empty log, or with the log of an earlier stream,
+ * lacks the mark: the protocol makes it copy the files of this one, instead of starting with the first message.
  *
  * Invariants:
  * - No frame of a stream has the epoch 0, so a mark with it is one of these.
@@ -12,7 +12,7 @@ import type { OpenDatabase } from "./open-database.ts";
 
 const hashBytes = 32;
 
-/** Writes the mark, unless there is one that no stream has continued yet. Durable when it resolves. */
+/** Writes the mark, unless a mark exists that no stream has continued yet. Durable when it resolves. */
 export async function markAsSeed(
   database: OpenDatabase,
   random: (count: number) => Buffer,

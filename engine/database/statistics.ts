@@ -1,5 +1,5 @@
 /**
- * Statistics of a database. The names are those of RavenDB 7.2.7's replies, and so are the rules of counting
+ * Statistics of a database. The names equal those of RavenDB 7.2.7's replies, and so do the rules of counting
  * (measured): counters count once per document that has some, deletions of attachments are tombstones too.
  */
 
@@ -76,7 +76,7 @@ export interface CollectionCounts {
   readonly revisions: number;
 }
 
-/** The collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
+/** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */
 export function collectionCounts({ state }: OpenDatabase): CollectionCounts[] {
   const { documents, keyspaces } = state;
   const { collections, tombstones } = keyspaces;

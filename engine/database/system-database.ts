@@ -1,12 +1,12 @@
 /**
- * The server's own database. When it stops it is reopened from disk, like the others; until then its state in memory is
- * still read, so that callers can be identified, and writes are refused.
+ * The server's own database. When it stops it is reopened from disk, like other databases; until then its state in
+ * memory is still read, so that callers can be identified, and writes are refused.
  */
 
 import { systemDatabaseName } from "../base/database-name.ts";
 import type { Environment } from "../base/environment.ts";
 import { type DatabaseOptions, OpenDatabase } from "./open-database.ts";
-import { Reopenings } from "./reopenings.ts";
+import { ReopenRateLimit } from "./reopen-rate-limit.ts";
 
 /** A disk error may be transient. */
 const retryMs = 60_000;
@@ -15,10 +15,10 @@ export class SystemDatabase {
   readonly #environment: Environment;
   readonly #folder: string | null;
   readonly #options: DatabaseOptions;
-  readonly #reopenings = new Reopenings();
+  readonly #reopenLimit = new ReopenRateLimit();
   #current: OpenDatabase;
   /** The last reopening; never rejects. */
-  #turn: Promise<void> = Promise.resolve();
+  #reopening: Promise<void> = Promise.resolve();
   #isClosed = false;
 
   private constructor(
@@ -50,14 +50,14 @@ export class SystemDatabase {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#turn;
+    await this.#reopening;
     await this.#current.close();
   }
 
   #keep(database: OpenDatabase): void {
     this.#current = database;
     database.whenStopped = (error) => {
-      this.#turn = this.#turn.then(() => this.#reopen(error));
+      this.#reopening = this.#reopening.then(() => this.#reopen(error));
     };
   }
 
@@ -66,13 +66,13 @@ export class SystemDatabase {
     const { clock } = this.#environment;
     report("The server's own database has stopped", cause, "database-stopped");
     if (this.#isClosed || this.#folder === null) return;
-    const waitMs = this.#reopenings.waitMs(clock.monotonicMs());
+    const waitMs = this.#reopenLimit.waitMs(clock.monotonicMs());
     if (waitMs > 0) {
       report("It has stopped too often within an hour: it takes no writes until later");
       this.#retryIn(waitMs, cause);
       return;
     }
-    this.#reopenings.note(clock.monotonicMs());
+    this.#reopenLimit.note(clock.monotonicMs());
     try {
       await this.#current.abandon();
       const options = { ...this.#options, log: { ...this.#options.log, mustExist: true } };
@@ -89,7 +89,7 @@ export class SystemDatabase {
   /** Unlike other databases it is not opened on request, so it retries on a timer. */
   #retryIn(ms: number, cause: Error): void {
     this.#environment.clock.setTimer(ms, () => {
-      this.#turn = this.#turn.then(() => this.#reopen(cause));
+      this.#reopening = this.#reopening.then(() => this.#reopen(cause));
     });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who writes: a database on a node of a cluster, as change vectors, server-made ids and parts of counters name it. The
- * tag is a setting of the node and is stored nowhere: the hash identifies the database when the tag changes.
+ * Identity of a writing database on a node of a cluster, used in change vectors, server-made ids and parts of counters.
+ * The tag is a setting of the node and is stored nowhere: the hash identifies the database when the tag changes.
  */
 
 export class ChangeOrigin {
@@ -9,7 +9,7 @@ export class ChangeOrigin {
   readonly hash: string;
   /** `hash` in ASCII. */
   readonly hashBytes: Buffer;
-  /** `"@change-vector":"A:`: what precedes the etag in a document's metadata. */
+  /** `"@change-vector":"A:`: the text before the etag in a document's metadata. */
   readonly metadataOpen: Buffer;
 
   constructor(nodeTag: string, hash: string) {
@@ -19,7 +19,7 @@ export class ChangeOrigin {
     this.metadataOpen = Buffer.from(`"@change-vector":"${nodeTag}:`, "latin1");
   }
 
-  /** The default change vector of a write, whose only entry is this database's. */
+  /** Returns the default change vector of a write, whose only entry is this database's. */
   changeVectorAt(etag: number): string {
     return `${this.nodeTag}:${etag}-${this.hash}`;
   }

@@ -48,12 +48,12 @@ export function parseChangeVector(text: string): ChangeVector {
   return mergeChangeVectors(entries, []);
 }
 
-/** The text of a vector. */
+/** Returns the text of a vector. */
 export function formatChangeVector(vector: ChangeVector): string {
   return vector.map(({ tag, etag, hash }) => `${tag}:${etag}-${hash}`).join(", ");
 }
 
-/** The relation of `a` to `b`: `newer` when `a` includes all of `b` and more. */
+/** Returns the relation of `a` to `b`: `newer` when `a` includes all of `b` and more. */
 export function compareChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVectorOrder {
   const includes = includesAll(a, b);
   const isIncluded = includesAll(b, a);
@@ -66,7 +66,7 @@ function includesAll(a: ChangeVector, b: ChangeVector): boolean {
   return b.every((entry) => (etags.get(entry.hash) ?? 0) >= entry.etag);
 }
 
-/** The smallest vector that includes both: for each hash the larger number, sorted by hash. */
+/** Returns the smallest vector that includes both: for each hash the larger number, sorted by hash. */
 export function mergeChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVector {
   const largest = new Map<string, ChangeVectorEntry>();
   for (const entry of [...a, ...b]) {
@@ -76,7 +76,9 @@ export function mergeChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVect
   return [...largest.values()].sort((x, y) => (x.hash < y.hash ? -1 : 1));
 }
 
-/** The hash that identifies a database in change vectors: 128 bits of the hash of its parts, as 22 characters. */
+/**
+ * Returns the hash that identifies a database in change vectors: 128 bits of the hash of its parts, as 22 characters.
+ */
 export function databaseHash(...parts: readonly (string | Uint8Array)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) {

@@ -1,9 +1,9 @@
 /**
- * Checks JSON text that does not become a document, as strictly as one that does (document-parser.ts): bodies of
- * requests, messages, values.
+ * Checks JSON text that is not stored as a document, as strictly as document-parser.ts does: bodies of requests,
+ * messages, values.
  */
 import { largeBuffer } from "../base/large-buffer.ts";
-import { runInTurns } from "../base/turns.ts";
+import { runInSlices } from "../base/time-slices.ts";
 import { DocumentParser } from "./document-parser.ts";
 
 const parser = new DocumentParser(null);
@@ -14,7 +14,7 @@ export function checkJson(bytes: Buffer): void {
 }
 
 /**
- * The minified text of an object, without its `@metadata`: numbers keep their spelling. It is the caller's own.
+ * Returns the minified text of an object, without its `@metadata`: numbers keep their spelling. It is the caller's own.
  * @throws EngineError as `checkJson`
  */
 export function checkedJson(bytes: Buffer): Buffer {
@@ -31,17 +31,17 @@ export function checkedJsonWithMetadata(bytes: Buffer): Buffer {
 const slicedBytesMin = 64 * 1024;
 
 /**
- * As `checkedJson`, for who reads the text at once: that of a short one is overwritten when the next one is checked. A long one
- * is checked in slices, and must not change until the promise has resolved.
+ * As `checkedJson`, for callers that read the text immediately: a short text is overwritten when the next one is
+ * checked. A long one is checked in slices, and must not change until the promise has resolved.
  */
 export function readMinified(bytes: Buffer): Buffer | Promise<Buffer> {
-  if (bytes.length >= slicedBytesMin) return checkedJsonInTurns(bytes);
+  if (bytes.length >= slicedBytesMin) return checkedJsonInSlices(bytes);
   return parser.parse(bytes, 0, bytes.length).body;
 }
 
 /** As `checkedJson`, in slices. `bytes` must not change until it has resolved. */
-export async function checkedJsonInTurns(bytes: Buffer): Promise<Buffer> {
+export async function checkedJsonInSlices(bytes: Buffer): Promise<Buffer> {
   const own = new DocumentParser(null);
   const target = largeBuffer(bytes.length);
-  return (await runInTurns(own.parseInSlices(bytes, 0, bytes.length, target))).body;
+  return (await runInSlices(own.parseInSlices(bytes, 0, bytes.length, target))).body;
 }

@@ -1,7 +1,7 @@
 /** Composes the text of documents from their records. Nothing is parsed or stringified. */
 
 import { JsonText } from "../json/json-text.ts";
-import { DocumentPieces } from "./document-pieces.ts";
+import { DocumentChunks } from "./document-chunks.ts";
 import { collectionIdOf } from "./document-record.ts";
 import {
   composeDocument,
@@ -15,15 +15,15 @@ import type { RecordContext } from "./record-context.ts";
 const noExtra = Buffer.alloc(0);
 
 /**
- * The document of `record` in pieces, with the same text as by `addDocument`.
+ * Returns the document of `record` in chunks, with the same text as `addDocument`.
  * @param head the record whose metadata it gets.
  */
-export function piecesOf(context: RecordContext, record: Buffer, head = record): DocumentPieces {
+export function piecesOf(context: RecordContext, record: Buffer, head = record): DocumentChunks {
   const member = context.collectionMember(collectionIdOf(head, 0));
   const { origin } = context;
   const metadata = Buffer.allocUnsafe(composedMetadataLength(head, 0, member, origin, noExtra));
   const length = composeMetadata(metadata, 0, head, 0, member, origin, noExtra);
-  return new DocumentPieces(record, 0, metadata.subarray(0, length));
+  return new DocumentChunks(record, 0, metadata.subarray(0, length));
 }
 
 /** Bytes that `metadataOnly` adds around the metadata: `{` and `}`. */
@@ -54,7 +54,7 @@ export function addDocument(
   }
 }
 
-/** The text of the document of the record at `start`. */
+/** Returns the text of the document of the record at `start`. */
 export function documentText(context: RecordContext, record: Buffer, start: number): Buffer {
   const text = new JsonText(record.length - start + 256);
   addDocument(text, context, record, start);

@@ -88,7 +88,7 @@ const emptyBody = Buffer.from("{}");
 /** Longer sources are not referenced after they have been encoded. */
 const retainedBytesMax = 64 * 1024;
 
-/** The parts of a record, which each record is given anew. */
+/** Parts of a record, which must be set for each record. */
 const idPart = 1;
 const changeVectorPart = 2;
 const metadataPart = 4;
@@ -100,9 +100,9 @@ const allParts = idPart | changeVectorPart | metadataPart | bodyPart;
  * sources must not change before the record is encoded.
  *
  * Invariants:
- * - A record is encoded only when each part was set since the last one: what was set for another record, also by
- *   somebody called in between, is never in it.
- * - What is encoded is released, if it is large.
+ * - A record is encoded only if each part was set since the last record: data of another record, including data set by
+ *   callees in between, is never encoded.
+ * - Encoded data is released, if it is large.
  */
 export class DocumentFields {
   kind: number = recordKinds.document;
@@ -166,7 +166,7 @@ export class DocumentFields {
     this.metadataLength = length;
   }
 
-  /** Takes body, shape and offsets from a document that was parsed. */
+  /** Uses body, shape and offsets of a parsed document. */
   setBody({ found, placed }: ParsedDocument): void {
     this.#parts |= bodyPart;
     this.bodySource = placed === null ? found.source : placed.bytes;
@@ -179,7 +179,7 @@ export class DocumentFields {
   }
 
   /**
-   * Takes a body in stored form: `length` bytes at the start of `source`.
+   * Uses a body in stored form: `length` bytes at the start of `source`.
    * @param fieldOffsets of its top-level values, `fieldCount` of them
    */
   setBodyText(
@@ -200,7 +200,7 @@ export class DocumentFields {
     this.fieldOffsets = fieldOffsets;
   }
 
-  /** Takes body, shape and offsets from a record: for writing the same body with other metadata. */
+  /** Uses body, shape and offsets of a record: for writing the same body with other metadata. */
   setBodyOf(bytes: Buffer, start: number): void {
     this.#parts |= bodyPart;
     this.bodySource = bytes;
@@ -218,12 +218,12 @@ export class DocumentFields {
     }
   }
 
-  /** Takes an empty body, with which a record only carries metadata. */
+  /** Uses an empty body, with which a record only carries metadata. */
   setEmptyBody(): void {
     this.setBodyText(emptyBody, emptyBody.length, true, 0, 0, this.#offsetsScratch);
   }
 
-  /** Takes everything but the body from a record: for writing the same document with another body. */
+  /** Uses everything except the body of a record: for writing the same document with another body. */
   setAllButBody(bytes: Buffer, start: number): void {
     this.#parts |= idPart | changeVectorPart;
     this.kind = bytes[start + kindAt] as number;
@@ -275,7 +275,7 @@ function lengthOfParts(partsLength: number, bodyLength: number, fieldCount: numb
   return (table + fieldCount * (isNarrow ? 2 : 4) + 7) & ~7;
 }
 
-/** Bytes of the record that `encodeDocumentRecord` writes. */
+/** Returns the bytes of the record that `encodeDocumentRecord` writes. */
 export function documentRecordLength(fields: DocumentFields): number {
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   return lengthOfParts(parts, fields.bodyLength, fields.fieldCount);
@@ -292,7 +292,7 @@ export function encodeDocumentRecord(target: Buffer, at: number, fields: Documen
   const parts = fields.idLength + fields.changeVectorLength + fields.metadataLength;
   const bodyStart = at + headerBytes + parts;
   if (fields.bodySource === target) {
-    assert(fields.bodyStart >= at, "a body in the target is behind what was written there");
+    assert(fields.bodyStart >= at, "a body in the target follows the bytes written before it");
     // It may be where other parts go: it is moved first.
     if (fields.bodyStart !== bodyStart) {
       target.copyWithin(bodyStart, fields.bodyStart, fields.bodyStart + fields.bodyLength - 1);
@@ -391,7 +391,7 @@ export class FieldPatches {
   source: Buffer = noBytes;
   readonly froms: number[] = [];
   readonly tos: number[] = [];
-  /** Are all new values ASCII? */
+  /** Whether all new values are ASCII. */
   isAscii = true;
 }
 
@@ -410,7 +410,7 @@ function patchedBodyLength(
   return length;
 }
 
-/** Bytes of the record that `patchFields` writes. */
+/** Returns the bytes of the record that `patchFields` writes. */
 export function patchedRecordLength(
   bytes: Buffer,
   start: number,

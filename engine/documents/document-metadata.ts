@@ -1,11 +1,11 @@
 /**
- * The stored members of a document's `@metadata`: which of them are kept, and in what order.
+ * The stored members of a document's `@metadata`: selection and order.
  *
  * Members that the server generates on reading (`managedKeys`) are dropped from client input; the server adds its own
  * `@attachments`, `@counters` and `@timeseries`. The rest is kept verbatim, sorted by the bytes of its keys, as RavenDB
  * 7.2.7 stores it.
  *
- * Knows nothing of records and of what the members mean, except `@collection`.
+ * Independent of records and of the meaning of members, except `@collection`.
  */
 import { assert } from "../base/assert.ts";
 import { byteBackslash, byteComma, byteQuote, bytesEqual, copyBytes } from "../json/bytes.ts";
@@ -78,7 +78,7 @@ export class ComposedMetadata {
     return this.#memory.text;
   }
 
-  /** Are the members just this one, so that none need be stored? */
+  /** Returns whether this is the only member, so that none need be stored. */
   isOnly(collectionMember: Buffer): boolean {
     if (collectionMember === this.#only) return true;
     const { text, length } = this;
@@ -92,7 +92,9 @@ export class ComposedMetadata {
 /** Composes stored metadata, always in the same memory. */
 export class MetadataWriter {
   readonly #memory = new WriterMemory();
-  /** What is in the memory, if it is exactly one member, sent by a client; then also the version of its text. */
+  /**
+   * The composed metadata in memory, if it is exactly one member, sent by a client; then also the version of its text.
+   */
   #sent: ComposedMetadata | null = null;
   #source: ParseResults | null = null;
   #version = 0;
@@ -130,7 +132,7 @@ export class MetadataWriter {
     return composed;
   }
 
-  /** Keeps no reference to what was composed last, nor to its parser. */
+  /** Drops the references to the last composed metadata and its parser. */
   forget(): void {
     this.#sent = null;
     this.#source = null;
@@ -214,7 +216,7 @@ function compareKeys(a: Member, b: Member): number {
   return a.keyTo - 1 - i - (b.keyTo - 1 - j);
 }
 
-/** The byte at `at` in a stored string, or the one that the escape there represents. */
+/** Returns the byte at `at` in a stored string, or the character that the escape there represents. */
 function characterAt(text: Buffer, at: number): number {
   if (text[at] !== byteBackslash) return text[at] as number;
   if (text[at + 1] !== 0x75) return simpleEscape(text[at + 1] as number);

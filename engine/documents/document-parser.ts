@@ -10,7 +10,7 @@
  * value, invalid UTF-8, `1.`, NaN): only JSON is accepted. One leading byte order mark is dropped, as RFC 8259 allows.
  * A number too large for a double is refused.
  *
- * Knows nothing of ids, collections, or what metadata keys mean.
+ * Independent of ids, collections, and the meaning of metadata keys.
  *
  * Hot: bench/document-text.bench.ts. Most text is minified and needs no change, so the loop only scans it, and copies
  * it in runs: a run ends where something is left out or respelled.
@@ -27,9 +27,9 @@
  * - The results of a parse are a value that is good until the next one: see parsed-document.ts.
  */
 import { assert } from "../base/assert.ts";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { documentBytesMax, documentDepthMax, shapeFieldCountMax } from "../base/limits.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import {
   bytesEqual,
@@ -122,7 +122,7 @@ interface Paused {
   readonly textStart: number;
   readonly textOut: number;
   readonly isRewritten: boolean;
-  /** Paused at the end of an object with many members: must its keys be compared before it resumes? */
+  /** Whether it paused at the end of an object with many members, whose keys must be compared before it resumes. */
   readonly isToBeChecked: boolean;
 }
 
@@ -130,17 +130,17 @@ const busy = "a parser that has paused in a text parses no other meanwhile";
 /** Bytes in which lines are counted for an error: some milliseconds. */
 const countedBytesMax = 4 * 1024 * 1024;
 
-/** What the loop expects at the present position. */
+/** Token that the loop expects at the current position. */
 const expectValue = 0;
 const expectValueOrClose = 1;
 const expectKey = 2;
 const expectKeyOrClose = 3;
 
-/** Parses documents and other JSON text, one after the other: each parse overwrites what the last one found. */
+/** Parses documents and other JSON text, one after the other: each parse overwrites the results of the previous one. */
 export class DocumentParser {
   readonly #found = new ParserMemory(scratchBytesMin, shapeFieldCountMax);
   /**
-   * The last document. Hot: where nothing else refers to it, V8 takes it apart and puts it together again, which costs a
+   * The last document. Hot: without another reference to it, V8 replaces it by scalars and rebuilds it, which costs a
    * put in memory a fifth of its time.
    */
   #last: ParsedDocument | null = null;
@@ -177,13 +177,13 @@ export class DocumentParser {
   }
 
   /**
-   * As `parse`, in slices: it pauses after every `pauseBytes` bytes, and copies what it has scanned to `target`, which
-   * in the end contains the whole stored text. The parser must not be used meanwhile, which is asserted; `bytes` must
-   * not change.
-   * @param target has room for `end - start` bytes. @throws as `parse`
+   * As `parse`, in slices: it pauses after every `pauseBytes` bytes, and copies the scanned bytes to `target`, which in
+   * the end contains the whole stored text. The parser must not be used in the meantime, which is asserted; `bytes`
+   * must not change.
+   * @param target a buffer of at least `end - start` bytes. @throws as `parse`
    */
   *parseInSlices(
-    bytes: KeptBytes,
+    bytes: OwnedBytes,
     start: number,
     end: number,
     target: Buffer,
@@ -221,7 +221,7 @@ export class DocumentParser {
   /** The body of `parsed`, the last document of this parser, was moved to `placed`. @returns it, as a new value */
   moved(parsed: ParsedDocument, placed: PlacedBody): ParsedDocument {
     const found = this.#found;
-    assert(parsed === this.#last, "what was moved is the last text of this parser");
+    assert(parsed === this.#last, "the moved text is the last text of this parser");
     found.own = placed.bytes.subarray(placed.bodyStart, placed.bodyStart + found.bodyLength);
     found.source = found.own;
     found.sourceStart = 0;
@@ -295,7 +295,7 @@ export class DocumentParser {
     if (isDocument && paused === null) requireObject(bytes, start, end, skipSpace(bytes, i, end));
     let runStart = i;
     let shift = i;
-    /** Is the text before `@metadata` still only in the input? */
+    /** Whether the text before `@metadata` is still only in the input. */
     let isBodyInInput = false;
     let expect = expectValue;
     let isWhole = false;
@@ -426,7 +426,7 @@ export class DocumentParser {
           }
           i++;
           if (isMetadata) {
-            // Its value goes to a buffer of its own; the key and the comma before it are dropped.
+            // Its value is written to a buffer of its own; the key and the comma before it are dropped.
             bodyKept = Math.max(textOut - 1, 1);
             isBodyInInput = !isSliced && runStart === textFrom;
             if (!isBodyInInput) copyBytes(out, runStart - shift, bytes, runStart, i);
@@ -459,7 +459,7 @@ export class DocumentParser {
         continue;
       } else if ((byte >= byteZero && byte <= byteNine) || byte === byteMinus) {
         const numberStart = i;
-        // One more byte is scanned, to see whether the number goes on.
+        // One more byte is scanned, to determine whether the number continues.
         const numberEnd = Math.min(end, i + numberLengthMax + 1);
         let hasExponent = false;
         if (byte === byteMinus) byte = ++i < numberEnd ? (bytes[i] as number) : -1;
@@ -510,7 +510,7 @@ export class DocumentParser {
         if (k < word.length) throw jsonError(bytes, start, end, i, "a value is missing");
       } // Else the bracket closes the empty array, below.
 
-      // A value has ended. What follows it, and how many others end with it?
+      // A value has ended. Determines the next token, and how many enclosing values end with it.
       resumeByte = 0;
       while (depth > 0) {
         byte = i < end ? (bytes[i] as number) : -1;
@@ -522,7 +522,7 @@ export class DocumentParser {
           runStart = next;
           byte = i < end ? (bytes[i] as number) : -1;
           if (i >= stop && i < end) {
-            // Resume as after an empty array: nothing but the bracket precedes what follows.
+            // Resume as after an empty array: only the bracket precedes the next token.
             resumeByte = byteArrayClose;
             expect = expectValueOrClose;
             break;
@@ -558,7 +558,7 @@ export class DocumentParser {
           const isShape = depth === 1 && node !== null && node.shapeId !== 0;
           const isMany = isSliced && memberTop - base >= slicedMembersMin;
           if (!isShape && isMany && this.#checked === undefined) {
-            // It comes here again, with the result of the comparison.
+            // The loop reaches this point again, with the result of the comparison.
             isToBeChecked = true;
             resumeByte = byteArrayClose;
             expect = expectValueOrClose;
@@ -669,7 +669,7 @@ export class DocumentParser {
     }
   }
 
-  /** Does the text at `at` begin with the metadata of the previous document? Most often it does. */
+  /** Returns whether the text at `at` begins with the metadata of the previous document. Most often it does. */
   #isMetadataAt(bytes: Buffer, at: number, end: number): boolean {
     const length = this.#keptLength;
     const { metadata } = this.#found;
@@ -727,14 +727,14 @@ export class DocumentParser {
   }
 }
 
-/** The first position from `at` that is not a plain string character, at most `end`. */
+/** Returns the first position from `at` that is not a plain string character, at most `end`. */
 function plainEnd(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end && stringByteClasses[bytes[i] as number] === stringPlain) i++;
   return i;
 }
 
-/** A cheap hash that only tells keys apart. All bytes are compared when two hashes are equal. */
+/** Returns a cheap hash that only distinguishes keys. All bytes are compared if two hashes are equal. */
 function keyHash(text: Uint8Array, from: number, to: number): number {
   return (
     (to - from) ^
@@ -764,7 +764,7 @@ function requireObject(bytes: Uint8Array, start: number, end: number, at: number
 
 const words = [wordTrue, wordFalse, wordNull];
 
-/** Does the text end within the scalar value that begins at `at`? A number could go on. */
+/** Returns whether the text ends within the scalar value that begins at `at`. A number could go on. */
 function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   const first = bytes[at] as number;
   let i = at + 1;
@@ -782,7 +782,10 @@ function isCut(bytes: Uint8Array, at: number, end: number): boolean {
   return i === end;
 }
 
-/** `line:column` of a position, both from 1; a column is a byte. Far into a large text, where it would take long: `byte`. */
+/**
+ * Returns `line:column` of a position, both from 1; a column is a byte. Returns `byte` far into a large text, where
+ * counting lines would take long.
+ */
 function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
   if (at - start > countedBytesMax) return `byte ${at - start + 1}`;
   let line = 1;
@@ -795,7 +798,7 @@ function lineAndColumn(bytes: Uint8Array, start: number, at: number): string {
   return `${line}:${at - lineStart + 1}`;
 }
 
-/** The error for invalid text at `at`; at the end of the text something is missing. */
+/** Returns the error for invalid text at `at`; at the end of the text something is missing. */
 function jsonError(
   bytes: Uint8Array,
   start: number,

@@ -117,7 +117,7 @@ function readU32(bytes: Uint8Array, at: number): number {
   );
 }
 
-/** The record's length in bytes, header and padding included. */
+/** Returns the record's length in bytes, header and padding included. */
 export function recordLengthOf(bytes: Uint8Array, start: number): number {
   return readU32(bytes, start + lengthAt);
 }
@@ -139,7 +139,7 @@ export function collectionIdOf(bytes: Uint8Array, start: number): number {
 export function documentFlagsOf(bytes: Uint8Array, start: number): number {
   return readU16(bytes, start + documentFlagsAt);
 }
-/** Entries of the field table: the shape's field count, or 0. */
+/** Returns the entries of the field table: the shape's field count, or 0. */
 export function fieldCountOf(bytes: Uint8Array, start: number): number {
   return readU16(bytes, start + fieldCountAt);
 }
@@ -173,30 +173,30 @@ export function bodyStartOf(bytes: Uint8Array, start: number): number {
   return metadataStartOf(bytes, start) + metadataLengthOf(bytes, start);
 }
 
-/** The id as its writer spelled it. */
+/** Returns the id as its writer spelled it. */
 export function idOf(bytes: Buffer, start: number): string {
   const from = start + headerBytes;
   return bytes.utf8Slice(from, from + idLengthOf(bytes, start));
 }
 
-/** The change vector's text. */
+/** Returns the change vector's text. */
 export function changeVectorOf(bytes: Buffer, start: number, origin: ChangeOrigin): string {
   return storedChangeVectorOf(bytes, start) || origin.changeVectorAt(etagOf(bytes, start));
 }
 
-/** The change vector in the record, as those of revisions have it; "": the default one. */
+/** Returns the change vector in the record, which revisions store; "": the default one. */
 export function storedChangeVectorOf(bytes: Buffer, start: number): string {
   const from = changeVectorStartOf(bytes, start);
   return bytes.latin1Slice(from, from + changeVectorLengthOf(bytes, start));
 }
 
-/** The stored members of `@metadata` without braces; empty: see the header of this file. */
+/** Returns the stored members of `@metadata` without braces; empty: see the header of this file. */
 export function metadataTextOf(bytes: Buffer, start: number): string {
   const from = metadataStartOf(bytes, start);
   return bytes.utf8Slice(from, from + metadataLengthOf(bytes, start));
 }
 
-/** The body's text. */
+/** Returns the body's text. */
 export function bodyTextOf(bytes: Buffer, start: number): string {
   const from = bodyStartOf(bytes, start);
   const to = from + bodyLengthOf(bytes, start);

@@ -1,8 +1,8 @@
 /**
- * A document, or a revision, as it was read: its facts and its text, for callers who must know nothing of records.
+ * A document, or a revision, that was read: its properties and its text, for callers that are independent of records.
  *
  * Invariants:
- * - It is valid until the next turn of the event loop, unless who made it says otherwise.
+ * - It is valid until the next tick of the event loop, unless its creator specifies otherwise.
  */
 import type { JsonText } from "../json/json-text.ts";
 import { addDocument } from "./document-composing.ts";
@@ -42,12 +42,12 @@ export class DocumentRow {
     return this.#record.length;
   }
 
-  /** The same document, valid for good. */
+  /** Returns the same document, valid for good. */
   copy(): DocumentRow {
     return new DocumentRow(this.#context, Buffer.from(this.#record));
   }
 
-  /** The document without its metadata, parsed. */
+  /** Returns the document without its metadata, parsed. */
   body(): unknown {
     return JSON.parse(bodyTextOf(this.#record, 0));
   }

@@ -52,7 +52,7 @@ const lastModifiedOpen = Buffer.from('"@last-modified":"', "latin1");
 /** `","@flags":"HasRevisions",` for each value of `documentFlags` seen so far. */
 const flagsMembers = new Map<number, Buffer>();
 
-/** The text of `@flags`: the names in the order of their bits. Empty for 0. */
+/** Returns the text of `@flags`: the names in the order of their bits. Empty for 0. */
 export function flagsText(flags: number): string {
   return Object.entries(documentFlags)
     .filter(([, bit]) => (flags & bit) !== 0)
@@ -76,7 +76,7 @@ function digitCount(value: number): number {
   return count;
 }
 
-/** Bytes of an id's text inside a JSON string. */
+/** Returns the bytes of an id's text inside a JSON string. */
 function quotedLength(bytes: Uint8Array, from: number, to: number): number {
   let length = to - from;
   for (let i = from; i < to; i++) {
@@ -90,7 +90,7 @@ function quotedLength(bytes: Uint8Array, from: number, to: number): number {
 const escapeScratch = Buffer.alloc(8);
 
 /**
- * Bytes that `composeMetadata` writes for this record.
+ * Returns the bytes that `composeMetadata` writes for this record.
  * @param collectionMember `collectionMemberOf` the record's collection.
  * @param origin the record's database.
  * @param extra members that follow `@id`, each followed by a comma: `"@index-score":1.5,`.
@@ -209,7 +209,7 @@ function writeQuoted(
   return next;
 }
 
-/** Bytes that `composeDocument` writes for this record. Parameters as for `composedMetadataLength`. */
+/** Returns the bytes that `composeDocument` writes for this record. Parameters as for `composedMetadataLength`. */
 export function composedLength(
   bytes: Buffer,
   start: number,
@@ -244,7 +244,7 @@ export function composeDocument(
   return next - at;
 }
 
-/** Writes `{"@metadata":{…}}` alone, 2 bytes more than `composedMetadataLength`. */
+/** Writes only `{"@metadata":{…}}`, 2 bytes more than `composedMetadataLength`. */
 export function composeMetadataOnly(
   target: Buffer,
   at: number,

@@ -57,7 +57,7 @@ export function includedIds(
 
 function walk(value: unknown, path: IncludePath, depth: number, found: (id: string) => void): void {
   if (depth === path.parts.length) {
-    tell(value, path, found);
+    addIds(value, path, found);
     return;
   }
   if (Array.isArray(value)) {
@@ -65,14 +65,14 @@ function walk(value: unknown, path: IncludePath, depth: number, found: (id: stri
     const within = wasMarked || path.format === null ? path : { parts: path.parts, format: null };
     for (const item of value) {
       if (typeof item === "object") walk(item, within, depth, found);
-      else if (wasMarked) tell(item, path, found);
+      else if (wasMarked) addIds(item, path, found);
     }
     return;
   }
   if (typeof value !== "object" || value === null) return;
   const part = path.parts[depth] as IncludePart; // depth < length
   if (part.name === "$Keys") {
-    for (const key of Object.keys(value)) tell(key, path, found);
+    for (const key of Object.keys(value)) addIds(key, path, found);
   } else if (part.name === "$Values") {
     for (const item of Object.values(value)) {
       if (depth + 1 < path.parts.length && !part.isArray) continue;
@@ -83,9 +83,9 @@ function walk(value: unknown, path: IncludePath, depth: number, found: (id: stri
   }
 }
 
-function tell(value: unknown, path: IncludePath, found: (id: string) => void): void {
+function addIds(value: unknown, path: IncludePath, found: (id: string) => void): void {
   if (Array.isArray(value)) {
-    for (const item of value) if (!Array.isArray(item)) tell(item, path, found);
+    for (const item of value) if (!Array.isArray(item)) addIds(item, path, found);
     return;
   }
   const { format } = path;
@@ -99,8 +99,8 @@ function tell(value: unknown, path: IncludePath, found: (id: string) => void): v
 }
 
 /**
- * The strings under a dotted path of `include revisions`: one, or those of an array.
- * @throws EngineError invalid-operation when the document lacks the field
+ * Returns the strings under a dotted path of `include revisions`: one, or those of an array.
+ * @throws EngineError invalid-operation if the document lacks the field
  */
 export function changeVectorsAt(document: unknown, path: string): string[] {
   let value: unknown = document;

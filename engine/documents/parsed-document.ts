@@ -1,24 +1,25 @@
 /**
- * What a parser has found in one text, as a value that is passed on. The results are in memory of the parser, which its
- * next parse overwrites, so the value carries the version that they had: one small object for each text.
+ * The results of parsing one text, as a value that can be passed on. The results are in the parser's memory, which its
+ * next parse overwrites, so the value carries their version: one small object for each text.
  *
  * Invariants:
- * - Whoever uses a value after its parser has begun with another text gets an InvariantError, never what that text says.
+ * - Using a value after its parser has begun with another text throws an InvariantError, and never returns data of that
+ *   text.
  */
 import { assert } from "../base/assert.ts";
 import { byteObjectClose, copyBytes } from "../json/bytes.ts";
 
-/** The results of one parse. Take from it what is needed: it belongs to the parser. */
+/** The results of one parse. Belongs to the parser: copy the needed data. */
 export interface ParseResults {
   /**
    * The stored text: `bodyLength` bytes of `source` from `sourceStart`, except that the last byte of a document's text
-   * is a brace, whatever the buffer contains there. It is the input itself when nothing in it needed a change before
-   * its `@metadata`, which most often comes last.
+   * is a brace, whatever the buffer contains there. It is the input itself if nothing before its `@metadata`, which is
+   * usually last, needed a change.
    */
   readonly source: Buffer;
   readonly sourceStart: number;
   readonly bodyLength: number;
-  /** Is every byte of the body below 0x80? */
+  /** Whether every byte of the body is below 0x80. */
   readonly isAscii: boolean;
   /** 0 = none: an empty document, too many fields, or no room in the shape table. */
   readonly shapeId: number;
@@ -26,7 +27,7 @@ export interface ParseResults {
   readonly fieldCount: number;
   /** Offset of each top-level value from the start of the body, in the order of the shape. */
   readonly fieldOffsets: Uint32Array;
-  /** The minified text of the `@metadata` object; its length is 0 when the document has none. */
+  /** The minified text of the `@metadata` object; its length is 0 if the document has no metadata. */
   readonly metadata: Buffer;
   readonly metadataLength: number;
   /**
@@ -68,7 +69,7 @@ export class ParserMemory implements ParseResults {
     this.fieldOffsets = new Uint32Array(fieldCountMax);
   }
 
-  /** The stored text, moved to memory of the parser if it is still in the input. */
+  /** Returns the stored text, moved to memory of the parser if it is still in the input. */
   body(): Buffer {
     if (this.source !== this.own) {
       const last = this.bodyLength - 1;
@@ -126,7 +127,7 @@ export class ParsedDocument {
     this.placed = placed;
   }
 
-  /** What the parser found. @throws InvariantError when it has parsed something else */
+  /** Returns the results of the parser. @throws InvariantError if the parser has parsed another text since */
   get found(): ParseResults {
     assert(this.#memory.version === this.#version, staleText);
     return this.#memory;
@@ -142,4 +143,4 @@ export class ParsedDocument {
   }
 }
 
-const staleText = "what was parsed is used before its parser parses another text";
+const staleText = "parse results are used before their parser parses another text";

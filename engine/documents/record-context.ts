@@ -1,10 +1,10 @@
-/** What readers of a document's record need to know of its database, as the record does not contain it. */
+/** Data of a database that readers of its records need, because records do not contain it. */
 import type { ChangeOrigin } from "./change-origin.ts";
 import type { ShapeTable } from "./shapes.ts";
 
 export interface RecordContext {
   readonly shapes: Pick<ShapeTable, "get">;
   readonly origin: ChangeOrigin;
-  /** The metadata member of a collection's documents when no metadata is stored. */
+  /** Returns the metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer;
 }

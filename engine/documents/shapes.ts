@@ -65,7 +65,7 @@ export class ShapeNode {
   readonly isAscii: boolean;
   /** The shape that ends here, or 0. */
   shapeId = 0;
-  /** The child taken last: most often the next one too. */
+  /** The child used last: most often the next one too. */
   predicted: ShapeNode | null = null;
   readonly children: ShapeNode[] = [];
   /** The children by name; null while they are few. */
@@ -76,7 +76,7 @@ export class ShapeNode {
     this.isAscii = name.every((byte) => byte < 0x80);
   }
 
-  /** The child whose name is `source[from, to)`, quotes included, or null; it becomes `predicted`. */
+  /** Returns the child whose name is `source[from, to)`, quotes included, or null; it becomes `predicted`. */
   find(source: Buffer, from: number, to: number): ShapeNode | null {
     let found: ShapeNode | null = null;
     if (this.#byName !== null) {
@@ -114,7 +114,7 @@ export class ShapeTable {
   readonly #shapes: (Shape | null)[] = [null];
   #memoryBytes = 0;
   #loggedCount = 0;
-  /** New ones are not defined, only restored: another node gives out the ids. */
+  /** Shapes are not defined, only restored: another node assigns the ids. */
   isFollowing = false;
 
   /** Number of shapes; the newest has this id. */
@@ -133,7 +133,7 @@ export class ShapeTable {
     this.#loggedCount = count;
   }
 
-  /** The shape of an id, which must be one that this table assigned. */
+  /** Returns the shape of an id, which must have been assigned by this table. */
   get(id: number): Shape {
     const shape = this.#shapes[id] ?? null;
     assert(shape !== null, "a shape id names a shape");
@@ -141,7 +141,7 @@ export class ShapeTable {
   }
 
   /**
-   * The id of the shape with these names; adds it if it is new and there is room.
+   * Returns the id of the shape with these names; adds it if it is new and there is room.
    * @param source text that contains the names, each with its quotes.
    * @param spans begin and end (exclusive) of name `i` at `spans[from + i * stride]` and the next slot.
    * @returns the id, or 0 when there are no names, too many, or no room.
@@ -170,7 +170,7 @@ export class ShapeTable {
     return this.#insert(names, cost);
   }
 
-  /** Bytes of the record of this shape. */
+  /** Returns the bytes of the record of this shape. */
   recordLength(id: number): number {
     return (shapeNamesAt + this.get(id).namesText.length + 7) & ~7;
   }
@@ -194,8 +194,8 @@ export class ShapeTable {
   }
 
   /**
-   * Restores a shape from its record on opening. A record seen before is skipped, such as one that compaction has
-   * copied. Records must come in id order.
+   * Restores a shape from its record on opening. A repeated record is skipped, for example a copy made by compaction.
+   * Records must be in id order.
    */
   restore(bytes: Buffer, start: number): void {
     const id = bytes.readUInt32LE(start + recordWordAt);

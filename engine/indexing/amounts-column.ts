@@ -1,6 +1,6 @@
 /**
- * Numbers of each entry of a store, equally many, each with its kind: nine bytes a number. Two bytes more, for all, hold
- * the difference between a 64-bit integer and its double, once such integers exist.
+ * Numbers of each entry of a store, equally many, each with its kind: nine bytes a number. Once 64-bit integers exist,
+ * two additional bytes per number hold the difference between an integer and its double.
  *
  * Hot: bench/reduce.bench.ts.
  */
@@ -13,12 +13,12 @@ export class AmountsColumn implements StoreColumn {
   entryCount = 0;
   /** Numbers of an entry. */
   readonly width: number;
-  /** Those of an entry are at `entry * width` and behind it. */
+  /** The numbers of an entry start at `entry * width`. */
   values: Float64Array = new Float64Array(16);
   /** By value: less than 256. */
   kinds: Buffer = Buffer.alloc(16);
 
-  /** By value: the difference between an integer and its double; null: there is none. */
+  /** By value: the difference between an integer and its double; null while no such integers exist. */
   lows: Int16Array | null = null;
 
   constructor(width: number) {
@@ -54,7 +54,7 @@ export class AmountsColumn implements StoreColumn {
     return true;
   }
 
-  /** The difference between the integer at a position of `values` and its double. */
+  /** Returns the difference between the integer at a position of `values` and its double. */
   lowAt(at: number): number {
     return this.lows === null ? 0 : (this.lows[at] as number);
   }

@@ -13,7 +13,7 @@ import { EngineError } from "../base/errors.ts";
 import { searchPhraseLengthMax } from "../base/limits.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 
-/** Called for each word in order. Words that are not indexed take no position: "war peace" finds "war and peace". */
+/** Called for each word in order. Words that are not indexed occupy no position: "war peace" finds "war and peace". */
 export type WordVisitor = (word: string) => void;
 
 /** Splits a text into indexed words. */
@@ -63,7 +63,7 @@ interface Part {
   readonly end: number;
   readonly hasDigit: boolean;
   readonly isAlpha: boolean;
-  /** The character after it, when another part follows at once; else empty. */
+  /** The following character, if another part follows directly; else empty. */
   separator: string;
 }
 
@@ -77,7 +77,7 @@ interface Match {
 
 const separators = new Set(["'", "&", "@", ".", "-", "_", "/", ","]);
 
-/** The invariant lower-case form: character by character, never one into two. */
+/** Returns the invariant lower-case form: character by character, never one into two. */
 export function lowerInvariant(text: string): string {
   if (!/[\u0130\u03a3]/.test(text)) return text.toLowerCase();
   let lower = "";
@@ -159,7 +159,7 @@ function propose(match: Match, end: number, form: WordForm): void {
   match.form = form;
 }
 
-/** The number of leading parts that are joined by one of `joints` and satisfy `isFit`. */
+/** Returns the number of leading parts that are joined by one of `joints` and satisfy `isFit`. */
 function chainLength(
   parts: readonly Part[],
   joints: string,
@@ -283,19 +283,19 @@ const analyzers: ReadonlyMap<string, Analyzer> = new Map([
   ["ngramanalyzer", gramAnalyzer],
 ]);
 
-/** Finds an analyzer by name, with or without a namespace, in any case; undefined when there is none. */
+/** Finds an analyzer by name, with or without a namespace, in any case; undefined if it does not exist. */
 export function findAnalyzer(name: string): Analyzer | undefined {
   const plain = name.split(",")[0]?.trim() ?? "";
   return analyzers.get(plain.slice(plain.lastIndexOf(".") + 1).toLowerCase());
 }
 
-/** Base cost of a piece of a search text. */
+/** Base cost of a phrase of a search text. */
 const pieceUnits = 16;
-/** Bytes that a piece takes besides its text. */
+/** Memory overhead of a phrase besides its text, in bytes. */
 const pieceBytes = 256;
 
-/** A piece of a search text. */
-export type SearchPiece =
+/** A phrase of a search text. */
+export type SearchPhrase =
   | { readonly kind: "words"; readonly words: readonly string[] }
   /** `text` is lower-cased, without its stars. */
   | {
@@ -306,18 +306,18 @@ export type SearchPiece =
     };
 
 /**
- * The pieces of a search text: split at spaces and tabs; `"…"` is one piece; `\` takes the meaning of a quote or a star
- * after it. A piece with a star at an end is a wildcard; any other is analyzed, and omitted when no word remains. Of a
- * quoted piece that ends with a star, the first word is the prefix. The empty text is the word of empty values.
- * Duplicates are removed. Measured on RavenDB 7.2.7.
+ * Splits a search text into phrases: at spaces and tabs; `"…"` is one phrase; `\` escapes a following quote or star. A
+ * phrase with a star at either end is a wildcard; any other is analyzed, and omitted if no word remains. If a quoted
+ * phrase ends with a star, the first word is the prefix. The empty text is the word of empty values. Duplicates are
+ * removed. Measured on RavenDB 7.2.7.
  */
 export function* parseSearchText(
   text: string,
   analyze: Analyzer,
   budget: WorkBudget,
-): Work<SearchPiece[]> {
+): Work<SearchPhrase[]> {
   if (text === "") return [{ kind: "words", words: [""] }];
-  const pieces = new Map<string, SearchPiece>();
+  const pieces = new Map<string, SearchPhrase>();
   for (const { source, isPhrase } of splitSearchText(text)) {
     budget.spend(pieceUnits + source.length);
     if (budget.isDue) yield;
@@ -331,11 +331,11 @@ export function* parseSearchText(
   return [...pieces.values()];
 }
 
-function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPiece | null {
+function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): SearchPhrase | null {
   const startsOpen = !isPhrase && source.startsWith("*");
   const endsOpen = /(?:^|[^\\*])\*+$/.test(source) && (isPhrase || source.length > 1);
   if (startsOpen || (endsOpen && !isPhrase)) {
-    // Only where it also begins with stars, a piece may end with several.
+    // A phrase may end with several stars only if it also begins with stars.
     const bare = startsOpen ? source.replace(/^\*+|\*+$/g, "") : source.slice(0, -1);
     return { kind: "wildcard", text: lowerInvariant(bare), startsOpen, endsOpen };
   }
@@ -347,7 +347,7 @@ function searchPiece(source: string, isPhrase: boolean, analyze: Analyzer): Sear
   return { kind: "wildcard", text: prefix, startsOpen: false, endsOpen };
 }
 
-/** The words of a text, analyzed at once. @throws EngineError work-limit */
+/** Returns the words of a text, analyzed synchronously. @throws EngineError work-limit */
 export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
   if (text.length > searchPhraseLengthMax) {
     throw new EngineError(
@@ -360,7 +360,9 @@ export function wordsOfPhrase(text: string, analyze: Analyzer): string[] {
   return words;
 }
 
-/** The words of a text of any length by the standard analyzer, in whose grammar white space always ends a word. */
+/**
+ * Returns the words of a text of any length by the standard analyzer, in whose grammar white space always ends a word.
+ */
 export function* standardWords(text: string, budget: WorkBudget): Work<string[]> {
   const words: string[] = [];
   for (const [piece] of text.matchAll(/\S+/gu)) {

@@ -1,6 +1,6 @@
 /**
- * The entries with the highest scores of those that are offered: a heap with the worst of them on top. Of equal scores the
- * entry with the lower place is better.
+ * Selects the entries with the highest scores: a heap with the worst selected entry on top. Of equal scores the entry
+ * with the lower place is better.
  */
 export class BestEntries {
   readonly #countMax: number;
@@ -17,7 +17,7 @@ export class BestEntries {
     this.#scores = new Float64Array(countMax);
   }
 
-  /** A score below it cannot be among the best any more; negative infinity while there is room. */
+  /** Lowest score that can still be selected; negative infinity until the heap is full. */
   get threshold(): number {
     return this.#count < this.#countMax ? Number.NEGATIVE_INFINITY : (this.#scores[0] as number);
   }
@@ -30,7 +30,7 @@ export class BestEntries {
     }
   }
 
-  /** Those that remain, best first. Empties the heap. */
+  /** Returns the selected entries, best first. Empties the heap. */
   take(): Uint32Array {
     const taken = new Uint32Array(this.#count);
     while (this.#count > 0) {

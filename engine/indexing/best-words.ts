@@ -1,7 +1,7 @@
 /**
- * The entries of a full-text field that score best for some words, and how many have any or all of them, without scoring
- * each. Words are taken from the rarest, which weighs most: as soon as those that are left cannot lift an entry among the
- * best, the entries that have only these are counted and no more.
+ * The entries of a full-text field that score best for some words, and how many have any or all of them, without
+ * scoring each. Words are processed from the rarest, which has the highest weight: once the remaining words cannot lift
+ * an entry among the best, entries that have only these words are counted but not scored.
  *
  * Invariants:
  * - Scores are computed as for a single entry (word-weights.ts), in the order of the words, so that they are the same to
@@ -17,7 +17,7 @@ import { type PostingReader, peakMax, setBits } from "./term-postings.ts";
 import type { TextColumn } from "./text-column.ts";
 import type { WeightOf } from "./word-weights.ts";
 
-/** A word that scores are made of. One that is repeated counts again. */
+/** A word that contributes to scores. A repeated word counts again. */
 export interface WeighedWord {
   readonly term: number;
   /** Positive, and the greater, the greater the frequency. */
@@ -38,7 +38,7 @@ const bitsPerUnit = 1024;
 const frequencyMax = 32;
 
 /** A distinct term of the words. */
-interface SoughtTerm {
+interface QueryTerm {
   readonly term: number;
   readonly reader: PostingReader;
   /** The entries that have it, as bits; null: they are few. */
@@ -53,10 +53,10 @@ export class BestWords {
   readonly #column: TextColumn;
   readonly #view: EntryView;
   readonly #budget: WorkBudget;
-  /** As given, with the position of each one's term. */
+  /** In the given order, with the position of each word's term. */
   readonly #words: readonly { readonly weightOf: WeightOf; readonly place: number }[];
   /** The rarest first. */
-  readonly #terms: readonly SoughtTerm[];
+  readonly #terms: readonly QueryTerm[];
   readonly #best: BestEntries;
 
   /** `words`: at least one. `count`: at least one. */
@@ -108,7 +108,7 @@ export class BestWords {
     const areAll = bits.every((one) => one !== null);
     let total = areAll ? this.#countCommon(bits as Uint32Array[]) : 0;
     this.#begin(-1);
-    const [first] = this.#terms as [SoughtTerm];
+    const [first] = this.#terms as [QueryTerm];
     while (first.reader.read()) {
       const isBest = !(limitIn(first) + rest < this.#best.threshold);
       if (isBest || !areAll) {
@@ -134,17 +134,17 @@ export class BestWords {
     for (const one of this.#terms) one.bits = yield* this.#column.bitsOf(one.term, this.#budget);
   }
 
-  /** Goes before the first entry of all terms, but for one that is there already. */
+  /** Moves all terms before their first entry, except for a term that is there already. */
   #begin(but: number): void {
     for (let i = 0; i < this.#terms.length; i++) {
-      const { reader, term } = this.#terms[i] as SoughtTerm;
+      const { reader, term } = this.#terms[i] as QueryTerm;
       if (i !== but) reader.begin(term);
     }
   }
 
-  /** Offers the entries of a term that have none of the terms before it. `found`: gets its entries. */
+  /** Scores the entries of a term, except entries that also have a preceding term. `found`: receives its entries. */
   *#scoreTerm(place: number, rest: number, found: Uint32Array): Work<void> {
-    const one = this.#terms[place] as SoughtTerm;
+    const one = this.#terms[place] as QueryTerm;
     const { reader, bits } = one;
     if (bits !== null) yield* this.#addBits(place, found);
     this.#begin(-1);
@@ -158,7 +158,7 @@ export class BestWords {
 
   #scoreSlice(place: number, rest: number): void {
     const { size } = this.#view;
-    const { reader, limits } = this.#terms[place] as SoughtTerm;
+    const { reader, limits } = this.#terms[place] as QueryTerm;
     const { entries, frequencies, count } = reader;
     let { threshold } = this.#best;
     for (let at = 0; at < count; at++) {
@@ -170,7 +170,7 @@ export class BestWords {
       if (limit + this.#limitAt(entry, place) < threshold || !this.#view.isLive(entry)) continue;
       if (!this.#isNew(entry, place)) continue;
       if (limit + this.#limitAfter(place) < threshold) continue;
-      (this.#terms[place] as SoughtTerm).frequency = frequency;
+      (this.#terms[place] as QueryTerm).frequency = frequency;
       this.#offer(entry);
       ({ threshold } = this.#best);
     }
@@ -180,17 +180,17 @@ export class BestWords {
   #limitAfter(place: number): number {
     let sum = 0;
     for (let i = place + 1; i < this.#terms.length; i++) {
-      const { frequency, limits } = this.#terms[i] as SoughtTerm;
+      const { frequency, limits } = this.#terms[i] as QueryTerm;
       if (frequency > 0) sum += limits[Math.min(frequency, frequencyMax)] as number;
     }
     return sum;
   }
 
-  /** The entry, or one near it, scores no more for the terms after a position. */
+  /** Returns the entry, or one near it, scores no more for the terms after a position. */
   #limitAt(entry: number, place: number): number {
     let sum = 0;
     for (let i = place + 1; i < this.#terms.length; i++) {
-      const one = this.#terms[i] as SoughtTerm;
+      const one = this.#terms[i] as QueryTerm;
       if (mayHave(one, entry) && one.reader.reach(entry)) sum += limitIn(one);
     }
     return sum;
@@ -200,16 +200,16 @@ export class BestWords {
   #limitOfHad(entry: number, place: number): number {
     let sum = 0;
     for (let i = place + 1; i < this.#terms.length; i++) {
-      const one = this.#terms[i] as SoughtTerm;
+      const one = this.#terms[i] as QueryTerm;
       if (mayHave(one, entry)) sum += one.limits[frequencyMax] as number;
     }
     return sum;
   }
 
-  /** Whether an entry has none of the terms before a position; finds how often it has those after it. */
+  /** Returns whether an entry has no term before a position; reads its frequencies of the terms after it. */
   #isNew(entry: number, place: number): boolean {
     for (let i = 0; i < this.#terms.length; i++) {
-      const one = this.#terms[i] as SoughtTerm;
+      const one = this.#terms[i] as QueryTerm;
       if (i !== place) one.frequency = mayHave(one, entry) ? one.reader.seek(entry) : 0;
       if (i < place && one.frequency > 0) return false;
     }
@@ -217,7 +217,7 @@ export class BestWords {
   }
 
   /** Offers the entries of a slice that have all other terms. @returns their number */
-  #scoreCommon({ reader, limits }: SoughtTerm, rest: number): number {
+  #scoreCommon({ reader, limits }: QueryTerm, rest: number): number {
     const { size } = this.#view;
     const { entries, frequencies, count } = reader;
     let common = 0;
@@ -231,16 +231,16 @@ export class BestWords {
       const { threshold } = this.#best;
       if (limit + rest < threshold || limit + this.#limitAt(entry, 0) < threshold) continue;
       this.#isNew(entry, 0);
-      (this.#terms[0] as SoughtTerm).frequency = frequency;
+      (this.#terms[0] as QueryTerm).frequency = frequency;
       this.#offer(entry);
     }
     return common;
   }
 
-  /** Whether an entry has all terms but the first. */
+  /** Returns whether an entry has all terms but the first. */
   #hasOthers(entry: number): boolean {
     for (let i = 1; i < this.#terms.length; i++) {
-      const one = this.#terms[i] as SoughtTerm;
+      const one = this.#terms[i] as QueryTerm;
       const isFound = one.bits === null ? one.reader.seek(entry) > 0 : mayHave(one, entry);
       if (!isFound) return false;
     }
@@ -251,7 +251,7 @@ export class BestWords {
     let score = 0;
     for (let i = 0; i < this.#words.length; i++) {
       const { weightOf, place } = this.#words[i] as { weightOf: WeightOf; place: number };
-      const { frequency } = this.#terms[place] as SoughtTerm;
+      const { frequency } = this.#terms[place] as QueryTerm;
       if (frequency > 0) score += weightOf(frequency);
     }
     this.#best.offer(entry, score);
@@ -259,7 +259,7 @@ export class BestWords {
 
   /** Adds the entries of a term, dead ones too. */
   *#addBits(place: number, found: Uint32Array): Work<void> {
-    const { bits, term } = this.#terms[place] as SoughtTerm;
+    const { bits, term } = this.#terms[place] as QueryTerm;
     if (bits === null) {
       for (const reader = this.#column.reader().begin(term); reader.readBits(found); ) {
         this.#budget.spend(reader.count);
@@ -300,12 +300,12 @@ function limitsOf(term: number, words: readonly WeighedWord[], peak: number): Fl
   });
 }
 
-/** Whether an entry has the term, as far as bits tell. */
-function mayHave({ bits }: SoughtTerm, entry: number): boolean {
+/** Returns whether an entry may have the term, according to the bitmap. */
+function mayHave({ bits }: QueryTerm, entry: number): boolean {
   return bits === null || ((bits[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
 }
 
 /** No entry of the slice that is being read scores more for its term. */
-function limitIn({ reader, limits }: SoughtTerm): number {
+function limitIn({ reader, limits }: QueryTerm): number {
   return limits[Math.min(reader.frequencyMax, frequencyMax)] as number;
 }

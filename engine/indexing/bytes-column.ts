@@ -83,7 +83,7 @@ export class BytesColumn implements StoreColumn {
     this.#pending = 0;
   }
 
-  /** Sets `chunk`, `at` and `length` to the bytes of an entry. @returns false when it has none */
+  /** Sets `chunk`, `at` and `length` to the bytes of an entry. @returns false if the entry has no bytes */
   find(entry: number): boolean {
     const place = (this.#places[entry] ?? 0) - 1;
     if (place < 0) return false;

@@ -1,9 +1,10 @@
 /**
- * The terms of a field that are spelled almost like a text: those that share a pair of neighboring bytes with it, most
- * pairs first, and are similar enough (string-similarity.ts). The terms are scanned, and nothing is kept for it.
+ * Finds terms of a field whose spelling is close to a text: terms that share a pair of neighboring bytes with it, most
+ * pairs first, and are similar enough (string-similarity.ts). The terms are scanned; no auxiliary structure is stored.
  *
- * The order, and that a text of one byte has no close terms, are those of RavenDB 7.2.7, where they are defined; equally
- * many pairs are ordered by the first of them in the text, where it is in the term, and the term.
+ * The order follows RavenDB 7.2.7 where it defines one, as does the rule that a text of one byte has no close terms;
+ * terms with equally many pairs are ordered by the first shared pair in the text, by its position in the term, and by
+ * the term.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { FieldColumn } from "./field-column.ts";
@@ -31,7 +32,7 @@ const candidateBytes = 20;
 const stride = 8192;
 const candidatesMin = 64;
 
-/** @returns terms, best first, each of which occurs in an entry that the reader sees */
+/** @returns terms, best first, each of which occurs in an entry visible to the reader */
 export function* closeTerms(
   reader: IndexReader,
   column: FieldColumn,
@@ -43,7 +44,7 @@ export function* closeTerms(
   const heldBefore = budget.heldBytes;
   const candidates = yield* candidatesOf(column, sought, budget);
   const found: string[] = [];
-  // Those with fewer pairs are sorted only when those with more were not enough.
+  // Groups with fewer pairs are sorted only if groups with more pairs were not enough.
   for (const group of yield* byPairs(candidates, budget)) {
     for (const term of yield* sortedGroup(group, candidates, column, budget)) {
       const known = column.dictionary.textOf(term);
@@ -62,7 +63,7 @@ export function* closeTerms(
   return found.slice(0, countMax);
 }
 
-/** Positions of candidates by the number of pairs that they share, most first. */
+/** Returns the positions of candidates by the number of pairs that they share, most first. */
 function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]> {
   const sizes = new Uint32Array(comparedBytesMax + 1);
   for (let i = 0; i < ranks.length; i++) {
@@ -85,7 +86,7 @@ function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]
   return groups.filter((group) => group.length > 0).reverse();
 }
 
-/** The terms of a group, in ascending order of their ranks. */
+/** Returns the terms of a group, in ascending order of their ranks. */
 function* sortedGroup(
   group: Uint32Array,
   { terms, ranks }: Candidates,
@@ -109,7 +110,7 @@ interface Candidates {
   readonly ranks: Float64Array;
 }
 
-/** The terms that share a pair of bytes with the text. */
+/** Returns the terms that share a pair of bytes with the text. */
 function* candidatesOf(column: FieldColumn, sought: Buffer, budget: WorkBudget): Work<Candidates> {
   const { dictionary } = column;
   /** By pair: its position in the text plus one; 0: it is not in the text. */

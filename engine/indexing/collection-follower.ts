@@ -1,8 +1,8 @@
 /**
  * Follows collections for one index: passes every stored and every deleted document to its target, in etag order, in
- * slices. Independent of what the target does with them.
+ * slices. Independent of how the target processes them.
  *
- * Documents that have changed in nothing that the target takes in are passed over without being read.
+ * Documents whose indexed fields have not changed are skipped without being read.
  *
  * Invariants:
  * - For each source, exactly the documents up to `documentEtag` and the deletions up to `deletionEtag` are processed.
@@ -33,15 +33,15 @@ export interface DocumentTarget {
 }
 
 /** Etags, from one to another, that are passed over. */
-interface PassedOver {
+interface SkippableRange {
   readonly from: number;
   to: number;
 }
 
-/** Ranges that a source keeps; what is beyond them is taken in. */
-const passedOverMax = 1024;
+/** Maximum number of skippable ranges that a source stores; changes beyond it are processed. */
+const skippableMax = 1024;
 
-/** Bytes of documents between two checks of the clock: full text of so many takes less than a millisecond. */
+/** Bytes of documents between two checks of the clock: indexing this much full text takes less than a millisecond. */
 const strideBytes = 32_768;
 
 export class CollectionFollower {
@@ -53,7 +53,7 @@ export class CollectionFollower {
   readonly #reader: RowReader;
   readonly #stride: number;
   /** By source: in ascending order. */
-  readonly #passedOver: readonly PassedOver[][];
+  readonly #skippable: readonly SkippableRange[][];
 
   /** `stride`: documents between two checks of the clock; fewer where they are large. */
   constructor(
@@ -67,7 +67,7 @@ export class CollectionFollower {
       documentEtag: 0,
       deletionEtag: 0,
     }));
-    this.#passedOver = this.sources.map(() => []);
+    this.#skippable = this.sources.map(() => []);
     this.#target = target;
     this.#host = host;
     this.#reader = host.newReader();
@@ -75,16 +75,16 @@ export class CollectionFollower {
   }
 
   /**
-   * To be called when a change was committed that the target takes nothing of. It is passed over where the versions
-   * before it had been processed by then: one that was not is gone now, and its values are known from the new one only.
+   * Must be called when a commit changed no field that the target indexes. The change is skipped if the previous
+   * versions were processed by then: the values of an unprocessed version are known only from the new version.
    */
-  passOver({ from, to, previousMax }: FieldChange): void {
+  skipChange({ from, to, previousMax }: FieldChange): void {
     for (const [i, { documentEtag }] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const ranges = this.#skippable[i] as SkippableRange[]; // one for each source
       const last = ranges.at(-1);
       if (documentEtag < previousMax) continue;
       if (last !== undefined && last.to + 1 === from) last.to = to;
-      else if (ranges.length < passedOverMax) ranges.push({ from, to });
+      else if (ranges.length < skippableMax) ranges.push({ from, to });
     }
   }
 
@@ -93,8 +93,8 @@ export class CollectionFollower {
   }
 
   /**
-   * Continues from a snapshot: later deletions are replayed from their tombstones; the documents deleted before are
-   * among those that are gone.
+   * Continues from a snapshot: later deletions are replayed from their tombstones; documents deleted earlier are in the
+   * snapshot's list of deleted documents.
    */
   resume(progress: readonly SavedProgress[], { deletionEtagOf }: RestoredDocuments): void {
     for (const [i, source] of this.sources.entries()) {
@@ -118,7 +118,7 @@ export class CollectionFollower {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     for (const source of this.sources) this.#takeDeletions(source);
     for (const [i, source] of this.sources.entries()) {
-      const ranges = this.#passedOver[i] as PassedOver[]; // one for each source
+      const ranges = this.#skippable[i] as SkippableRange[]; // one for each source
       const pending = this.#takeDocuments(source, ranges, isTimeUp);
       if (pending !== null || isTimeUp()) return pending;
     }
@@ -139,7 +139,7 @@ export class CollectionFollower {
 
   #takeDocuments(
     source: FollowedCollection,
-    ranges: PassedOver[],
+    ranges: SkippableRange[],
     isTimeUp: () => boolean,
   ): Promise<void> | null {
     const { collection } = source;
@@ -176,7 +176,7 @@ export class CollectionFollower {
   }
 
   /** Passes over the ranges that begin at the next etag or before it. */
-  #pass(source: FollowedCollection, ranges: PassedOver[]): void {
+  #pass(source: FollowedCollection, ranges: SkippableRange[]): void {
     let count = 0;
     for (const { from, to } of ranges) {
       if (from > source.documentEtag + 1) break;
@@ -193,7 +193,9 @@ export function progressOf(sources: readonly FollowedCollection[]): SavedProgres
   return sources.map(({ documentEtag, deletionEtag }) => ({ documentEtag, deletionEtag }));
 }
 
-/** The collections that an index follows, without duplicates; a single null (all documents) when any is null. */
+/**
+ * Returns the collections that an index follows, without duplicates; a single null (all documents) when any is null.
+ */
 export function followedCollections(names: readonly (string | null)[]): (string | null)[] {
   if (names.includes(null)) return [null];
   const found = new Map<string, string>();

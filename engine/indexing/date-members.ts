@@ -2,9 +2,9 @@
  * Members of texts that .NET reads as dates, days, times of day and time spans: `Ordered.Year`, `Took.TotalHours`. Paths
  * of automatic indexes, groups and projections read them, and so do the functions of C# indexes.
  *
- * The members are those of DateTime (a time without an offset, or with `Z`), DateTimeOffset (with an offset, whose
- * parts are those of the written time), DateOnly (`yyyy-MM-dd`), TimeOnly (`HH:mm:ss[.fffffff]`) and TimeSpan, and have
- * the values measured on RavenDB 7.2.7. A text that is both a time of day and a time span has the members of both.
+ * The members are those of DateTime (a time without an offset, or with `Z`), DateTimeOffset (with an offset; the parts
+ * of the local time), DateOnly (`yyyy-MM-dd`), TimeOnly (`HH:mm:ss[.fffffff]`) and TimeSpan, with values as measured on
+ * RavenDB 7.2.7. A text that is both a time of day and a time span has the members of both.
  *
  * Knows nothing of documents or indexes.
  */
@@ -30,12 +30,12 @@ export const dayNames = [
   "Saturday",
 ];
 
-/** Whether `text` is a date, a day, a time of day or a time span. */
+/** Returns whether `text` is a date, a day, a time of day or a time span. */
 export function isDateText(text: string): boolean {
   return parseInstant(text) !== null || spanTicks(text) !== null;
 }
 
-/** Whether the member has a double as its value, also where that is a whole number. */
+/** Returns whether the member has a double as its value, also where that is a whole number. */
 export function isDoubleMember(name: string): boolean {
   return name.startsWith("Total") && name !== "TotalOffsetMinutes";
 }
@@ -83,7 +83,7 @@ export function timeMember(text: string, name: string): DateMember | undefined {
   }
 }
 
-/** The ticks of a time span in .NET's constant format, or null. */
+/** Returns the ticks of a time span in .NET's constant format, or null. */
 export function spanTicks(text: string): bigint | null {
   const { length } = text;
   if (length < 8 || length > 26) return null;
@@ -123,7 +123,7 @@ function timeText(ticks: bigint, zone: string): string {
   return text + String(ticks % 10_000n).padStart(4, "0") + zone;
 }
 
-/** A member of a day that has this time in it. */
+/** Returns a member of a day that has this time in it. */
 function dayMember(ticks: bigint, name: string): DateMember | undefined {
   const days = ticks / ticksPerDay;
   const date = new Date(Number(days - daysBeforeEpoch) * 86_400_000);
@@ -146,7 +146,7 @@ function dayMember(ticks: bigint, name: string): DateMember | undefined {
   }
 }
 
-/** A member of a time of day. */
+/** Returns a member of a time of day. */
 function clockMember(ticks: bigint, name: string): DateMember | undefined {
   switch (name) {
     case "Hour":
@@ -166,7 +166,7 @@ function clockMember(ticks: bigint, name: string): DateMember | undefined {
   }
 }
 
-/** A member that only dates with an offset have. The server's own zone is UTC. */
+/** Returns a member that only dates with an offset have. The server's own zone is UTC. */
 function offsetMember(
   name: string,
   utc: bigint,

@@ -1,13 +1,13 @@
 /**
  * Dates inside documents: which texts are dates, their instants, and their terms.
  *
- * Knows nothing of fields or indexes. A date is a moment in UTC; text without a zone is taken as UTC. Recognized, as in
- * RavenDB 7.2.7: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven fraction digits (before an
- * offset none or at least three), and `24:00:00` as the end of a day.
+ * Knows nothing of fields or indexes. A date is a moment in UTC; text without a time zone is interpreted as UTC.
+ * Recognized, as in RavenDB 7.2.7: `yyyy-MM-dd` and `yyyy-MM-ddTHH:mm:ss[.f…][Z|±hh:mm]` with up to seven fraction
+ * digits (before an offset none or at least three), and `24:00:00` as the end of a day.
  *
  * Invariants:
  * - Two texts denote the same instant exactly when `milliseconds` and `ticks` are equal.
- * - `term` is the text itself for a day, else it has seven fraction digits, and `Z` when the text had a zone.
+ * - `term` is the text itself for a day; otherwise it has seven fraction digits, and `Z` if the text had a zone.
  */
 
 import { firstElement, nextElement, skipValue } from "../json/field-access.ts";
@@ -31,7 +31,7 @@ const millisecondsPerMinute = 60_000;
 /** From the year 1 to 1970. */
 const millisecondsBeforeEpoch = 62_135_596_800_000n;
 
-/** The instant that `text` denotes, or null when it is no date. */
+/** Returns the instant that `text` denotes, or null when it is no date. */
 export function parseInstant(text: string): Instant | null {
   const length = text.length;
   if (length < 10 || length > 33 || text.charCodeAt(4) !== 0x2d) return null;
@@ -69,8 +69,8 @@ export function parseInstant(text: string): Instant | null {
 }
 
 /**
- * The JSON text of a value as projections and groups show it: a string that is a time is extended to seven fraction
- * digits, and keeps its offset, as in RavenDB 7.2.7; everything else is unchanged.
+ * Returns the JSON text of a value as projections and groups show it: a string that is a time is extended to seven
+ * fraction digits, and keeps its offset, as in RavenDB 7.2.7; everything else is unchanged.
  */
 export function normalDate(text: string): string {
   if (!mayBeTime(text)) return text;
@@ -87,7 +87,10 @@ export function normalDates(text: string): string {
   return eachString(text, normalDate);
 }
 
-/** The JSON text of a stored field: times, also those of a list, have seven fraction digits, and no offset but `Z`. */
+/**
+ * Returns the JSON text of a stored field: times, including times in a list, have seven fraction digits, and no offset
+ * other than `Z`.
+ */
 export function storedDates(text: string): string {
   return eachString(text, (one) => {
     const instant = mayBeTime(one) ? parseInstant(one.slice(1, -1)) : null;
@@ -112,7 +115,7 @@ function eachString(text: string, change: (text: string) => string): string {
   return `[${items.join(",")}]`;
 }
 
-/** All terms under which this instant may be indexed. */
+/** Returns all terms under which this instant may be indexed. */
 export function termsOfInstant(instant: Instant): string[] {
   const whole = instantTerm(instant.milliseconds, instant.ticks);
   const terms = [whole, `${whole}Z`];
@@ -132,7 +135,7 @@ function instantTerm(milliseconds: number, ticks: number): string {
   return iso + ticks.toString().padStart(4, "0");
 }
 
-/** The minutes of `±hh:mm`. */
+/** Returns the minutes of `±hh:mm`. */
 export function zoneMinutes(zone: string): number {
   const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(4, 6));
   return zone.startsWith("-") ? -minutes : minutes;

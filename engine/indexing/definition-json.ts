@@ -19,7 +19,7 @@ import {
 import { StaticIndex } from "./static-index.ts";
 import type { VectorForm } from "./vector-form.ts";
 
-/** A definition, with unset options as `null`. */
+/** Returns a definition, with unset options as `null`. */
 export function definitionJson(index: OpenIndex): JsonObject {
   const { type, source, lockMode, priority, state } = index.statistics();
   const texts = textsOf(index);
@@ -48,13 +48,14 @@ export function definitionJson(index: OpenIndex): JsonObject {
   };
 }
 
-/** What an index does with archived documents: those over documents have no setting of their own. */
+/** Returns how an index handles archived documents; indexes over documents have no such setting. */
 export function archivedBehaviorOf(source: MapSource): string | null {
   return source === "Documents" ? null : "IncludeArchived";
 }
 
 /**
- * A definition as in a database record: with the options as sent. `commandIndex`: that of the command that deployed it.
+ * Returns a definition as in a database record: with the options as sent. `commandIndex`: index of the command that
+ * deployed it.
  */
 export function recordedDefinitionJson(
   definition: StaticDefinition,
@@ -139,7 +140,7 @@ function byName<Row extends { readonly name: string }>(rows: readonly Row[]): Ro
   return rows.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The forms of a field for search() and exact() come behind all others. */
+/** Returns the forms of a field for search() and exact() are sorted after all others. */
 function isAnalyzed([left]: readonly unknown[], [right]: readonly unknown[]): number {
   const rank = (name: unknown) =>
     /^exact\(/.test(String(name)) ? 1 : /^search\(/.test(String(name)) ? 2 : 0;
@@ -189,7 +190,7 @@ function formRow({ source, stored }: VectorForm): object {
   });
 }
 
-/** RavenDB 7.2.7 tells the last two as texts. */
+/** RavenDB 7.2.7 reports the last two as texts. */
 function vectorRow(options: VectorOptions): object {
   const textOf = (number: number | null) => (number === null ? null : String(number));
   return {
@@ -214,7 +215,7 @@ function spatialRow(space: Space): object {
   };
 }
 
-/** A definition whose fields use only this server's default analyzers. */
+/** Returns a definition whose fields use only this server's default analyzers. */
 export function withoutAnalyzers(definition: JsonObject): JsonObject {
   const fields = Object.entries((definition["Fields"] ?? {}) as Record<string, object>);
   const rows = fields.map(([name, options]) => [name, { ...options, Analyzer: null }]);

@@ -29,12 +29,12 @@ export class DocumentBits {
     if (this.#words[at] !== before) this.#count++;
   }
 
-  /** A copy: a bit for each number. */
+  /** Returns a copy: a bit for each number. */
   words(): Uint32Array {
     return this.#words.slice();
   }
 
-  /** The numbers in a bitmap from `words`, ascending. */
+  /** Yields the numbers in a bitmap from `words`, ascending. */
   static *numbersOf(words: Uint32Array): Generator<number> {
     for (let at = 0; at < words.length; at++) {
       for (let word = words[at] as number; word !== 0; word &= word - 1) {

@@ -2,7 +2,7 @@
  * From a document's text and a path to the terms of a field, without parsing the document.
  *
  * Terms by type of value (measured on RavenDB 7.2.7 with debug=entries):
- *   string        its text in lower case (exact: as it is; search: its words); a date in its normal form
+ *   string        its text in lower case (exact: unchanged; search: its words); a date in its normal form
  *   number        its digits as written, trailing zeros of the fraction removed (-0.0: `-0`); and its double
  *   true, false   the word
  *   null          the null marker
@@ -59,7 +59,7 @@ import {
 /** How the strings of a field become terms. */
 export type FieldMode = "lower" | "exact" | Analyzer;
 
-/** The kind of column for a field in a mode; null: it has no terms. */
+/** Returns the column type of a field in a mode; null: the field has no terms. */
 export function columnKindOf(mode: FieldMode | null): ColumnKind {
   const isWhole = mode === keywordAnalyzer || mode === lowerKeywordAnalyzer;
   return typeof mode === "function" && !isWhole ? "text" : "values";
@@ -71,7 +71,7 @@ const zeroText = Buffer.from("0");
 const nothing = Buffer.alloc(0);
 const trueText = Buffer.from("true");
 const falseText = Buffer.from("false");
-/** What an object is in an automatic index. */
+/** Term of an object in an automatic index. */
 const objectText = "JSON_VALUE";
 const minusZeroText = Buffer.from("-0");
 const dot = 0x2e;
@@ -91,7 +91,7 @@ export function addFieldTerms(
 }
 
 /** As `addFieldTerms`, given the offset `at` of the first step's value. */
-export function addTermsBehindFirst(
+export function addTermsAfterFirst(
   column: FieldColumn,
   mode: FieldMode,
   bytes: Buffer,
@@ -138,7 +138,7 @@ function follow(
   } else if (isInEach) column.add(nullTerm);
 }
 
-/** Adds the terms of what a path reads from a value that is neither object nor array. */
+/** Adds the terms of members that a path reads from a value that is neither object nor array. */
 function addMemberTerms(
   column: FieldColumn,
   mode: FieldMode,
@@ -195,8 +195,8 @@ export function addValueTerms(
 }
 
 /**
- * Adds the term of a number, which is that of its shortest text. `like`: an entry of the column that probably has the same, or
- * -1.
+ * Adds the term of a number: the term of its shortest text. `like`: an entry of the column that probably has the same
+ * number, or -1.
  */
 export function addNumberTerm(column: FieldColumn, value: number, like: number): void {
   const { dictionary } = column;
@@ -261,7 +261,7 @@ function internText(dictionary: TermDictionary, text: string): number {
   return dictionary.internText(textKind, text, Number.NaN);
 }
 
-/** The text of the object that begins at `at`; the marker when it is too long. */
+/** Returns the text of the object that begins at `at`; the marker when it is too long. */
 function internObject(dictionary: TermDictionary, bytes: Buffer, at: number): number {
   const text = bytes.subarray(at, skipValue(bytes, at));
   if (text.length > objectTermBytesMax) return objectTerm;
@@ -273,7 +273,7 @@ function internDate(dictionary: TermDictionary, instant: Instant): number {
   return dictionary.intern(dateKind, bytes, bytes.length, instant.milliseconds);
 }
 
-/** The term of the number `bytes[from, to)`. */
+/** Returns the term of the number `bytes[from, to)`. */
 function internNumber(dictionary: TermDictionary, bytes: Buffer, from: number, to: number): number {
   let end = to;
   let dotAt = -1;
@@ -288,7 +288,7 @@ function internNumber(dictionary: TermDictionary, bytes: Buffer, from: number, t
     while (bytes[end - 1] === byteZero) end--;
     if (end - 1 === dotAt) end--;
   }
-  // Found by its text under another spelling than that of its value.
+  // The number is found by its text under a different spelling than that of its value.
   if (hasExponent || Object.is(value, -0)) dictionary.hasInexact = true;
   if (value === 0 && !hasExponent) {
     const isMinus = dotAt >= 0 && bytes[from] === byteMinus;

@@ -1,11 +1,11 @@
 /**
  * Sorting entries by a field: each entry gets a small rank, and ranks are radix-sorted.
  *
- * The rules are RavenDB 7.2.7's (Corax): ascending, missing comes first, then null, then values. As long or double a
- * field sorts by its numbers, among which dates are ticks; so does a field that has dates, unless a form is given. When
- * it also has text, then missing, null and text tie in front. An array sorts by its least element, one with a null as
- * null. Missing and null tie when there are several keys, a condition or a field with arrays, and in the form
- * alphaNumeric. Descending is the mirror; ties keep the order of entries.
+ * The rules are RavenDB 7.2.7's (Corax): in ascending order missing values are first, then null, then values. As long
+ * or double a field sorts by its numbers, and dates count as ticks; a field that has dates also sorts this way, unless
+ * a form is given. If it also has text, then missing, null and text tie at the front. An array sorts by its smallest
+ * element; an array that contains null sorts as null. Missing and null tie when there are several keys, a condition or
+ * a field with arrays, and in the form alphaNumeric. Descending is the mirror; ties keep the order of entries.
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -43,7 +43,7 @@ const alphaNumericUnits = 64;
 /** As long: whole numbers are cut to 64 bits. */
 const longEnd = 2 ** 63;
 
-/** The sort key of each of `entries`, by position: ascending keys give the order of `sort`. */
+/** Returns the sort key of each of `entries`, by position: ascending keys give the order of `sort`. */
 export function* fieldSortKeys(
   column: FieldColumn | undefined,
   entries: Uint32Array,
@@ -107,7 +107,7 @@ const rangeBits = 12;
 /** Keys between two checks of the budget. */
 const stride = 65_536;
 
-/** The positions of the smallest keys, ascending: at least `count`, with all that tie with one of them. */
+/** Returns the positions of the smallest keys, ascending: at least `count`, with all that tie with one of them. */
 export function* smallestPositions(
   keys: Uint32Array,
   count: number,
@@ -169,7 +169,7 @@ function directed(keys: Uint32Array, sort: FieldSort): Uint32Array {
   return sort.isDescending ? mirrored(keys) : keys;
 }
 
-/** Whether numbers and dates are sorted by their values, and nothing else is. */
+/** Returns whether numbers and dates are sorted by their values, and nothing else is. */
 export function sortsByValue({ dictionary }: FieldColumn, form: SortForm | null): boolean {
   return form === "long" || form === "double" || (form === null && dictionary.hasDates);
 }
@@ -218,7 +218,7 @@ function* fillRanks(
   if (isMixed) untie(keys);
 }
 
-/** Null ties with what is missing. */
+/** Makes null tie with missing values. */
 function untie(keys: Uint32Array): void {
   for (let i = 0; i < keys.length; i++) if (keys[i] === nullRank) keys[i] = missingRank;
 }
@@ -260,7 +260,7 @@ function keyOf(term: number, ranks: Ranks): number {
   return rank < 0 ? nullRank : rank + valueRank;
 }
 
-/** The least key of an array's elements; among numbers (`isByValue`) what is none does not count. */
+/** Returns the smallest key of an array's elements; for numbers (`isByValue`), other elements are ignored. */
 function leastKey(column: FieldColumn, entry: number, isByValue: boolean, ranks: Ranks): number {
   let least = Number.POSITIVE_INFINITY;
   for (const term of column.termsOf(entry)) {
@@ -272,7 +272,7 @@ function leastKey(column: FieldColumn, entry: number, isByValue: boolean, ranks:
   return Number.isFinite(least) ? least : nullRank;
 }
 
-/** The terms of all values: the first ones, followed by the others of entries that have several. */
+/** Returns the terms of all values: the first ones, followed by the others of entries that have several. */
 function* withOthers(
   firsts: Uint32Array,
   several: readonly number[],
@@ -299,7 +299,7 @@ function* withOthers(
 
 type Ranks = (term: number) => number;
 
-/** The rank of numbers and dates by their values; -1 for anything else. */
+/** Returns the rank of numbers and dates by their values; -1 for other terms. */
 function* valueRanks(
   column: FieldColumn,
   sought: Uint32Array,
@@ -333,7 +333,7 @@ function* valueRanks(
   return yield* localRanks(sought, fits, compare, budget);
 }
 
-/** The rank of a term in an order; -1 when the term is not in it. */
+/** Returns the rank of a term in an order; -1 when the term is not in it. */
 function* termRanks(
   column: FieldColumn,
   sought: Uint32Array,
@@ -374,7 +374,7 @@ function* localRanks(
   return (term) => ranks.get(term) ?? -1;
 }
 
-/** The distinct terms with a text among `terms`, in order of first occurrence. */
+/** Returns the distinct terms with a text among `terms`, in order of first occurrence. */
 function* distinctTerms(terms: Uint32Array, budget: WorkBudget): Work<Uint32Array> {
   const seen = new Set<number>();
   for (const term of terms) {

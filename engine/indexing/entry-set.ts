@@ -1,6 +1,6 @@
 /**
- * A set of entry numbers of one index: the result of a condition. Small sets are sorted lists, large ones bitmaps.
- * Knows nothing of what entries are.
+ * A set of entry numbers of one index: the result of a condition. Small sets are sorted lists, large ones bitmaps. Has
+ * no knowledge of the contents of entries.
  *
  * Invariants:
  * - A set is immutable once an operation has returned it.
@@ -43,14 +43,14 @@ export class EntrySet {
     return at < list.length && list[at] === entry;
   }
 
-  /** The first `count` entries in ascending order; the array must not be changed. */
+  /** Returns the first `count` entries in ascending order; the array must not be changed. */
   first(count: number): Uint32Array {
     const { list } = this;
     if (list !== null) return count >= list.length ? list : list.subarray(0, Math.max(0, count));
     return listOf(this.words as Uint32Array, Math.max(0, Math.min(count, this.count)));
   }
 
-  /** The entries in ascending order; the array must not be changed. */
+  /** Returns the entries in ascending order; the array must not be changed. */
   toList(): Uint32Array {
     return this.list ?? listOf(this.words as Uint32Array, this.count);
   }
@@ -91,15 +91,15 @@ export class EntrySetBuilder {
     this.#list[this.#count++] = entry;
   }
 
-  /** Adds a set of bits, of which there are many; dead ones too, see `finishLive`. */
+  /** Adds a large bitmap, which may include dead entries; see `finishLive`. */
   addBits(bits: Uint32Array): void {
     const words = this.#wide();
     for (let i = 0; i < words.length; i++) words[i] = (words[i] as number) | (bits[i] ?? 0);
   }
 
   /**
-   * The set as bits by entry, to add many to: dead ones too, see `finishLive`. Those beyond its end are lost. Null: there are
-   * few yet, and `isMany` does not say that there will be many.
+   * Returns the set as a bitmap to which many entries can be added, including dead ones; see `finishLive`. Bits beyond
+   * its end are lost. Null while the set is small, unless `isMany` announces many entries.
    */
   bits(isMany: boolean): Uint32Array | null {
     return isMany || this.#words !== null ? this.#wide() : null;
@@ -125,7 +125,7 @@ export class EntrySetBuilder {
     for (let i = 0; i < added.length; i++) words[i] = (words[i] as number) | (added[i] as number);
   }
 
-  /** The set without entries that are not in `live`. */
+  /** Returns the set without entries that are not in `live`. */
   finishLive(live: Uint32Array): EntrySet {
     if (this.#hasDead) {
       const words = this.#wide();
@@ -138,7 +138,7 @@ export class EntrySetBuilder {
     if (this.#words !== null) return EntrySet.ofWords(this.#words);
     const all = this.#list;
     const list = this.#count === all.length ? all : all.subarray(0, this.#count);
-    // The entries of a term come in this order.
+    // The entries of a term are in descending order.
     if (isDescending(list)) list.reverse();
     if (isAscending(list)) return EntrySet.ofSorted(list);
     list.sort();
@@ -150,7 +150,7 @@ export class EntrySetBuilder {
     return EntrySet.ofSorted(list.subarray(0, kept));
   }
 
-  /** The words, to which dead entries may be added. */
+  /** Returns the words, to which dead entries may be added. */
   #wide(): Uint32Array {
     this.#hasDead = true;
     if (this.#words === null) this.#toWords();
@@ -201,7 +201,7 @@ export function union(left: EntrySet, right: EntrySet): EntrySet {
   return EntrySet.ofWords(words);
 }
 
-/** The entries of `left` that are not in `right`. */
+/** Returns the entries of `left` that are not in `right`. */
 export function difference(left: EntrySet, right: EntrySet): EntrySet {
   if (right.count === 0 || left.count === 0) return left;
   if (left.list !== null) return restricted(left.list, right, false);
@@ -269,7 +269,7 @@ export function countBits(words: Uint32Array): number {
   return count;
 }
 
-/** The first `count` entries of a bitmap, which must have as many. */
+/** Returns the first `count` entries of a bitmap, which must have as many. */
 function listOf(words: Uint32Array, count: number): Uint32Array {
   const list = new Uint32Array(count);
   let at = 0;
@@ -284,7 +284,7 @@ function listOf(words: Uint32Array, count: number): Uint32Array {
   return list;
 }
 
-/** The first position whose element is not below `entry`. */
+/** Returns the first position whose element is not below `entry`. */
 function lowerBound(list: Uint32Array, entry: number): number {
   let low = 0;
   let high = list.length;

@@ -7,8 +7,8 @@
  * entry of its document: then it has the place of that one, as with RavenDB 7.2.7, but not in an index for Lucene. A copy of
  * the store is made in the order of places: in it the numbers are the places again.
  *
- * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" here
- * may be anything with a number, such as a group.
+ * Knows nothing of paths or collections: a caller adds values to the columns, then calls `endEntry`. A "document" may
+ * be any numbered object, such as a group.
  *
  * Invariants:
  * - Entries of one document are adjacent; `firstOf(document)` is the first of them, while it has any.
@@ -31,7 +31,7 @@ function columnOf(kind: ColumnKind): FieldColumn {
 
 /** A store is compacted when it has more dead entries than live ones, and more than this. */
 const deadCountMin = 1024;
-/** Places copied between two checks of the clock, the first of which is behind the first place. */
+/** Number of places copied between two checks of the clock; the first check is after the first place. */
 const copyStride = 256;
 
 /** Document numbers in a snapshot, by entry; undefined for dead entries. */
@@ -58,11 +58,11 @@ export class EntryStore {
   keepsPlaces = true;
   /** Whether some document has, or had, more than one entry. */
   hasSeveral = false;
-  /** By document: its first entry plus one; 0 when it has none. */
+  /** By document: its first entry plus one; 0 if the document has no entry. */
   #firsts: Uint32Array = new Uint32Array(16);
   #compaction: Compaction | null = null;
 
-  /** `columns`: the kinds of its columns, or the number of those of values. */
+  /** `columns`: the types of its columns, or the number of value columns. */
   constructor(columns: number | readonly ColumnKind[], extras: readonly StoreColumn[] = []) {
     const kinds =
       typeof columns === "number" ? new Array<ColumnKind>(columns).fill("values") : columns;
@@ -89,24 +89,27 @@ export class EntryStore {
     return this.columns.length - 1;
   }
 
-  /** All live entries. */
+  /** Returns all live entries. */
   all(): EntrySet {
     return EntrySet.ofWords(this.live.slice(0, (this.entryCount + 31) >>> 5));
   }
 
-  /** The place of an entry among those that are in no other order. */
+  /** Returns the place of an entry, which orders entries that have no other order. */
   placeOf(entry: number): number {
     return this.places === null ? entry : (this.places[entry] as number);
   }
 
-  /** The live entry at a place, the first one of its document if that has several; -1: there is none. */
+  /**
+   * Returns the live entry at a place, the first entry of its document if that has several; -1 if no entry is live
+   * there.
+   */
   entryAt(place: number): number {
     if (this.isLive(place)) return this.placeOf(place) === place ? place : -1;
     const entry = this.firstOf(this.documents[place] as number);
     return entry > place && this.placeOf(entry) === place ? entry : -1;
   }
 
-  /** The first entry of a document, or -1. */
+  /** Returns the first entry of a document, or -1. */
   firstOf(document: number): number {
     return (this.#firsts[document] ?? 0) - 1;
   }
@@ -138,8 +141,8 @@ export class EntryStore {
   }
 
   /**
-   * As `remove` and `endEntry`, for a document that has one entry from now on. When it had one, its place is kept; when
-   * that had the same values, it stays itself, which costs a fraction.
+   * As `remove` and `endEntry`, for a document that has exactly one entry from now on. If the document had one entry,
+   * its place is retained; if that entry had the same values, it remains unchanged, which costs a fraction.
    * @returns the number of its entry
    */
   replaceEntry(document: number): number {
@@ -164,20 +167,20 @@ export class EntryStore {
     return entry;
   }
 
-  /** Forgets what was added since the last entry, of a document that could not be taken in as a whole. */
+  /** Discards the values that were added since the last entry, for a document that could not be indexed completely. */
   dropPending(): void {
     for (const column of this.columns) column.dropPending();
     for (const extra of this.extras) extra.dropPending();
   }
 
-  /** Is what was added since the last entry equal to what `entry` has? */
+  /** Returns whether the values that were added since the last entry equal those of `entry`. */
   #repeats(entry: number): boolean {
     for (const column of this.columns) if (!column.repeats(entry)) return false;
     for (const extra of this.extras) if (!extra.repeats(entry)) return false;
     return true;
   }
 
-  /** The end (exclusive) of the run of entries from `first` on that belong to the same document. */
+  /** Returns the end (exclusive) of the run of entries from `first` on that belong to the same document. */
   endOf(first: number): number {
     const document = this.documents[first];
     let entry = first + 1;
@@ -333,8 +336,8 @@ export class EntryStore {
 }
 
 /**
- * A compaction in progress, in the order of places. The cursor reaches entries appended meanwhile; entries removed behind it
- * are removed from the copy too, and replaced in it where they are replaced.
+ * A compaction in progress, in the order of places. The cursor also reaches entries that are appended during the
+ * compaction; entries that are removed or replaced before the cursor are removed or replaced in the copy too.
  */
 class Compaction {
   readonly #source: EntryStore;
@@ -380,7 +383,7 @@ class Compaction {
     this.#copied(entry, this.#target.replaceEntry(this.#source.documents[entry] as number));
   }
 
-  /** Copies what is at the next place: all entries of its document, which must stand together. */
+  /** Copies the next place: all entries of its document, which must be adjacent. */
   #copyNext(): void {
     const place = this.#next++;
     const source = this.#source;

@@ -1,7 +1,7 @@
 /**
- * A snapshot of an index's entries: how many there were, and which of them were live. Entries are only appended, and
- * their values never change, so only the live bits need copying; and those only when the query yields to the event loop
- * before it has finished with them (`freeze`).
+ * A view of an index's entries: their number, and which of them were live. Entries are only appended, and their values
+ * never change, so only the live bits need copying; and only if the query yields to the event loop before it has
+ * finished with them (`freeze`).
  *
  * Invariants:
  * - Before `freeze`, no other code has run since the view was created.
@@ -47,12 +47,12 @@ export class EntryView {
     return ((this.#live[entry >>> 5] as number) & (1 << (entry & 31))) !== 0;
   }
 
-  /** The place of an entry among those that are in no other order. */
+  /** Returns the place of an entry, which orders entries that have no other order. */
   placeOf(entry: number): number {
     return this.places === null ? entry : (this.places[entry] as number);
   }
 
-  /** All live entries. */
+  /** Returns all live entries. */
   all(): EntrySet {
     this.#all ??= EntrySet.ofWords(this.#live.slice(0, this.#wordCount));
     return this.#all;

@@ -1,7 +1,7 @@
 /**
- * Sums of doubles that numbers can be taken out of again: each is a pair of doubles whose exact total it is, so that neither
- * the order of additions nor what was subtracted matters. A pair holds some 106 bits, which is enough for numbers of
- * similar size; when bits are lost, the caller is told, and adds everything anew.
+ * Sums of doubles that support subtraction: each sum is a pair of doubles that represents the exact total, so that
+ * neither the order of additions nor subtracted numbers affect it. A pair holds some 106 bits, which is enough for
+ * numbers of similar size; if bits are lost, the caller is notified, and must add all numbers again.
  *
  * Invariants:
  * - `valueOf` is the double that is nearest to the exact sum, as long as `add` has returned true.
@@ -24,7 +24,7 @@ export class ExactSums {
     return this.#pairs[2 * sum] as number;
   }
 
-  /** Both halves of a sum of integers, added up exactly. */
+  /** Returns both halves of a sum of integers, added up exactly. */
   integerOf(sum: number): bigint {
     return BigInt(this.#pairs[2 * sum] as number) + BigInt(this.#pairs[2 * sum + 1] as number);
   }
@@ -52,7 +52,7 @@ export class ExactSums {
   }
 }
 
-/** What is missing in the rounded sum of two numbers (Knuth's TwoSum). */
+/** Returns the rounding error of a sum (Knuth's TwoSum). */
 function errorOf(left: number, right: number, sum: number): number {
   const added = sum - left;
   return left - (sum - added) + (right - added);

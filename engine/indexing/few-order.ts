@@ -19,7 +19,10 @@ export const orderShare = 16;
 export const fewMax = 512;
 export const fewUnits = 16;
 
-/** The order in which few terms are compared with each other; null: there is none, or another way is better. */
+/**
+ * Returns the order of a field in which a few terms are compared directly; null if the field has no such order, or if
+ * another strategy is faster.
+ */
 export function fewOrder(
   column: FieldColumn,
   count: number,

@@ -43,10 +43,10 @@ export class FieldColumn implements StoreColumn {
   entries: Uint32Array = new Uint32Array(16);
   /** By value: the next value of the same term, plus one; 0 ends the list. */
   nexts: Uint32Array = new Uint32Array(16);
-  /** By term: the first and last value, plus one; 0 when there is none. */
+  /** By term: the first and last value, plus one; 0 if the term has no value. */
   firsts: Uint32Array = new Uint32Array(16);
   lasts: Uint32Array = new Uint32Array(16);
-  /** By term: number of values, including those of removed entries. */
+  /** By term: number of values, including values of removed entries. */
   counts: Uint32Array = new Uint32Array(16);
   /** Whether some entry has, or had, several values. */
   hasSeveral = false;
@@ -106,23 +106,23 @@ export class FieldColumn implements StoreColumn {
     this.starts[entry + 1] = this.valueCount;
   }
 
-  /** The terms that have a text, of whatever kinds. */
+  /** Returns the terms that have a text, of whatever kinds. */
   termsOfText(text: string): number[] {
     const terms = kinds.map((kind) => this.dictionary.findText(kind, text));
     return terms.filter((term) => term >= 0);
   }
 
-  /** The number of values of an entry. */
+  /** Returns the number of values of an entry. */
   lengthOf(entry: number): number {
     return (this.starts[entry + 1] as number) - (this.starts[entry] as number);
   }
 
-  /** The terms of an entry's values, in order; valid until the next call. */
+  /** Returns the terms of an entry's values, in order; valid until the next call. */
   termsOf(entry: number): Uint32Array {
     return this.terms.subarray(this.starts[entry], this.starts[entry + 1]);
   }
 
-  /** The entries of a term, ascending; one that has it several times may be repeated. */
+  /** Yields the entries of a term, ascending; an entry that has the term several times may be repeated. */
   *entriesOf(term: number): Generator<number> {
     for (let at = this.firsts[term] ?? 0; at !== 0; at = this.nexts[at - 1] as number) {
       yield this.entries[at - 1] as number;
@@ -132,7 +132,7 @@ export class FieldColumn implements StoreColumn {
   /** An entry is no longer live. */
   removed(_entry: number): void {}
 
-  /** The order of this kind, brought up to date with all terms. */
+  /** Returns the order of this type, updated with all terms. */
   *orderInSlices(kind: OrderKind, budget: WorkBudget): Work<TermOrder> {
     let order = this.#orders.get(kind);
     if (order === undefined) {
@@ -143,7 +143,7 @@ export class FieldColumn implements StoreColumn {
     return order;
   }
 
-  /** An order for comparing terms, containing none. */
+  /** Returns an order for comparing terms, containing none. */
   emptyOrder(kind: OrderKind): TermOrder {
     return new TermOrder(kind, this.dictionary);
   }

@@ -2,12 +2,12 @@
  * Evaluates a condition on one field of one index: from terms to entries. Returns only live entries.
  *
  * Knows nothing of query syntax: values arrive as typed text. Operations that may visit many terms or entries are work
- * that pauses (work-budget.ts); terms and entries added meanwhile are not seen.
+ * that pauses (work-budget.ts); terms and entries added in the meantime are not visible.
  *
  * Hot: bench/scan.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import { lowerInvariant, type SearchPiece } from "./analyzer.ts";
+import { lowerInvariant, type SearchPhrase } from "./analyzer.ts";
 import { dateTicks, type Instant, parseInstant, termsOfInstant } from "./date-terms.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
@@ -25,7 +25,7 @@ import {
 import { type OrderKind, wholePart } from "./term-order.ts";
 import type { PostingReader } from "./term-postings.ts";
 import { TextColumn } from "./text-column.ts";
-import { containsAny, type WildcardPiece } from "./wildcard-automaton.ts";
+import { containsAny, type WildcardPhrase } from "./wildcard-automaton.ts";
 
 /** One end of a range. */
 export interface Bound {
@@ -39,7 +39,7 @@ export type ListedValue = { readonly text: string; readonly isText: boolean } | 
 /** A test of terms. */
 export interface TermTest extends LikelyTest {
   ofText(text: string): boolean;
-  /** The same test of `bytes[from, to)`; a result of null, or none: only the text tells. */
+  /** The same test for `bytes[from, to)`; if it is null or returns null, the text must be tested. */
   readonly ofBytes: ((bytes: Buffer, from: number, to: number) => boolean | null) | null;
 }
 
@@ -47,11 +47,11 @@ const nullTerms = [nullTerm];
 /** Cost of looking up a value of a list. */
 const listedUnits = 16;
 
-/** A condition that needs only so many entries looks at their values, not at the terms of all. */
+/** Maximum number of candidate entries for which a condition checks their values instead of all terms. */
 const withinMax = 1024;
-/** Values of a term, for each entry that is needed, from which on it is faster to look at those. */
+/** Number of values of a term per candidate entry from which checking the candidates is faster. */
 const withinShare = 4;
-/** The share of all values, from which on those of the entries that are needed are not looked at one by one in a range. */
+/** Maximum share of the candidates' values in all values for which a range checks the candidates one by one. */
 const withinOfAllShare = 16;
 
 /** Characters of `yyyy-MM-dd`. */
@@ -63,13 +63,13 @@ const valueStride = 4096;
 const stride = 256;
 /** Bytes of terms that are tested without charging the budget. */
 const scannedBytes = 2048;
-/** Terms that are told by their letters not to pass without charging the budget. */
+/** Number of terms rejected by their letters that are not charged to the budget. */
 const likelyStride = 4096;
 /** Values of a range from which on, and the share of all from which on, all are looked at. */
 const wideMin = 4096;
 const wideShare = 8;
 /** Slices of packed postings that are read without checking the budget. */
-const slicesAtOnce = 32;
+const slicesPerStep = 32;
 
 export class FieldSearch {
   readonly #view: EntryView;
@@ -107,7 +107,7 @@ export class FieldSearch {
     return this.#entriesOf([nullTerm]);
   }
 
-  /** Entries with any term, null and objects included; a text without words has none. */
+  /** Returns entries with any term, including null and objects; a text without words has no term. */
   *exists(): Work<EntrySet> {
     const builder = this.#builder();
     const { size } = this.#view;
@@ -130,7 +130,7 @@ export class FieldSearch {
     return false;
   }
 
-  /** A string: a date is compared as an instant, anything else as a term, whatever its original type. */
+  /** Finds a string: a date is compared as an instant, any other text as a term, whatever its original type. */
   equalsText(text: string): Work<EntrySet> {
     return this.#entriesOf(this.#termsOfText(text));
   }
@@ -141,23 +141,23 @@ export class FieldSearch {
   }
 
   /** As `equalsText`, where at most some thousand entries have it; null: they may be more. Hot. */
-  equalsTextAtOnce(text: string): EntrySet | null {
+  equalsTextNow(text: string): EntrySet | null {
     return this.#fewOf(this.#termsOfText(text));
   }
 
-  /** As `equalsTerm`, as far as `equalsTextAtOnce`. */
-  equalsTermAtOnce(text: string): EntrySet | null {
+  /** As `equalsTerm`, as far as `equalsTextNow`. */
+  equalsTermNow(text: string): EntrySet | null {
     return this.#fewOf(this.#termsOf(text));
   }
 
-  /** As `equalsLong`, as far as `equalsTextAtOnce`. */
-  equalsLongAtOnce(value: bigint): EntrySet | null {
+  /** As `equalsLong`, as far as `equalsTextNow`. */
+  equalsLongNow(value: bigint): EntrySet | null {
     const { dictionary } = this.#column;
     if (dictionary.hasInexact) return null;
     return this.#fewOf([dictionary.findText(numberKind, value.toString())]);
   }
 
-  /** Numbers whose whole part is this integer, given as digits. */
+  /** Finds numbers whose whole part is this integer, given as digits. */
   equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
     if (!dictionary.hasInexact) {
@@ -172,7 +172,7 @@ export class FieldSearch {
     return this.rangeDouble({ text, isInclusive: true }, { text, isInclusive: true });
   }
 
-  /** Entries with any value of a list (`isAll`: with all of them). */
+  /** Returns the entries with any value of a list (`isAll`: with all of them). */
   *listed(values: Iterable<ListedValue>, isAll: boolean): Work<EntrySet> {
     let all: EntrySet | null = null;
     let builder = this.#builder();
@@ -240,7 +240,9 @@ export class FieldSearch {
     return this.#scanTerms((term) => dictionary.endsWith(term, suffix));
   }
 
-  /** Entries with a term whose text passes any of the tests. Cost: a call of each for each distinct term. */
+  /**
+   * Returns the entries with a term whose text passes any of the tests. Cost: a call of each for each distinct term.
+   */
   matching(...tests: readonly ((text: string) => boolean)[]): Work<EntrySet> {
     const { dictionary } = this.#column;
     const [first] = tests;
@@ -254,7 +256,7 @@ export class FieldSearch {
     });
   }
 
-  /** Entries with a term that passes a test. */
+  /** Returns the entries with a term that passes a test. */
   similar(test: TermTest): Work<EntrySet> {
     const { ofText, ofBytes } = test;
     if (ofBytes === null) return this.matching(ofText);
@@ -267,7 +269,7 @@ export class FieldSearch {
     return this.#few === null ? this.#scanLikely(test, passes) : this.#scanTerms(passes);
   }
 
-  /** As `#scanTerms`, where most terms are told by their letters not to pass. */
+  /** As `#scanTerms`, for tests that reject most terms by their letters. */
   *#scanLikely(test: TermTest, passes: (term: number) => boolean): Work<EntrySet> {
     const { dictionary } = this.#column;
     const builder = this.#builder();
@@ -286,8 +288,8 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Full text: entries that match any piece (`isAll`: every piece). */
-  *search(pieces: readonly SearchPiece[], isAll: boolean): Work<EntrySet> {
+  /** Full text: finds entries that match any phrase (`isAll`: every phrase). */
+  *search(pieces: readonly SearchPhrase[], isAll: boolean): Work<EntrySet> {
     if (!isAll) return yield* this.#searchAny(pieces);
     let result: EntrySet | null = null;
     for (const piece of pieces) {
@@ -298,10 +300,10 @@ export class FieldSearch {
     return result ?? EntrySet.empty;
   }
 
-  /** Pieces that must walk over all terms share one walk. */
-  *#searchAny(pieces: readonly SearchPiece[]): Work<EntrySet> {
+  /** Phrases that must scan all terms share one scan. */
+  *#searchAny(pieces: readonly SearchPhrase[]): Work<EntrySet> {
     const builder = this.#builder();
-    const walked: WildcardPiece[] = [];
+    const walked: WildcardPhrase[] = [];
     for (const piece of pieces) {
       if (piece.kind === "words") {
         builder.addSet(yield* this.#searchWords(piece.words));
@@ -324,7 +326,10 @@ export class FieldSearch {
     return words.length === 1 ? this.equalsTerm(words[0] as string) : this.phrase(words, 0);
   }
 
-  /** Entries with the words in adjacent positions. With `slop`: displaced by at most that distance, see `#isNear`. */
+  /**
+   * Returns the entries with the words in adjacent positions. With `slop`: displaced by at most that distance, see
+   * `#isNear`.
+   */
   *phrase(words: readonly string[], slop: number): Work<EntrySet> {
     const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
@@ -362,7 +367,7 @@ export class FieldSearch {
   /** Visits each value of the entry once (Knuth, Morris and Pratt). */
   *#hasPhrase(entry: number, terms: readonly number[], fallbacks: Uint32Array): Work<boolean> {
     let values = this.#column.termsOf(entry);
-    // Others may read meanwhile.
+    // Other queries may reuse the buffer during a pause.
     if (values.length >= stride) values = values.slice();
     let matched = 0;
     for (let at = 0; at < values.length; at++) {
@@ -378,8 +383,8 @@ export class FieldSearch {
   }
 
   /**
-   * Whether the words can be assigned to positions as in the phrase, with a total displacement of at most `slop`. Two
-   * swapped neighbors are displaced by 2, as in Lucene.
+   * Returns whether the words can be assigned to positions as in the phrase, with a total displacement of at most
+   * `slop`. Two swapped neighbors are displaced by 2, as in Lucene.
    */
   *#isNear(entry: number, terms: readonly number[], slop: number): Work<boolean> {
     const begins: Float64Array[] = [];
@@ -392,7 +397,7 @@ export class FieldSearch {
     return isNear;
   }
 
-  /** The starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
+  /** Returns the starts of the phrase for which its word at `position` falls on an occurrence of `term`. */
   #placesOf(entry: number, term: number, position: number): Float64Array {
     const values = this.#column.termsOf(entry);
     this.#budget.spend(values.length);
@@ -470,7 +475,7 @@ export class FieldSearch {
     };
   }
 
-  /** Whether the bounds are dates, and the field has some. */
+  /** Returns whether the bounds are dates, and the field has some. */
   #areDates(low: Bound | null, high: Bound | null): boolean {
     const isDate = (bound: Bound | null) => bound === null || parseInstant(bound.text) !== null;
     return this.#column.dictionary.hasDates && isDate(low) && isDate(high);
@@ -544,7 +549,7 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Values of terms from which on it is faster to look at those of the entries that matter. */
+  /** Returns the number of a term's values from which checking the candidate entries is faster. */
   #valuesToPass(): number {
     const { entryCount, valueCount } = this.#column;
     if (this.#within === null) return Number.POSITIVE_INFINITY;
@@ -565,14 +570,14 @@ export class FieldSearch {
     }
   }
 
-  /** Whether it is faster to look at all values of the column than at those of each term. */
+  /** Returns whether scanning all values of the column is faster than reading the values of each term. */
   *#isWide(terms: Uint32Array, from: number, to: number): Work<boolean> {
     const { valueCount, isPacked } = this.#column;
     const valuesMin = Math.max(wideMin, valueCount / wideShare);
     return !isPacked && (yield* this.#hasValues(terms, from, to, valuesMin));
   }
 
-  /** Whether the terms [from, to) of an order have so many values. */
+  /** Returns whether the terms [from, to) of an order have so many values. */
   *#hasValues(terms: Uint32Array, from: number, to: number, valuesMin: number): Work<boolean> {
     const { counts, valueCount } = this.#column;
     if (valueCount < valuesMin) return false;
@@ -586,7 +591,7 @@ export class FieldSearch {
     return values >= valuesMin;
   }
 
-  /** As `#addRun`, where the terms have many values: all those of the column are looked at, in their order in memory. */
+  /** As `#addRun`, for terms with many values: scans all values of the column in memory order. */
   *#addWide(builder: EntrySetBuilder, terms: Uint32Array, from: number, to: number): Work<void> {
     const column = this.#column;
     const marks = Buffer.alloc(column.dictionary.count);
@@ -628,7 +633,7 @@ export class FieldSearch {
     };
   }
 
-  /** Those of some entries that have a value whose term passes the test. */
+  /** Returns the candidate entries that have a value whose term passes the test. */
   *#passing(test: (term: number) => boolean, within: EntrySet): Work<EntrySet> {
     const list = within.toList();
     const passing = new Uint32Array(list.length);
@@ -698,14 +703,14 @@ export class FieldSearch {
         if (rest !== null) yield* rest;
       }
       this.#budget.spend(to - from + ((dictionary.startOf(to) - dictionary.startOf(from)) >>> 3));
-      // Who has been told that it is time is not told again at once.
+      // `isDue` returns true once per slice: the result of the scan must not be lost.
       if (isDue || this.#budget.isDue) yield;
       from = to;
     }
     return this.#finish(builder);
   }
 
-  /** The terms from one on that pass a test, up to some bytes of text, or until the test takes long. */
+  /** Returns the terms from a position on that pass a test, up to some bytes of text, or until the time slice ends. */
   #passingTerms(
     test: (term: number) => boolean,
     from: number,
@@ -724,7 +729,7 @@ export class FieldSearch {
     return { to: term, found, isDue };
   }
 
-  /** Entries with one of the terms; -1: no term. */
+  /** Returns the entries with one of the terms; -1: no term. */
   *#entriesOf(terms: readonly number[]): Work<EntrySet> {
     // Packed values of an entry are as many as a text has words.
     const within = this.#packed === null ? this.#within : this.#few;
@@ -748,7 +753,7 @@ export class FieldSearch {
     return this.#finish(builder);
   }
 
-  /** Entries with one of the terms; null: they have many, or must be unpacked. */
+  /** Returns the entries with one of the terms; null: they have many, or must be unpacked. */
   #fewOf(terms: readonly number[]): EntrySet | null {
     if (this.#packed !== null) return null;
     const { counts } = this.#column;
@@ -774,7 +779,7 @@ export class FieldSearch {
     yield* rest;
   }
 
-  /** Adds the first entries of a term. @returns the work of adding the others; null: there are none */
+  /** Adds the first entries of a term. @returns the remaining work; null if all entries were added */
   #addTerm(builder: EntrySetBuilder, term: number): Work<void> | null {
     if (this.#reader !== null) {
       const reader = this.#reader.begin(term);
@@ -787,15 +792,18 @@ export class FieldSearch {
     return rest === 0 ? null : this.#addFrom(builder, rest);
   }
 
-  /** Adds the entries of some slices. `bits`: of the builder, if it has. @returns whether those were the last */
+  /**
+   * Adds the entries of some slices. `bits`: bitmap of the builder, if it uses one. @returns whether the last slice was
+   * read
+   */
   #addSlices(builder: EntrySetBuilder, bits: Uint32Array | null, reader: PostingReader): boolean {
     const { size, live } = this.#view;
     let visited = 1;
     let slices = 0;
     let isLast = true;
-    while (slices < slicesAtOnce) {
+    while (slices < slicesPerStep) {
       if (!(bits === null ? reader.read() : reader.readBits(bits))) break;
-      isLast = ++slices < slicesAtOnce;
+      isLast = ++slices < slicesPerStep;
       visited += reader.count;
       if (bits === null) builder.addLive(reader.entries, reader.count, live, size);
     }
@@ -820,7 +828,7 @@ export class FieldSearch {
     }
   }
 
-  /** The first value of a term, plus one. */
+  /** Returns the first value of a term, plus one. */
   #firstOf(term: number): number {
     return this.#column.firsts[term] ?? 0;
   }
@@ -900,7 +908,7 @@ function addMarked(
     }
     return;
   }
-  // Each entry has one value, which has its number. Marks of terms that came later are undefined.
+  // Each entry has one value, whose number equals the entry's. Marks of terms added later are undefined.
   for (let at = from; at < to; at += 32) {
     const end = Math.min(32, to - at);
     let word = 0;
@@ -921,7 +929,7 @@ function fallbacksOf(terms: readonly number[]): Uint32Array {
   return fallbacks;
 }
 
-/** Whether the term has a text. */
+/** Returns whether the term has a text. */
 export function isTextTerm(term: number): boolean {
   return term !== gapTerm && term !== nullTerm && term !== objectTerm;
 }
@@ -932,7 +940,7 @@ interface ValueComparison {
   readonly ofDate: (term: number) => number;
 }
 
-/** Makes comparisons with a bound, given as text. */
+/** Creates comparisons with a bound, given as text. */
 type CompareValues = (text: string) => ValueComparison;
 
 /** How bounds are compared: by whole parts, as doubles, or as texts. */

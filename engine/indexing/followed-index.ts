@@ -19,7 +19,7 @@ export interface IndexCounters {
 
 /** The reduced objects of a map-reduce index. */
 export interface GroupOutputs {
-  /** The JSON text of an entry's object: keys, then aggregates. */
+  /** Returns the JSON text of an entry's object: keys, then aggregates. */
   textOf(entry: number): string;
   /** Names of the key fields, in the order of the query that made the index. */
   readonly keyNames: readonly string[];
@@ -27,9 +27,9 @@ export interface GroupOutputs {
 
 /** The factors that the scores of entries are multiplied by. */
 export interface EntryBoosts {
-  /** That of a field of an entry; 1: none. */
+  /** Boost of a field of an entry; 1: no boost. */
   fieldBoostOf(entry: number, field: string): number;
-  /** That of the entry as a whole; 1: none. */
+  /** Boost of the entry as a whole; 1: no boost. */
   entryBoostOf(entry: number): number;
 }
 
@@ -56,12 +56,12 @@ export interface RestoredDocuments {
 
 /** Documents that one transaction has written again, with other values in some of their top-level fields and no other change. */
 export interface FieldChange {
-  /** The names of these fields, as they are spelled. */
+  /** The names of these fields, in the index's spelling. */
   readonly fields: readonly string[];
   /** These are all documents that have etags from `from` to `to`. */
   readonly from: number;
   readonly to: number;
-  /** The greatest etag that one of them had before. */
+  /** Greatest etag among the previous versions of the changed documents. */
   readonly previousMax: number;
 }
 
@@ -71,22 +71,25 @@ export interface FollowedIndex {
   readonly counters: IndexCounters;
   /** Every collection whose changes it follows, with its progress. */
   readonly sources: readonly FollowedCollection[];
-  /** Those of them that it maps, with its progress. */
+  /** The changed collections that the index maps, with its progress. */
   readonly followed: readonly FollowedCollection[];
   /** Grows with everything that it processes. */
   readonly changeCount: number;
   /** Whether the output for everything up to `sources` has been stored. Omitted: true. */
   readonly isStored?: boolean;
-  /** In an operation that spans several turns, during which it cannot be saved. Omitted: never. */
+  /**
+   * Whether an operation is in progress that spans several time slices, during which the index cannot be saved.
+   * Omitted: never.
+   */
   readonly isBusy?: boolean;
   /** Omitted: the index maps documents. */
   readonly items?: ItemProgress | undefined;
   readonly columnNames: readonly string[];
   /** Null for a map index. */
   readonly outputs: GroupOutputs | null;
-  /** The space of a field's shapes; omitted: all are on the globe. */
+  /** Returns the space of a field's shapes; omitted: all are on the globe. */
   spaceOf?(name: string): Space;
-  /** The form of a field's vectors; omitted: they are as given. */
+  /** Returns the form of a field's vectors; omitted: they are used unchanged. */
   vectorFormOf?(name: string): VectorForm;
   /** Made for RavenDB's Lucene engine: it refuses some spatial relations. Omitted: false. */
   readonly isLucene?: boolean;
@@ -95,13 +98,13 @@ export interface FollowedIndex {
   readonly isStale: boolean;
   /** It cannot make progress now, and wakes its set when it can. Omitted: never. */
   readonly isResting?: boolean;
-  /** The column of a field by its name (map-index.ts), or undefined. */
+  /** Returns the column of a field by its name (map-index.ts), or undefined. */
   column(name: string): FieldColumn | undefined;
-  /** The column for searching a field; undefined when the index lacks the field in this form. */
+  /** Returns the column for searching a field; undefined when the index lacks the field in this form. */
   formColumn(name: string, form: FieldForm): FieldColumn | undefined;
-  /** Whether the terms of that column are case-sensitive. */
+  /** Returns whether the terms of that column are case-sensitive. */
   keepsCase(name: string, form: FieldForm): boolean;
-  /** The analyzer for search texts on this field. */
+  /** Returns the analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer;
   /**
    * Processes changes until `isTimeUp` or none are left.
@@ -109,12 +112,15 @@ export interface FollowedIndex {
    */
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
   /**
-   * Brings up to date what a query of these fields (null: of any) reads and what the index leaves behind until then: what has
-   * changed before the call. To be called before its entries are read. Omitted: it leaves nothing behind.
-   * @returns null when there is nothing to do
+   * Updates the data that a query of these fields (null: of any) reads and that the index maintains lazily, up to the
+   * changes before the call. Must be called before entries are read. Omitted: the index maintains nothing lazily.
+   * @returns null if nothing is to be updated
    */
   refresh?(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null;
-  /** Called when such a change was committed: it may pass over these documents. Omitted: it takes them in as any. */
+  /**
+   * Called when such a change was committed: the index may skip these documents. Omitted: they are processed as any
+   * others.
+   */
   fieldsChanged?(change: FieldChange): void;
   /**
    * Saves its current contents and progress. Called between two calls of `catchUp`. Cost: milliseconds

@@ -3,14 +3,14 @@
  * is kept packed, so that it can be subtracted without reading the document again; each group is an entry with its keys
  * and aggregates as fields.
  *
- * The sums of a group are always those of now, and so is its object, which is made when it is read. Its entry is made when
- * the group appears; the terms of its aggregates are brought up to date when somebody asks for them (`refresh`). Most
- * queries look a group up by its keys, which never change, and a document that changes touches two groups: keeping up what
- * nobody reads would take most of the time.
+ * The sums of a group are always current, and so is its object, which is built when it is read. Its entry is created
+ * when the group appears; the terms of its aggregates are updated when a query needs them (`refresh`). Most queries
+ * look a group up by its keys, which never change, and a changed document affects two groups: updating terms that no
+ * query reads would dominate the cost.
  *
- * A sum includes all numbers of a group, and is a double when one of them is. (RavenDB 7.2.7 leaves out numbers of
- * another kind than the first: 4 + 4.5 = 4.) The doubles of a few documents are added up in their order, those of many
- * exactly (exact-sums.ts), so that a change costs the same however many there are.
+ * A sum includes all numbers of a group, and is a double if one of them is a double. (RavenDB 7.2.7 omits numbers of
+ * another type than the first: 4 + 4.5 = 4.) The doubles of a few documents are added in order, those of many documents
+ * exactly (exact-sums.ts), so that the cost of a change is independent of their number.
  *
  * Invariants:
  * - Between slices, a group has an entry exactly when it has contributions and none of them is spoiled.
@@ -57,7 +57,7 @@ const orderedMax = 64;
 /** Cost of bringing a group's entry up to date. */
 const groupUnits = 32;
 const noTexts: readonly string[] = [];
-/** Between the texts of several keys, which have no such character. */
+/** Separator of the texts of several keys, which do not contain this character. */
 const keySeparator = "\u0000";
 
 interface OutputField {
@@ -87,7 +87,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   #counts: Uint32Array = new Uint32Array(16);
   /** By group: contributions with a value that is not a number, where there are any. */
   readonly #spoiledCounts = new Map<number, number>();
-  /** Groups with a sum that has lost bits: whether it is to be added up anew, since the group has changed. */
+  /** Groups with an inexact sum; true if the group changed since then and must be summed again. */
   readonly #inexact = new Map<number, boolean>();
   /** Groups that have changed since the last slice. */
   readonly #touched = new Set<number>();
@@ -97,7 +97,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
   readonly #sums = new ExactSums();
   /** By group and sum: contributions with doubles. */
   #doubleCounts: Uint32Array = new Uint32Array(16);
-  /** By aggregate or key: how a member begins, behind that before it. */
+  /** By aggregate or key: start of its member, after the end of the previous member. */
   readonly #memberTexts: readonly string[];
   /** Contributions of documents: an entry for each, with the number of its group and the amounts and their `numberKinds`. */
   #contributions: EntryStore;
@@ -301,7 +301,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     if (sign === 1) this.counters.mapErrors++;
   }
 
-  /** Adds the entries of groups that have appeared, and removes those of groups that are gone. */
+  /** Adds the entries of new groups, and removes the entries of empty groups. */
   #settle(): void {
     for (const number of this.#touched) {
       const isEmpty = this.#counts[number] === 0;
@@ -324,7 +324,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     this.#freeNumbers.push(number);
   }
 
-  /** Adds up a group anew. Cost: in proportion to its contributions since the last compaction. */
+  /** Sums a group again from its contributions. Cost: in proportion to its contributions since the last compaction. */
   #resum(number: number): void {
     const from = number * this.#sumCount;
     for (let i = 0; i < this.#sumCount; i++) this.#sums.clear(from + i);
@@ -334,7 +334,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     });
   }
 
-  /** The sums of a group; valid until the next call. */
+  /** Returns the sums of a group; valid until the next call. */
   #sumsOf(number: number): Float64Array {
     if (this.#inexact.get(number) === true) this.#resum(number);
     const from = number * this.#sumCount;
@@ -387,7 +387,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
     return String(BigInt.asIntN(64, this.#sums.integerOf(at)));
   }
 
-  /** Gives a group its entry. The one that it has stays when its aggregates are the same. */
+  /** Creates or updates the entry of a group. The existing entry is retained if its aggregates are unchanged. */
   #setEntry(number: number): void {
     const previous = this.store.firstOf(number);
     const keys = previous < 0 ? this.#keyTextsOf(number) : noTexts;
@@ -404,7 +404,7 @@ export class GroupIndex implements ContributionVisitor, FollowedIndex {
       } else if (previous < 0) {
         addValueTerms(column, mode, Buffer.from(keys[source] as string), 0);
       } else {
-        // The keys have the terms that they had.
+        // The keys retain their terms.
         const terms = column.termsOf(previous);
         for (let at = 0; at < terms.length; at++) column.add(terms[at] as number);
       }

@@ -2,9 +2,10 @@
  * The contributions of one document to the groups of a map-reduce index: for each of its elements, or once, the keys as
  * JSON text and the numbers to add.
  *
- * Measured on RavenDB 7.2.7: a missing key is null; a document whose array is empty belongs to no group, one that lacks
- * it, or has another value in its place, to the group of null; one with arrays in its array to no group. `array(path)`
- * is one key, and so is a path that leads through an array without `[]`. Values that are not numbers spoil their group.
+ * Measured on RavenDB 7.2.7: a missing key is null; a document whose array is empty belongs to no group; a document
+ * that lacks the array, or has another value in its place, belongs to the group of null; a document with arrays in its
+ * array belongs to no group. `array(path)` is one key, and so is a path that leads through an array without `[]`.
+ * Values that are not numbers spoil their group.
  */
 import { byteArrayOpen, byteObjectOpen, byteQuote } from "../json/bytes.ts";
 import {
@@ -54,7 +55,7 @@ interface GroupPath {
 export class GroupValues {
   readonly #keys: readonly GroupPath[];
   readonly #sums: readonly GroupPath[];
-  /** The common steps of all paths with `[]`, up to their first `[]`; empty when there are none. */
+  /** The common steps of all paths with `[]`, up to their first `[]`; empty if no path has `[]`. */
   readonly #fanOut: readonly FieldStep[];
   readonly #sumValues: Float64Array;
   readonly #kinds: Uint8Array;
@@ -122,7 +123,7 @@ export class GroupValues {
     visitor.contribute(keys, this.#sumValues, this.#kinds, this.#lows);
   }
 
-  /** The sum of integers as a double and what that leaves out; it wraps at 64 bits. */
+  /** Sets the sum of integers as a double and its rounding error; it wraps at 64 bits. */
   #setExact(sum: number): void {
     if (this.#kinds[sum] !== numberKinds.integers || Number.isNaN(this.#sumValues[sum])) return;
     const whole = BigInt.asIntN(64, this.#exact[sum] as bigint);
@@ -199,13 +200,13 @@ export class GroupValues {
     const whole = isShort ? BigInt(value) : BigInt(bytes.latin1Slice(at, end));
     if (whole > longMax || whole < -longMax - 1n) return false;
     if (known !== null) this.#exact[sum] = known + whole;
-    // What was added before may be fractions, and is no integer then.
+    // The previous sum may be a fraction, and is not an integer then.
     else if (Number.isInteger(before)) this.#exact[sum] = BigInt(before) + whole;
     return true;
   }
 }
 
-/** Whether an element stands for itself, whatever the rest of the path. */
+/** Returns whether an element stands for itself, whatever the rest of the path. */
 function isScalar(bytes: Buffer, element: number): boolean {
   return element >= 0 && bytes[element] !== byteObjectOpen && bytes[element] !== byteArrayOpen;
 }
@@ -214,7 +215,7 @@ function isObject(bytes: Buffer, at: number): boolean {
   return bytes[at] === byteObjectOpen;
 }
 
-/** Whether an element of the array at `at` is an array. */
+/** Returns whether an element of the array at `at` is an array. */
 function holdsArray(bytes: Buffer, at: number): boolean {
   for (let i = firstElement(bytes, at); i >= 0; i = nextElement(bytes, skipValue(bytes, i))) {
     if (bytes[i] === byteArrayOpen) return true;
@@ -233,7 +234,7 @@ function findValue(bytes: Buffer, from: number, steps: readonly FieldStep[]): nu
   return at;
 }
 
-/** The values at a path as the JSON text of one array; null when the array is missing. */
+/** Returns the values at a path as the JSON text of one array; null when the array is missing. */
 function wholeArray(bytes: Buffer, body: number, steps: readonly FieldStep[]): string {
   const at = findValue(bytes, body, steps.slice(0, 1));
   if (at < 0) return "null";

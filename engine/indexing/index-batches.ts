@@ -1,12 +1,12 @@
 /**
- * The last batches of one index: what it took in from when it was behind until it had caught up, and how long that took.
- * An index that never catches up begins another batch after `batchMsMax`.
+ * The last batches of one index: the work from when the index became stale until it had caught up, and its duration. An
+ * index that never catches up begins another batch after `batchMsMax`.
  *
  * Invariants:
- * - At most `keptBatchesMax` batches are kept; of those, only the last may be open.
+ * - At most `keptBatchesMax` batches are stored; only the last of them may be open.
  */
 
-/** Counts of an index since it was opened, of which a batch is a difference. */
+/** Counters of an index since it was opened; a batch is the difference of two readings. */
 export interface IndexCounts {
   readonly mapAttempts: number;
   readonly mapErrors: number;

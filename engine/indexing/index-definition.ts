@@ -1,6 +1,6 @@
 /**
- * What an automatic index covers, and how two definitions relate. Plain data; knows nothing of documents, nor of index
- * names (rql/ derives those).
+ * The definition of an automatic index, and relations between two definitions. Plain data; knows nothing of documents,
+ * nor of index names (rql/ derives those).
  *
  * Invariants:
  * - Fields are in ordinal order of their names, without duplicates.
@@ -33,13 +33,15 @@ export interface DefinitionField {
   readonly isQuoted: boolean;
   /** Omitted: it has the values at its path. */
   readonly spatial?: SpatialSource;
-  /** Omitted: it has no vectors. */
+  /** Omitted if the field has no vectors. */
   readonly vector?: VectorSource;
   readonly hasSearch: boolean;
   readonly hasExact: boolean;
   readonly hasHighlight: boolean;
   readonly hasSuggest: boolean;
-  /** Only its words are kept: no query has asked for its values as a whole, which would take the memory of all texts. */
+  /**
+   * Only the words are indexed: no query has used its values as a whole, which would require the memory of all texts.
+   */
   readonly isWordsOnly?: true;
 }
 
@@ -69,12 +71,12 @@ export interface IndexDefinition {
 
 export const allDocuments = "@all_docs";
 
-/** The name of an index's kind on the wire. */
+/** Returns the name of an index's kind on the wire. */
 export function indexType(definition: IndexDefinition): "AutoMap" | "AutoMapReduce" {
   return definition.groupBy === null ? "AutoMap" : "AutoMapReduce";
 }
 
-/** Whether both have the same collection and group keys, so that they can be merged. */
+/** Returns whether both have the same collection and group keys, so that they can be merged. */
 export function isMergeable(left: IndexDefinition, right: IndexDefinition): boolean {
   if (foldedName(left.collection) !== foldedName(right.collection)) return false;
   const leftKeys = left.groupBy?.keys ?? [];
@@ -86,7 +88,7 @@ export function isMergeable(left: IndexDefinition, right: IndexDefinition): bool
   );
 }
 
-/** Whether `existing` can answer every query that needs `needed`. */
+/** Returns whether `existing` can answer every query that needs `needed`. */
 export function covers(existing: IndexDefinition, needed: IndexDefinition): boolean {
   if (!isMergeable(existing, needed)) return false;
   const aggregates = new Set((existing.groupBy?.aggregates ?? []).map((one) => one.name));
@@ -100,8 +102,9 @@ export function covers(existing: IndexDefinition, needed: IndexDefinition): bool
 }
 
 /**
- * Extends an index by what a query needs; they must be mergeable. A field that the query uses with options keeps only
- * those, as in RavenDB 7.2.7: the result then does not cover `left`. Collection and keys are spelled as in `right`.
+ * Extends an index with the fields that a query needs; the definitions must be mergeable. A field that the query uses
+ * with options retains only those options, as in RavenDB 7.2.7: the result then does not cover `left`. Collection and
+ * keys are spelled as in `right`.
  */
 export function merged(left: IndexDefinition, right: IndexDefinition): IndexDefinition {
   return {
@@ -125,7 +128,7 @@ function mergedGroup(left: IndexDefinition, right: IndexDefinition): IndexDefini
   return { keys, aggregates: sortedByName([...aggregates.values()]) };
 }
 
-/** The field with its values as a whole, besides whatever else is kept of it. */
+/** Returns the field with its values as a whole, besides whatever else is kept of it. */
 export function withWholeValues(field: DefinitionField): DefinitionField {
   const { isWordsOnly: _, ...whole } = field;
   return whole;

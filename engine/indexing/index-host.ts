@@ -1,6 +1,6 @@
 /**
- * What indexes need from their database: its documents and deletions in etag order. The database implements it; tests
- * do so over arrays.
+ * The interface of the database for indexes: its documents and deletions in etag order. The database implements it;
+ * tests do so over arrays.
  *
  * A document has a dense number (`docNum`) that belongs to its id for as long as any index may still refer to it: a
  * host reuses the number of a deleted document for another id only when `deletionsSince` reports the deletion first.
@@ -72,13 +72,13 @@ export type IndexEvent =
   | "PriorityChanged";
 
 /**
- * Reads the records of one follower, one walk after another: records fetched from the disk for a step that could not
- * complete stay available when the step is retried in a later turn by another cursor.
+ * Reads the records of one follower, one walk after another: records read from disk for a step that could not complete
+ * stay available when another cursor retries the step in a later tick of the event loop.
  */
 export interface RowReader {
-  /** Documents whose etag is above `etag`. Each document once, at its current etag. */
+  /** Returns the documents whose etag is above `etag`. Each document once, at its current etag. */
   rowsSince(collection: string | null, etag: number): RowCursor;
-  /** The existing ones of these documents, in the order of the list. */
+  /** Returns the existing ones of these documents, in the order of the list. */
   rowsOf(docNums: readonly number[]): RowCursor;
 }
 
@@ -88,13 +88,13 @@ export interface SegmentHost {
   follow(): number;
   /** The number of changes since the tracking began. */
   readonly changeCount: number;
-  /** Keys of all changes but the first `seen`; null when not all of them are known any more. */
+  /** Returns the keys of all changes except the first `seen`; null if some of these are no longer recorded. */
   changedSince(seen: number): Iterable<string> | null;
   /** Every change that is visible has an etag up to this one, and later ones have higher etags. */
   readonly committedEtag: number;
-  /** The segments behind this key, in the order of their keys, as of this moment. */
+  /** Returns the segments after this key, in key order, as of this moment. */
   after(key: string): Iterable<{ readonly key: string; readonly etag: number }>;
-  /** 0 when there is no such segment. */
+  /** 0 if the segment does not exist. */
   etagOf(key: string): number;
   /** As errors name it. */
   nameOf(key: string): string;
@@ -109,16 +109,16 @@ export interface IndexHost {
   readonly deletionsPurgedThrough: number;
   /** How many documents of the collection have an etag above `etag`. */
   countSince(collection: string | null, etag: number): number;
-  /** The document's `@metadata` object as composed JSON text. */
+  /** Returns the document's `@metadata` object as composed JSON text. */
   metadataOf(row: StoredRow): Buffer;
-  /** The shape that a record refers to. */
+  /** Returns the shape that a record refers to. */
   shapeOf(shapeId: number): Shape;
-  /** Documents whose etag is above `etag`, without their records. */
+  /** Returns the documents whose etag is above `etag`, without their records. */
   numbersSince(collection: string | null, etag: number): NumberCursor;
-  /** The id as it was stored. */
+  /** Returns the id in its stored case. */
   idOf(docNum: number): string;
   lowerIdOf(docNum: number): string;
-  /** A setting of the database (`Indexing.…`); undefined when it is not set. */
+  /** Returns a setting of the database (`Indexing.…`); undefined when it is not set. */
   setting(name: string): unknown;
   /** Changes with every change of a compare-exchange value. */
   readonly compareExchangeChanges: number;
@@ -129,24 +129,24 @@ export interface IndexHost {
   /** The newest etag of a counter's value change. Does not grow while nothing tracks changes. */
   readonly counterEtag: number;
   /**
-   * Documents with a counter whose value changed after this etag. Creation and deletion of counters appear in a
-   * reader's `rowsSince`.
+   * Returns the documents with a counter whose value changed after this etag. Creation and deletion of counters appear
+   * in a reader's `rowsSince`.
    */
   counterChangesSince(etag: number): NumberCursor;
   /** Numbers of documents with a counter whose value was set after this etag. Cost: one check of every counter. */
   counterOwnersSince(etag: number): Iterable<number>;
-  /** Grows with every change of what such an index maps besides documents; 0 for documents. */
+  /** Increases with every change of the items that such an index maps besides documents; 0 for documents. */
   itemChangesOf(source: MapSource): number;
   /** The segments of time series; omitted: not supported. */
   readonly segments?: SegmentHost;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
-  /** Does another node decide which indexes there are? */
+  /** Whether another node decides which indexes exist. */
   readonly isFollowing: boolean;
   /** Yields to the event loop. */
-  yieldTurn(): Promise<void>;
+  yieldSlice(): Promise<void>;
   /** Calls `run` once after `ms` milliseconds. The timer keeps the process alive only if `isAwaited`. */
   setTimer(ms: number, run: () => void, isAwaited?: boolean): { cancel(): void };
   /** Stores the reduced objects of an index, `isScript` of one in JavaScript; omitted: not supported. */
@@ -154,7 +154,7 @@ export interface IndexHost {
   /** An index was created: persists it. */
   indexChanged(index: OpenIndex): void;
   indexDropped(name: string): void;
-  /** The index formerly named `name` has replaced another and taken over its name. */
+  /** Called after the index formerly named `name` has replaced another and taken over its name. */
   indexReplaced(name: string, index: OpenIndex): void;
   /** Reports background errors to the operator; omitted: no report. */
   report?(message: string, cause: unknown): void;

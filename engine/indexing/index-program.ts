@@ -32,7 +32,7 @@ export interface MappedEntry {
   readonly text?: string;
 }
 
-/** The output of a map for one document, and what it read besides the document. */
+/** The output of a map for one document, and the other documents and values that it read. */
 export interface MapResult {
   /** Empty in a map-reduce index. */
   readonly entries: readonly MappedEntry[];
@@ -69,7 +69,7 @@ export interface ReducedValue {
 }
 
 /** A loaded document must first be read from the disk; the map is then rerun. */
-export class RecordAwaited extends Error {
+export class RecordNotLoaded extends Error {
   readonly wait: () => Promise<void>;
 
   constructor(wait: () => Promise<void>) {
@@ -83,12 +83,12 @@ export type SummedMember =
   | { readonly name: string; readonly isSum: true }
   | { readonly name: string; readonly isSum: false; readonly part: string | null };
 
-/** A reduce whose result has nothing but such members, in this order. */
+/** A reduce whose result consists of such members, in this order. */
 export interface SummedReduce {
   readonly members: readonly SummedMember[];
   /** Whether only integers are added up so; their sums are exact. */
   readonly isOfIntegers: boolean;
-  /** The JSON text of a sum; a bigint when it is an integer that a double does not hold. */
+  /** Returns the JSON text of a sum; a bigint when it is an integer that a double does not hold. */
   textOf(sum: number | bigint): string;
 }
 
@@ -102,11 +102,11 @@ export interface IndexProgram {
   /** Names of the fields; null when known only at run time. */
   readonly fieldNames: ReadonlySet<string> | null;
   readonly isReduce: boolean;
-  /** @throws RecordAwaited */
+  /** @throws RecordNotLoaded */
   map(row: StoredRow): MapResult;
-  /** Only for maps of time series: whether it maps this segment, which exists. */
+  /** Only for maps of time series: returns whether it maps this segment, which exists. */
   wantsSegment?(key: string): boolean;
-  /** Only for maps of time series: maps a segment. @throws RecordAwaited */
+  /** Only for maps of time series: maps a segment. @throws RecordNotLoaded */
   mapSegment?(key: string): MapResult;
   /**
    * Reduces values of one key.
@@ -116,8 +116,8 @@ export interface IndexProgram {
   reduce(key: string, values: readonly string[]): string | null;
   /** The name of the one field that makes the key; null or omitted: the key is an object, or the field is not known. */
   readonly keyName?: string | null;
-  /** What the reduce does, where it only adds up; null or omitted: it may do anything. */
+  /** The sums of the reduce, if it only adds up; null or omitted: it may compute anything. */
   readonly sums?: SummedReduce | null;
-  /** The fields of a reduced object. */
+  /** Returns the fields of a reduced object. */
   fieldsOf(text: string): readonly MappedField[];
 }

@@ -30,7 +30,7 @@ export class IndexReader {
   readonly #index: FollowedIndex;
   readonly #idOf: ((docNum: number) => string) | null;
 
-  /** `idOf`: the lower-cased id of an entry's document, null where entries come from no document. */
+  /** `idOf`: returns the lower-cased id of an entry's document; null if entries are not documents. */
   constructor(
     index: FollowedIndex,
     idOf: ((docNum: number) => string) | null,
@@ -43,14 +43,14 @@ export class IndexReader {
     this.#idOf = idOf;
   }
 
-  /** False: the index was compacted meanwhile, which invalidates all results so far. */
+  /** False if the index was compacted in the meantime, which invalidates all results so far. */
   get isCurrent(): boolean {
     return this.#index.store === this.store;
   }
 
   /**
-   * The current entry for one found earlier, which may have been replaced: the entry at the same position within its
-   * document or group; -1: none.
+   * Returns the current entry for one found earlier, which may have been replaced: the entry at the same position
+   * within its document or group; -1: none.
    */
   currentOf(entry: number): number {
     const { store } = this.#index;
@@ -77,8 +77,8 @@ export class IndexReader {
   }
 
   /**
-   * The field's terms. Undefined: the index lacks the field, or lacks it in this form. `within`: what is found need not
-   * have other entries than these.
+   * Returns the field's terms. Undefined: the index lacks the field, or lacks it in this form. `within`: candidate
+   * entries; other entries may be omitted from results.
    */
   field(name: string, form: FieldForm, within: EntrySet | null = null): FieldSearch | undefined {
     const column = this.column(name, form);
@@ -91,7 +91,9 @@ export class IndexReader {
     return this.#index.formColumn(name, form);
   }
 
-  /** All columns of the index, or those of some fields, with how texts become terms of each. */
+  /**
+   * Returns all columns of the index, or the columns of some fields, with the conversion from text to terms of each.
+   */
   columnsOf(fields: ReadonlySet<string> | null): LikenessColumn[] {
     const columns: LikenessColumn[] = [];
     for (const name of this.#index.columnNames) {
@@ -106,7 +108,7 @@ export class IndexReader {
     return columns;
   }
 
-  /** The entries of the document, or group, of an entry. */
+  /** Returns the entries of the document, or group, of an entry. */
   sameDocument(entry: number): EntrySet {
     const { documents } = this.view;
     const document = documents[entry] as number;
@@ -117,7 +119,7 @@ export class IndexReader {
     return builder.finish();
   }
 
-  /** The shapes of a field. Undefined: the index lacks the field. */
+  /** Returns the shapes of a field. Undefined: the index lacks the field. */
   spatial(
     name: string,
   ): { readonly column: SpatialColumn; readonly isLucene: boolean } | undefined {
@@ -132,12 +134,12 @@ export class IndexReader {
     return this.#index.isLucene ?? false;
   }
 
-  /** The form of a field's vectors. */
+  /** Returns the form of a field's vectors. */
   vectorForm(name: string): VectorForm {
     return this.#index.vectorFormOf?.(name) ?? plainForm;
   }
 
-  /** The analyzer for search texts on this field. */
+  /** Returns the analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer {
     return this.#index.analyzerOf(name);
   }
@@ -147,7 +149,7 @@ export class IndexReader {
     return this.#index.boosts;
   }
 
-  /** Entries of the documents with these numbers; -1 is skipped. */
+  /** Returns the entries of the documents with these numbers; -1 is skipped. */
   *ofDocuments(docNums: Iterable<number>): Work<EntrySet> {
     const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
@@ -166,7 +168,7 @@ export class IndexReader {
     return entry < view.size && view.documents[entry] === docNum && view.isLive(entry);
   }
 
-  /** Entries whose document's lower-cased id passes `test`. Cost: one call for each entry. */
+  /** Returns the entries whose document's lower-cased id passes `test`. Cost: one call for each entry. */
   *idsMatching(test: (id: string) => boolean): Work<EntrySet> {
     const builder = new EntrySetBuilder(this.view.size);
     if (this.#idOf === null) return builder.finish();
@@ -178,7 +180,7 @@ export class IndexReader {
     return builder.finish();
   }
 
-  /** An entry's fields and terms as JSON text: a single term as itself, several as a list, in order. */
+  /** Returns an entry's fields and terms as JSON text: a single term as itself, several as a list, in order. */
   entryText(entry: number): string {
     const members: string[] = [];
     if (this.#idOf !== null) {
@@ -195,8 +197,8 @@ export class IndexReader {
   }
 
   /**
-   * At most `countMax` terms of a field after `after`, in byte order; undefined: no such field. Null is a term here, in
-   * RavenDB 7.2.7's notation.
+   * Returns at most `countMax` terms of a field after `after`, in byte order; undefined if the field does not exist.
+   * Null is a term here, in RavenDB 7.2.7's notation.
    */
   *termsOf(name: string, after: string, countMax: number): Work<string[] | undefined> {
     if (name === "id()" && this.#idOf !== null) return yield* this.#idTerms(after, countMax);
@@ -235,7 +237,7 @@ export class IndexReader {
     return [...ids].sort().slice(0, countMax);
   }
 
-  /** Whether an entry has the term. */
+  /** Returns whether an entry has the term. */
   isUsed(column: FieldColumn, term: number): boolean {
     for (const entry of column.entriesOf(term)) {
       if (entry < this.view.size && this.view.isLive(entry)) return true;

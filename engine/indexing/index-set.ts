@@ -39,7 +39,7 @@ export const replacementPrefix = "ReplacementOf/";
 
 interface Waiter {
   readonly index: OpenIndex;
-  /** The newest etags of each of its sources when the wait began: a document's and a deletion's in turn. */
+  /** The newest etags of each of its sources when the wait began: alternately of documents and of deletions. */
   readonly goal: readonly number[];
   /** The number of changes of counters or series when the wait began. */
   readonly itemGoal: number;
@@ -87,7 +87,7 @@ export class IndexSet {
     this.#nameOf = nameOf;
   }
 
-  /** All indexes, ordered by name. */
+  /** Returns all indexes, ordered by name. */
   all(): OpenIndex[] {
     return [...this.#indexes.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one);
   }
@@ -102,8 +102,9 @@ export class IndexSet {
   }
 
   /**
-   * The index of a name, for what asks for these fields as a whole (null: for any of its fields). An automatic index that keeps
-   * only the words of one is replaced: then its replacement, which may have to catch up. Undefined: there is none.
+   * Returns the index of a name, for queries that use these fields as a whole (null: for any of its fields). An
+   * automatic index that indexes only the words of such a field is replaced: the result is then its replacement, which
+   * may have to catch up. Undefined if the index does not exist.
    */
   withWholeFields(
     name: string,
@@ -122,12 +123,12 @@ export class IndexSet {
     return this.automatic({ ...definition, fields });
   }
 
-  /** In any case; undefined when there is no such index. */
+  /** Finds an index by name in any case; undefined if it does not exist. */
   byName(name: string): OpenIndex | undefined {
     return this.#indexes.get(foldedName(name));
   }
 
-  /** The index that answers queries of this definition, created or extended if needed. */
+  /** Returns the index that answers queries of this definition, created or extended if needed. */
   automatic(needed: IndexDefinition): AutomaticIndex {
     let best: AutomaticIndex | null = null;
     for (const index of this.#covering(needed)) {
@@ -137,7 +138,10 @@ export class IndexSet {
     return best ?? this.#create(needed);
   }
 
-  /** Those that have what is needed. Known of each definition while the indexes are the same: queries share theirs. */
+  /**
+   * Returns the automatic indexes that cover a definition. Cached per definition until the set of indexes changes:
+   * queries share definitions.
+   */
   #covering(needed: IndexDefinition): readonly AutomaticIndex[] {
     const known = this.#coveringKnown.get(needed);
     if (known !== undefined && known.changes === this.#indexes.changes) return known.indexes;
@@ -206,7 +210,7 @@ export class IndexSet {
   }
 
   /**
-   * Resolves when the index has processed what is stored now, has failed or was dropped, or after `timeoutMs`.
+   * Resolves when the index has processed all current data, has failed or was dropped, or after `timeoutMs`.
    * @returns false on timeout.
    */
   waitForNonStale(name: string, timeoutMs: number): Promise<boolean> {
@@ -233,8 +237,8 @@ export class IndexSet {
   }
 
   /**
-   * Drops indexes that were not queried for days; called periodically. A node that follows keeps what the one that leads
-   * has, which knows its own queries alone; one that begins to lead does not know who else was asked before.
+   * Drops indexes that were not queried for days; called periodically. A follower retains the indexes of the leader,
+   * because it knows only its own queries; a new leader does not know the queries of other nodes.
    */
   tidy(): void {
     const now = this.#host.nowMicros();
@@ -346,7 +350,7 @@ export class IndexSet {
   async #pump(): Promise<void> {
     try {
       // The caller of `wake` is in the middle of a write or a query.
-      await this.#host.yieldTurn();
+      await this.#host.yieldSlice();
       for (;;) {
         for (const index of this.all()) this.#noteCaughtUp(index);
         const stale = this.#stale();
@@ -357,11 +361,11 @@ export class IndexSet {
           } catch (error) {
             this.#failed(index, error);
           }
-          await this.#host.yieldTurn();
+          await this.#host.yieldSlice();
         }
       }
       this.#isPumping = false;
-      this.#tellWaiters();
+      this.#notifyWaiters();
     } catch (error) {
       this.#host.report?.("Indexes could not go on, and do so with the next write", error);
     } finally {
@@ -412,7 +416,7 @@ export class IndexSet {
       this.#host.indexEvent("IndexMarkedAsErrored", index.name);
       this.#release(index);
     } else if (!index.isStale) this.#caughtUp(index);
-    this.#tellWaiters();
+    this.#notifyWaiters();
     if (pending !== null) await pending;
   }
 
@@ -433,7 +437,7 @@ export class IndexSet {
     }
   }
 
-  #tellWaiters(): void {
+  #notifyWaiters(): void {
     for (const waiter of [...this.#waiters]) {
       const { index } = waiter.index;
       const seen = index.items?.seen ?? waiter.itemGoal;

@@ -1,6 +1,6 @@
 /**
- * The entries that share terms with a base: its terms, how often each occurs in it, and which of them count. Where the
- * base comes from is the caller's business.
+ * The entries that share terms with a base: its terms, how often each occurs in it, and which of them count. The caller
+ * supplies the base.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Analyzer } from "./analyzer.ts";
@@ -38,7 +38,7 @@ const stride = 4096;
 const termBytes = 64;
 /** Cost of a term of a text. */
 const wordUnits = 16;
-/** UTF-16 units of a text that are analyzed at once. */
+/** Maximum length of a text that is analyzed in one call, in UTF-16 units. */
 const textLengthMax = 1024 * 1024;
 
 /** How often the terms of each column occur in a base. */
@@ -98,7 +98,7 @@ export interface LikeTerm {
   readonly entries: number;
 }
 
-/** The terms that count, the rarest first. `stopWords`: lower-cased words that do not; null: none. */
+/** Returns the terms that count, the rarest first. `stopWords`: lower-cased words that do not; null: none. */
 export function* likeTerms(
   view: EntryView,
   frequencies: TermFrequencies,
@@ -128,7 +128,7 @@ export function* likeTerms(
   return terms.slice(0, limits.countMax);
 }
 
-/** The live entries with one of the terms. */
+/** Returns the live entries with one of the terms. */
 export function* entriesOfTerms(
   view: EntryView,
   terms: readonly LikeTerm[],
@@ -141,8 +141,8 @@ export function* entriesOfTerms(
 }
 
 /**
- * The score of each entry, by position: the sum over the terms that it has, the rare and those that are frequent in the
- * base weighing more.
+ * Returns the score of each entry, by position: the sum of the weights of its terms, where rare terms and terms that
+ * are frequent in the base weigh more.
  */
 export function* likenessScores(
   entries: Uint32Array,

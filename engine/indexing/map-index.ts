@@ -12,7 +12,7 @@ import {
 } from "./collection-follower.ts";
 import {
   addFieldTerms,
-  addTermsBehindFirst,
+  addTermsAfterFirst,
   columnKindOf,
   type FieldMode,
 } from "./document-fields.ts";
@@ -52,7 +52,7 @@ export interface DocumentMapper {
   map(row: StoredRow, store: EntryStore): void;
 }
 
-/** The names of the columns with a field's words, and with its case-sensitive terms. */
+/** Returns the names of the columns with a field's words, and with its case-sensitive terms. */
 export function searchColumn(field: string): string {
   return `search(${field})`;
 }
@@ -61,12 +61,12 @@ export function exactColumn(field: string): string {
   return `exact(${field})`;
 }
 
-/** The field of a column. */
+/** Returns the field of a column. */
 export function fieldOfColumn(name: string): string {
   return /^(?:search|exact)\((.*)\)$/s.exec(name)?.[1] ?? name;
 }
 
-/** The column name of a field in a form. */
+/** Returns the column name of a field in a form. */
 export function columnNameOf(field: string, form: FieldForm): string {
   if (form === "lower") return field;
   return form === "exact" ? exactColumn(field) : searchColumn(field);
@@ -149,7 +149,7 @@ export class MapIndex implements FollowedIndex {
   fieldsChanged(change: FieldChange): void {
     const { reads } = this.#mapper;
     if (reads !== null && !change.fields.some((name) => reads.has(name))) {
-      this.follower.passOver(change);
+      this.follower.skipChange(change);
     }
   }
 
@@ -201,7 +201,7 @@ export class FieldMapper implements DocumentMapper {
   readonly columnKinds: readonly ColumnKind[];
   readonly reads: ReadonlySet<string> | null;
   readonly #fields: readonly MappedField[];
-  /** Shapes, then vectors: their columns follow those of the fields. */
+  /** Spatial readers, then vector readers: their columns follow those of the fields. */
   readonly #made: readonly (SpatialReader | VectorReader)[];
   readonly #host: IndexHost;
   /** The last shape, and the position of each field's first name in it: -1 for a missing one. */
@@ -256,7 +256,7 @@ export class FieldMapper implements DocumentMapper {
         }
         const place = this.#places[i] as number; // as many as fields
         if (place < 0) continue;
-        addTermsBehindFirst(
+        addTermsAfterFirst(
           column,
           field.mode,
           bytes,

@@ -2,7 +2,7 @@
 import { EngineError } from "../base/errors.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
-import { type MapResult, RecordAwaited } from "./index-program.ts";
+import { type MapResult, RecordNotLoaded } from "./index-program.ts";
 import type { MapReferences } from "./map-references.ts";
 
 /** The inputs of maps are numbers: of documents, or of segments. */
@@ -19,7 +19,10 @@ export interface MappedInput {
   readonly name: () => string;
   /** As errors of one of its parts name it. */
   readonly partName: (part: string) => string;
-  /** Whether it is mapped again because of what its map has read, not for its own change. */
+  /**
+   * Whether it is mapped again because a document or value that its map read has changed, not because of its own
+   * change.
+   */
   readonly isReference: boolean;
 }
 
@@ -59,7 +62,7 @@ export class MapOutcomes {
       this.outputsMax = Math.max(this.outputsMax, result.items?.outputsMax ?? count);
       this.#target.set(number, result);
     } catch (error) {
-      if (error instanceof RecordAwaited) return error.wait();
+      if (error instanceof RecordNotLoaded) return error.wait();
       if (!(error instanceof EngineError)) throw error;
       this.#target.remove(number);
       this.#addError(input.name(), error, isReference);

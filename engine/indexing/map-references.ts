@@ -1,9 +1,9 @@
 /**
- * What the maps of an index read besides their input: loaded documents and compare-exchange values. When one of these
+ * The documents and compare-exchange values that the maps of an index read besides their input. When one of these
  * changes, the inputs whose maps read it are due to be mapped again. Inputs are numbers: of documents, or of segments.
  *
  * Invariants:
- * - Every input that has read something that has changed since, as far as noted, is in `due`.
+ * - Every input that read a document or value with a later, noted change is in `due`.
  */
 import {
   type FollowedCollection,
@@ -59,7 +59,7 @@ export class MapReferences {
     return !this.isSettled || this.sources.some((source) => this.#isBehind(source));
   }
 
-  /** Replaces what the map of an input has read. */
+  /** Replaces the references of an input. */
   set(input: number, { references, compareExchangeKeys }: MapResult): void {
     this.#documents.set(input, references);
     this.#compareExchange.set(input, compareExchangeKeys);
@@ -75,8 +75,9 @@ export class MapReferences {
   }
 
   /**
-   * Notes what has changed. Changes made before an input was mapped need no handling: the map read them.
-   * @returns false when the time was up before the last
+   * Notes the changes since the previous call. Changes made before an input was mapped need no handling: the map read
+   * them.
+   * @returns false if the time was up before the last
    */
   note(isTimeUp: () => boolean): boolean {
     this.#noteCompareExchange();
@@ -109,7 +110,7 @@ export class MapReferences {
     for (const [i, source] of this.sources.entries()) {
       const { documentEtag, deletionEtag } = referenced[i] as SavedProgress;
       if (deletionEtag < this.#host.deletionsPurgedThrough) {
-        throw new UnusableSnapshot("deletions of documents that it loads are not known any more");
+        throw new UnusableSnapshot("deletions of documents that it loads are no longer recorded");
       }
       source.documentEtag = documentEtag;
       source.deletionEtag = deletionEtag;
@@ -122,7 +123,7 @@ export class MapReferences {
     for (const key of restoredTexts(parts.bytes("versionKeys"))) {
       this.#versions.set(key as string, versions[at++] as number);
     }
-    // Versions differ for everything that changed meanwhile.
+    // Versions identify everything that changed in the meantime.
     this.#compareExchangeChanges = -1;
   }
 

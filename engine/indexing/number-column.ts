@@ -15,7 +15,7 @@ export class NumberColumn implements StoreColumn {
   numbers: Uint32Array = new Uint32Array(16);
   /** By entry: the next entry of the same number, plus one; 0 ends the list. */
   nexts: Uint32Array = new Uint32Array(16);
-  /** By number: its first and last entry, plus one; 0 when it has none. */
+  /** By number: its first and last entry, plus one; 0 if the number has no entry. */
   #firsts: Uint32Array = new Uint32Array(16);
   #lasts: Uint32Array = new Uint32Array(16);
   #pending = 0;
@@ -41,12 +41,12 @@ export class NumberColumn implements StoreColumn {
     this.#link(entry);
   }
 
-  /** The first entry of a number, or -1. */
+  /** Returns the first entry of a number, or -1. */
   firstOf(number: number): number {
     return (this.#firsts[number] ?? 0) - 1;
   }
 
-  /** The next entry in the list, or -1. */
+  /** Returns the next entry in the list, or -1. */
   nextOf(entry: number): number {
     return (this.nexts[entry] as number) - 1;
   }

@@ -1,6 +1,6 @@
 /**
- * Dense numbers waiting for their turn, each at most once, first come first served. Four bytes a number in a ring, and a bit
- * to know those that wait.
+ * A FIFO queue of dense numbers, each at most once. Four bytes per number in a ring, and a bitmap of the queued
+ * numbers.
  *
  * Invariants:
  * - A number has its bit exactly while it is in the ring.
@@ -10,7 +10,7 @@ import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { grownUint32 } from "./packed.ts";
 
 export class NumberQueue {
-  /** How many were ever taken: together with `size`, the place that the next one has in the order of all. */
+  /** Number of removals so far: `takenCount + size` is the position of the next number in the sequence of all. */
   takenCount = 0;
   size = 0;
   /** A power of two in length; the first is at `takenCount`, modulo the length. */
@@ -29,7 +29,7 @@ export class NumberQueue {
     this.#ring[this.#placeOf(this.size++)] = number;
   }
 
-  /** Takes the first number out; there is one. */
+  /** Removes and returns the first number; the queue must not be empty. */
   take(): number {
     assert(this.size > 0, "a number is taken from a queue that has one");
     const number = this.#ring[this.#placeOf(0)] as number;
@@ -39,7 +39,10 @@ export class NumberQueue {
     return number;
   }
 
-  /** Takes out, in slices, those that wait now: with those that come meanwhile it might never end. Each costs so many `units`. */
+  /**
+   * Removes, in slices, the numbers that are queued at the time of the call: including later ones it might never end.
+   * Each number costs `units`.
+   */
   *takeAll(take: (number: number) => void, units: number, budget: WorkBudget): Work<void> {
     const end = this.takenCount + this.size;
     while (this.takenCount < end) {
@@ -49,7 +52,7 @@ export class NumberQueue {
     }
   }
 
-  /** All that wait, in their order. */
+  /** Returns all that wait, in their order. */
   toArray(): Uint32Array {
     return Uint32Array.from(
       { length: this.size },

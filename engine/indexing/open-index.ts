@@ -1,6 +1,6 @@
 /**
- * An index of any kind as it is administered and queried: its name, state, times and progress. Its contents and their
- * updates are up to its `FollowedIndex`.
+ * An index of any type as administered and queried: its name, state, times and progress. Its contents and their updates
+ * are up to its `FollowedIndex`.
  */
 import { lowerCased } from "../base/case-folding.ts";
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
@@ -65,9 +65,9 @@ export interface IndexStatistics {
 
 /** Stored field values for projections, by entry. */
 export interface StoredFields {
-  /** Whether the field is stored. */
+  /** Returns whether the field is stored. */
   has(name: string): boolean;
-  /** JSON text of an object, or null when the entry has no stored fields. */
+  /** Returns the JSON text of an object, or null if the entry has no stored fields. */
   textOf(entry: number): string | null;
 }
 
@@ -103,7 +103,7 @@ export abstract class OpenIndex {
   /** Whether it was created for a query that is waiting for it. */
   abstract readonly isNew: boolean;
   abstract readonly stored: StoredFields | null;
-  /** Fields of which it keeps the words and not the values as a whole. */
+  /** Fields of which only the words are indexed, and not the values as a whole. */
   readonly wordsOnly: ReadonlySet<string> = new Set();
   readonly batches = new IndexBatches();
   protected readonly host: IndexHost;
@@ -116,16 +116,19 @@ export abstract class OpenIndex {
     this.queriedAtMicros = this.openedAtMicros;
   }
 
-  /** A new, empty value for `index`. */
+  /** Returns a new, empty value for `index`. */
   abstract blank(): FollowedIndex;
 
-  /** Whether a query may use this field. */
+  /** Returns whether a query may use this field. */
   abstract isKnownField(name: string): boolean;
 
-  /** The analyzer of a field whose terms are suggested; null: they are not; undefined: there is no such field. */
+  /**
+   * Returns the analyzer of a field whose terms are suggested; null if suggestions are disabled; undefined if the field
+   * does not exist.
+   */
   abstract suggestionAnalyzer(name: string): Analyzer | null | undefined;
 
-  /** Whether some entry has a list as the field's value. Not used for automatic indexes. */
+  /** Returns whether some entry has a list as the field's value. Not used for automatic indexes. */
   hasArrays(_name: string): boolean {
     return false;
   }

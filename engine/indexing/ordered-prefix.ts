@@ -1,6 +1,6 @@
 /**
- * The entries of a set that come first in the order of a field, found by walking its terms in order instead of sorting
- * the set: a page of ten from a million entries visits a few of them.
+ * Returns the first entries of a set in the order of a field, by walking its terms in order instead of sorting the set:
+ * a page of ten from a million entries visits few of them.
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -24,8 +24,8 @@ const stride = 4096;
 const foundBytes = 12;
 
 /**
- * Entries of the set, ascending: at least the first `count` in the order of `sort`, and with each all that tie with it.
- * Null: the set is better sorted.
+ * Returns the entries of the set, ascending: at least the first `count` in the order of `sort`, and with each all that
+ * tie with it. Null: the set is better sorted.
  */
 export function* firstInOrder(
   column: FieldColumn,
@@ -51,7 +51,10 @@ export function* firstInOrder(
   return Uint32Array.from(prefix.found).sort();
 }
 
-/** The order whose terms are all values that the field is sorted by; null: it is sorted by more than terms in one order. */
+/**
+ * Returns the order whose terms are all values that the field is sorted by; null: it is sorted by more than terms in
+ * one order.
+ */
 function walkedKind(column: FieldColumn, { form }: FieldSort): OrderKind | null {
   const { dictionary, hasSeveral, isPacked } = column;
   if (isPacked || hasSeveral || form === "alphaNumeric") return null;

@@ -58,7 +58,7 @@ export function sortByKey(items: Uint32Array, count: number, keys: Uint32Array):
   if (source !== items) items.set(source.subarray(0, count));
 }
 
-/** One stable pass over 16 bits. @returns false, without moving anything, when all keys have the same 16 bits. */
+/** One stable pass over 16 bits. @returns false, without moving anything, if all keys have the same 16 bits. */
 function radixPass(
   source: Uint32Array,
   target: Uint32Array,

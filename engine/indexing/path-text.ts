@@ -3,10 +3,10 @@
  * this way; the fields of automatic indexes become terms by the same rules (document-fields.ts).
  *
  * Measured on RavenDB 7.2.7:
- * - An array met by a path without `[]` gives the list of what the rest of the path reads from each element, without
- *   the elements that lack it. Lists in lists stay nested.
- * - An array met by `[]` gives one flat list. An element that lacks the rest is null, and one that is neither object nor
- *   array stands for itself.
+ * - An array reached by a path without `[]` returns the list of the values that the rest of the path reads from each
+ *   element, without the elements that lack it. Lists in lists stay nested.
+ * - An array reached by `[]` returns one flat list. An element that lacks the rest of the path is null, and an element
+ *   that is neither object nor array is returned itself.
  * - A text that is a date or a time span has the members of the .NET type (date-members.ts). Other texts, and arrays,
  *   have a length: `Length`, `Count` and these in lower case.
  *
@@ -33,7 +33,7 @@ export interface FieldStep {
   readonly isEach: boolean;
 }
 
-/** The value of a text at the rest of a path, as JSON text; null when it has none. */
+/** Returns the value of a text at the rest of a path, as JSON text; null if it has no value there. */
 export type TextMember = (
   bytes: Buffer,
   at: number,
@@ -45,7 +45,7 @@ export function fieldStep(text: string, isEach: boolean): FieldStep {
   return { name: quoteString(text), text, isEach };
 }
 
-/** Whether the rest of a path is the length of the text or array that it has reached. */
+/** Returns whether the rest of a path is the length of the text or array that it has reached. */
 export function isLength(steps: readonly FieldStep[], depth: number): boolean {
   if (depth !== steps.length - 1) return false;
   const { text, isEach } = steps[depth] as FieldStep;
@@ -73,7 +73,7 @@ export function memberOfText(
   return memberText(dateMember(text, name), name);
 }
 
-/** The JSON text of the member `name` of a date or time span; null when it is undefined. */
+/** Returns the JSON text of the member `name` of a date or time span; null when it is undefined. */
 export function memberText(member: DateMember | undefined, name: string): string | null {
   if (member === undefined) return null;
   if (typeof member === "string") return JSON.stringify(member);
@@ -106,7 +106,10 @@ export function pathText(
   return `[${eachText(bytes, span.from, steps, depth + 1, memberOf).join(",")}]`;
 }
 
-/** What the rest of a path reads from each element of an array, as JSON texts, elements that lack it left out. */
+/**
+ * Returns the values that the rest of a path reads from each element of an array, as JSON texts, without elements that
+ * lack it.
+ */
 function presentTexts(
   bytes: Buffer,
   array: number,
@@ -122,7 +125,10 @@ function presentTexts(
   return texts;
 }
 
-/** What the steps from `depth` on read from each element of the array that `[]` has reached, as JSON texts in one list. */
+/**
+ * Returns the values that the steps from `depth` on read from each element of the array reached by `[]`, as JSON texts
+ * in one list.
+ */
 export function eachText(
   bytes: Buffer,
   array: number,
@@ -141,7 +147,9 @@ export function eachText(
   return texts;
 }
 
-/** Adds what the rest of a path reads below an element of an array that `[]` has reached: null where it is missing. */
+/**
+ * Adds the values that the rest of a path reads below an element of an array reached by `[]`: null where it is missing.
+ */
 function addMemberTexts(
   bytes: Buffer,
   at: number,

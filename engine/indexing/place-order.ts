@@ -1,6 +1,6 @@
 /**
- * Entries in the order of their places (entry-store.ts), which is that of results without another order, and of those that
- * tie in another one. In an index whose documents were not changed it is the order of their numbers, and costs nothing.
+ * Orders entries by their places (entry-store.ts): the order of results without `order by`, and of ties in another
+ * order. In an index whose documents were never changed this is the order of their numbers, and costs nothing.
  *
  * Hot: bench/query.bench.ts.
  */
@@ -19,10 +19,10 @@ const selectedShare = 4;
 /** Entries between two checks of the budget. */
 const stride = 4096;
 
-/** What is read here of the reader of a query. */
+/** The members of a query's reader that are used here. */
 type PlaceReader = Pick<IndexReader, "view" | "store" | "budget">;
 
-/** Entries, which are in the order of their numbers, in that of their places; the array must not be changed. */
+/** Sorts entries, which are in the order of their numbers, by place; the array must not be changed. */
 export function* sortedByPlace(
   entries: Uint32Array,
   { view: { places }, budget }: PlaceReader,
@@ -34,7 +34,7 @@ export function* sortedByPlace(
   return sorted;
 }
 
-/** The first `count` entries of a set, or all; the array must not be changed. */
+/** Returns the first `count` entries of a set, or all; the array must not be changed. */
 export function* firstInPlaces(
   set: EntrySet,
   count: number,
@@ -71,7 +71,7 @@ function walkedPlaces(
   const end = Math.min(size, visitsMax);
   let found = 0;
   for (let place = 0; place < end && found < wanted; place++) {
-    // What is dead is not in the set.
+    // Dead entries are not in the set.
     const isIn = set.has(place);
     if (isIn && places[place] === place) first[found++] = place;
     else if (!isIn) {

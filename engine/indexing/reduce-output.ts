@@ -15,9 +15,12 @@ type Json = Readonly<Record<string, unknown>>;
 /** Where an index stores its reduced objects. */
 export interface ReduceOutput {
   readonly collection: string;
-  /** Distinguishes the documents of this definition from those of the previous one. 0: not deployed yet. */
+  /** Distinguishes the documents of this definition from those of the previous definition. 0: not deployed yet. */
   readonly number: number;
-  /** Id pattern of the documents that refer to the reduced objects, `reports/{At:yyyy-MM}`; null: there are none. */
+  /**
+   * Id pattern of the documents that refer to the reduced objects, `reports/{At:yyyy-MM}`; null: no such documents are
+   * written.
+   */
   readonly pattern: string | null;
   /** Their collection; null: `<collection>/References`. */
   readonly references: string | null;
@@ -48,12 +51,12 @@ export interface OutputSink {
   restore(parts: PartReader): Generator<void>;
   /** Whether any document is in doubt. */
   readonly hasDoubts: boolean;
-  /** Whether the document of this key may differ from the index's object. If so, `changed` must be called. */
+  /** Returns whether the document of this key may differ from the index's object. If so, `changed` must be called. */
   isInDoubt(key: string): boolean;
 }
 
 /**
- * The reduce output of a definition (`OutputReduceToCollection` and related keys); null: none.
+ * Returns the reduce output of a definition (`OutputReduceToCollection` and related keys); null: none.
  * @throws EngineError index-invalid, invalid-argument for a name that is too long
  */
 export function parseReduceOutput(json: Json): ReduceOutput | null {
@@ -78,7 +81,7 @@ function textOrNull(value: unknown): string | null {
   return typeof value === "string" && value.trim() !== "" ? value : null;
 }
 
-/** Whether both produce the same documents. */
+/** Returns whether both produce the same documents. */
 export function isSameOutput(left: ReduceOutput | null, right: ReduceOutput | null): boolean {
   if (left === null || right === null) return left === right;
   return (
@@ -92,7 +95,7 @@ export function referencesCollection({ collection, references }: ReduceOutput): 
   return references ?? `${collection}/References`;
 }
 
-/** A piece of a pattern: text, or a field with its date format. */
+/** A section of a pattern: text, or a field with its date format. */
 type PatternPart = string | { readonly field: string; readonly format: string | null };
 
 /** @throws EngineError index-invalid */
@@ -125,7 +128,7 @@ function unsupported(pattern: string): EngineError {
   return new EngineError("index-invalid", `Provided pattern is not supported: ${pattern}`);
 }
 
-/** The id that a pattern gives for a reduced object, or null when the object lacks a field of the pattern. */
+/** Returns the id that a pattern forms for a reduced object, or null if the object lacks a field of the pattern. */
 export function referenceId(pattern: string, object: Json): string | null {
   let id = "";
   for (const part of partsOf(pattern)) {
@@ -144,7 +147,7 @@ function plain(value: unknown): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A date in a .NET format; other values are unchanged. */
+/** Returns a date in a .NET format; other values are unchanged. */
 function dateText(value: string, format: string): string {
   const micros = /^\d{4}-\d\d-\d\dT/.test(value) ? parseTimestamp(value) : Number.NaN;
   if (Number.isNaN(micros)) return value;

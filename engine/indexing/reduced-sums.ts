@@ -1,9 +1,11 @@
 /**
- * The sums of a reduce whose result has nothing else but parts of the key (`SummedReduce`): they are kept by group, and what
- * comes and goes is added and subtracted, so that a change costs the same however many values a group has.
+ * Incremental sums of a reduce whose result consists only of sums and parts of the key (`SummedReduce`): sums are
+ * stored by group; new values are added and removed values subtracted, so that the cost of a change is independent of
+ * the number of values of a group.
  *
- * A group is reduced by its function as long as it has a value that is neither a plain number nor null where one is added, or a
- * sum that has lost bits. The doubles of a few values are added up in their order, as the function does, those of many exactly.
+ * A group is reduced by its function as long as one of its added values is neither a number in canonical form nor null,
+ * or one of its sums has lost bits. The doubles of a few values are added in order, as the function does, those of many
+ * values exactly.
  *
  * Knows nothing of where values are kept. Results are texts that the function would have returned.
  *
@@ -33,7 +35,7 @@ interface ReadValue {
 export class ReducedSums {
   readonly #reduce: SummedReduce;
   readonly #names: readonly Buffer[];
-  /** By part of the key: as it is found. */
+  /** By part of the key: the bytes that precede its value. */
   readonly #parts: ReadonlyMap<string, Buffer>;
   readonly #sums = new ExactSums();
   /** By group: values with a double. */
@@ -58,14 +60,14 @@ export class ReducedSums {
     this.#ordered = new Float64Array(sums.length);
   }
 
-  /** Whether groups of this key can be added up: its parts are written as they are. */
+  /** Returns whether groups of this key can be summed: its parts are copied to the result verbatim. */
   takesKey(key: string): boolean {
     return this.#reduce.members.every(
       (member) => member.isSum || safeKey.test(this.#partOf(key, member.part)),
     );
   }
 
-  /** Whether one of these fields has a sum; null: any. */
+  /** Returns whether one of these fields has a sum; null: any. */
   hasAny(fields: ReadonlySet<string> | null): boolean {
     if (fields === null) return true;
     return this.#reduce.members.some(({ name, isSum }) => isSum && fields.has(name));
@@ -96,20 +98,20 @@ export class ReducedSums {
     if (hasDoubles) this.#doubleCounts[group] = (this.#doubleCounts[group] as number) + sign;
   }
 
-  /** Whether the sums of a group are those that the function would find. */
+  /** Returns whether the sums of a group equal the function's result. */
   has(group: number): boolean {
     return !this.#strangeCounts.has(group) && !this.#inexact.has(group);
   }
 
-  /** Whether `members` needs the values of a group of so many. */
+  /** Returns whether `members` needs the values of a group of so many. */
   #needsOrder(group: number, count: number): boolean {
     const isFew = count >= orderedMin && count <= reducePageValuesMax;
     return isFew && (this.#doubleCounts[group] as number) > 0;
   }
 
   /**
-   * The members of a group's result: name and JSON text. `values`: visits where the values of the group begin, in their order;
-   * `count`: how many there are.
+   * Returns the members of a group's result: name and JSON text. `values`: visits where the values of the group begin,
+   * in their order; `count`: how many there are.
    */
   members(
     group: number,
@@ -148,7 +150,10 @@ export class ReducedSums {
     return found;
   }
 
-  /** The text of a part of a key, or of all of it; empty: there is no such part, or it is not read that way. */
+  /**
+   * Returns the text of a part of a key, or of the whole key; empty if the key lacks the part, or it cannot be read
+   * this way.
+   */
   #partOf(key: string, part: string | null): string {
     if (part === null) return key;
     const bytes = Buffer.from(key);
@@ -165,7 +170,7 @@ export class ReducedSums {
       const { from, to } = span;
       const first = bytes[from] as number;
       read.numbers[i] = 0;
-      // Both languages add nothing for null, as which a map writes what is missing.
+      // Both languages add nothing for null, which a map writes for missing values.
       if (first === byteN) continue;
       if (first !== byteMinus && (first < byteZero || first > byteNine)) return false;
       if (isDouble(bytes, from, to)) {

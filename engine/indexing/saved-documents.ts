@@ -1,11 +1,10 @@
 /**
- * The documents that the snapshot of an index refers to: which version of each the index has, and their current
- * numbers.
+ * The documents that the snapshot of an index refers to: the indexed version of each, and their current numbers.
  *
  * A document's number is valid for one opening of a database; the etag of its version is permanent. A snapshot records,
- * for each number in it, the etag of the document's newest version when it was written. When the index had processed
- * that version, and it is still the newest, the snapshot's entries of the document are valid. All others are dropped:
- * the document was rewritten or deleted, and if it exists, it has an etag that the index has yet to process.
+ * for each number in it, the etag of the document's newest version when it was written. If the index had processed that
+ * version, and it is still the newest, the snapshot's entries of the document are valid. All others are dropped: the
+ * document was rewritten or deleted, and if it exists, it has an etag that the index has yet to process.
  *
  *   for each number, ascending:  | number - the one before, varint | etag - the one before, zigzag varint |
  *
@@ -23,7 +22,7 @@ const smallMax = 2 ** 31;
 const nothing = new Uint8Array(0);
 
 /**
- * The section of a snapshot, piece by piece; yields an empty piece after work that produced none.
+ * Yields the section of a snapshot, chunk by chunk; yields an empty chunk after work that produced no output.
  * @param etagOf the current etag of a document's newest version, 0 when it is deleted
  */
 export function* documentEtags(
@@ -70,12 +69,12 @@ export function* documentEtags(
 export interface PresentDocuments {
   /** 0 when there is no document of this number. */
   etagOf(docNum: number): number;
-  /** The number of the document whose newest version has this etag, or -1. */
+  /** Returns the number of the document whose newest version has this etag, or -1. */
   numberOf(etag: number): number;
-  /** The index had processed everything up to this etag in all that it follows. */
-  readonly takenInThrough: number;
-  /** Whether the index had processed this etag of this document. */
-  isTakenIn(docNum: number, etag: number): boolean;
+  /** Etag up to which the index had processed all its sources. */
+  readonly processedThrough: number;
+  /** Returns whether the index had processed this etag of this document. */
+  isProcessed(docNum: number, etag: number): boolean;
 }
 
 /** Looks up the documents of a snapshot. */
@@ -121,19 +120,19 @@ export class FoundDocuments {
 
   /** Hot: runs once for each document. */
   #findSome(section: Buffer, cursor: PairCursor, present: PresentDocuments): void {
-    const { takenInThrough } = present;
+    const { processedThrough } = present;
     for (let count = 0; count < restoreStride && cursor.at < section.length; count++) {
       cursor.number += readVarint(section, cursor);
       cursor.etag += unzigzag(readVarint(section, cursor));
       const { number, etag } = cursor;
       if (number >= this.#numbers.length) this.#grow(number);
       const isThere = etag !== 0 && present.etagOf(number) === etag;
-      if (isThere && etag <= takenInThrough) {
+      if (isThere && etag <= processedThrough) {
         this.#numbers[number] = number;
         continue;
       }
       const now = isThere ? number : etag === 0 ? -1 : present.numberOf(etag);
-      if (now < 0 || !present.isTakenIn(now, etag)) {
+      if (now < 0 || !present.isProcessed(now, etag)) {
         this.#missing.push(number);
         continue;
       }

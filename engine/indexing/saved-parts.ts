@@ -2,7 +2,7 @@
  * The parts of an index in its snapshot: arrays by name, and small values as JSON. Knows nothing of files.
  *
  * Invariants:
- * - Arrays passed to a writer do not change until they are written: callers copy those that may.
+ * - Arrays passed to a writer must not change until they are written: callers copy arrays that may change.
  */
 
 /** An intact snapshot that cannot be used: of another version, or of other contents. */
@@ -10,7 +10,7 @@ export class UnusableSnapshot extends Error {
   override readonly name = "UnusableSnapshot";
 }
 
-/** Named bytes, in pieces. */
+/** Named bytes, in chunks. */
 export interface SavedPart {
   readonly name: string;
   readonly parts: readonly Uint8Array[];
@@ -31,7 +31,7 @@ export class PartWriter {
     this.values = values;
   }
 
-  /** A writer for a nested part. */
+  /** Returns a writer for a nested part. */
   under(name: string): PartWriter {
     return new PartWriter(`${this.#prefix}${name}/`, this.sections, this.values);
   }
@@ -70,7 +70,7 @@ export class PartReader {
     return new PartReader(this.#sections, this.#values, `${this.#prefix}${name}/`);
   }
 
-  /** Whether there is a part of bytes. */
+  /** Returns whether there is a part of bytes. */
   has(name: string): boolean {
     return this.#sections.has(this.#prefix + name);
   }
@@ -94,7 +94,7 @@ export class PartReader {
     return new Float64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 3);
   }
 
-  /** A value written by `set`; the caller knows its type. @throws UnusableSnapshot when it is missing */
+  /** Returns a value written by `set`; the caller knows its type. @throws UnusableSnapshot when it is missing */
   get<Value>(name: string): Value {
     const value = this.#values[this.#prefix + name];
     if (value === undefined) throw this.#lacks(name);
@@ -126,7 +126,7 @@ export function savedTexts(texts: Iterable<string | null>): Uint8Array[] {
   return parts;
 }
 
-/** The texts of `savedTexts`, one by one. */
+/** Yields the texts of `savedTexts`, one by one. */
 export function* restoredTexts(bytes: Buffer): Generator<string | null> {
   for (let at = 0; at < bytes.length; ) {
     const length = bytes.readUInt32LE(at);

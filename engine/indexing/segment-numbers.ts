@@ -1,6 +1,6 @@
 /**
- * Numbers of the segments of time series that an index has mapped. A segment is named by its key; its number is valid in
- * this index and its snapshots, and is given to another segment only after its removal.
+ * Numbers of the segments of time series that an index has mapped. A segment is identified by its key; its number is
+ * valid in this index and its snapshots, and is assigned to another segment only after its removal.
  *
  * Invariants:
  * - No two keys have the same number.
@@ -10,7 +10,7 @@ import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./s
 
 export class SegmentNumbers {
   readonly #numbers = new Map<string, number>();
-  /** By number; null for one that is free. */
+  /** By number; null for a free number. */
   readonly #keys: (string | null)[] = [];
   readonly #free: number[] = [];
 
@@ -18,7 +18,7 @@ export class SegmentNumbers {
     return this.#numbers.size;
   }
 
-  /** -1 when there is none. */
+  /** -1 if the key has no number. */
   of(key: string): number {
     return this.#numbers.get(key) ?? -1;
   }
@@ -27,7 +27,7 @@ export class SegmentNumbers {
     return this.#keys[number] ?? null;
   }
 
-  /** The number of a key, which gets one if it has none. */
+  /** Returns the number of a key; assigns one if needed. */
   add(key: string): number {
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;

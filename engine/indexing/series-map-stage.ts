@@ -1,11 +1,12 @@
 /**
- * The first stage of a deployed index over time series: follows their segments, maps each by itself, and passes the
+ * The first stage of a deployed index over time series: follows their segments, maps each separately, and passes the
  * results to a target. So an append to a long series maps one segment and not the series. A segment whose map loaded a
  * document or a compare-exchange value is mapped again when that changes.
  *
- * A change of a segment is heard from the host while the process runs. What changed before that, or is forgotten, is
- * found by comparing: the etags of all segments with the etag up to which this index has seen changes, and the segments
- * that it knows with those that exist. A new index compares from etag 0. No document is read or scanned for this.
+ * The host announces changes of segments while the process runs. Changes from before the start, or that are no longer
+ * recorded, are found by comparison: the etags of all segments with the etag up to which this index has seen changes,
+ * and the segments that it knows with the existing ones. A new index compares from etag 0. No document is read or
+ * scanned for this.
  *
  * Invariants:
  * - The target has the map results of each known segment's newest processed version, and nothing of a segment whose map
@@ -24,7 +25,7 @@ import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./s
 import { SegmentNumbers } from "./segment-numbers.ts";
 import type { MappedParts, MapStage } from "./static-map-stage.ts";
 
-/** Segments that a comparison finds before it goes on with mapping them. They are sorted at once. */
+/** Maximum number of segments that a comparison collects before they are mapped. They are sorted in one call. */
 const foundMax = 16_384;
 /** Segments compared between two checks of the clock. */
 const compareStride = 256;
@@ -33,9 +34,12 @@ const compareStride = 256;
 interface Comparison {
   /** Segments with a higher etag are due. */
   readonly since: number;
-  /** The key behind which it goes on; null: all segments are compared, and it goes on with the known ones. */
+  /**
+   * The key after which the comparison continues; null: all segments are compared, and it continues with the known
+   * ones.
+   */
   after: string | null;
-  /** The number of the known segment that it goes on with. */
+  /** The number of the known segment that is compared next. */
   known: number;
 }
 
@@ -139,7 +143,7 @@ export class SeriesMapStage implements MapStage {
     if (this.#isWanted(key)) this.#due.add(key);
   }
 
-  /** Whether it is known, or mapped. */
+  /** Returns whether the segment is known, or is to be mapped. */
   #isWanted(key: string): boolean {
     return this.#numbers.of(key) >= 0 || this.#program.wantsSegment?.(key) === true;
   }
@@ -167,11 +171,11 @@ export class SeriesMapStage implements MapStage {
       if (key !== null && this.#segments.etagOf(key) === 0) this.#addDue(key);
     }
     this.#comparison = null;
-    // What the comparison began from has been reached: there are new changes only.
+    // The comparison reached its starting point: only new changes remain.
     this.#changesNoted++;
   }
 
-  /** Maps what is due, and removes what is gone. */
+  /** Maps due segments, and removes deleted ones. */
   #mapDue(isTimeUp: () => boolean): Promise<void> | null {
     for (const key of this.#due) {
       if (this.#segments.etagOf(key) === 0) this.#remove(this.#numbers.of(key));
@@ -227,7 +231,7 @@ export class SeriesMapStage implements MapStage {
     this.#references.save(parts);
     this.#numbers.save(parts.under("segments"));
     parts.add("dueSegments", ...savedTexts(this.#due));
-    // An interrupted comparison begins anew.
+    // An interrupted comparison starts over.
     parts.set("notedEtag", this.#comparison?.since ?? this.#notedEtag);
     parts.set("mappedEtag", this.#mappedEtag);
     parts.set("outputsPerDocumentMax", this.outputsPerDocumentMax);

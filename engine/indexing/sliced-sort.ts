@@ -1,11 +1,11 @@
 /**
- * Sorting as work that pauses: by comparison, and by keys. Both are stable. Small arrays are sorted at once. Knows
- * nothing of what is sorted.
+ * Sorting as work that pauses: by comparison, and by keys. Both are stable. Small arrays are sorted without pauses.
+ * Independent of the meaning of the items.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { radixCountMin, sortByKey } from "./packed.ts";
 
-/** Items sorted at once by the built-in sort. */
+/** Number of items sorted in one call by the built-in sort. */
 const runLength = 512;
 /** Items between two checks of the budget. */
 const stride = 1024;
@@ -86,7 +86,7 @@ export function* slicedSortByKey(
   return source;
 }
 
-/** One stable pass over 16 bits. @returns false, without moving anything, when all keys have the same 16 bits. */
+/** One stable pass over 16 bits. @returns false, without moving anything, if all keys have the same 16 bits. */
 function* radixPass(
   source: Uint32Array,
   target: Uint32Array,

@@ -1,11 +1,11 @@
 /**
- * The places and boxes of a field's shapes, derived from its terms: found by a condition, and in the order of distances.
- * It is brought up to date when a query needs it, in slices, and is not saved: a million points take some tenths of a
+ * The points and boxes of a field's shapes, derived from its terms: searched by a condition, and in the order of
+ * distances. It is updated when a query needs it, in slices, and is not saved: a million points take some tenths of a
  * second after a restart.
  *
  *   terms, in order of arrival ──► trees of 65,536 ──► a tree for most of the rest ──► a small tree for the newest
  *
- * Terms are never removed: those of removed entries have no live entries, and go when the index is compacted.
+ * Terms are never removed: terms of removed entries have no live entries, and disappear when the index is compacted.
  *
  * Invariants:
  * - Between two steps of `refresh` it is consistent, and up to date with the first `#termCount` terms.
@@ -25,7 +25,7 @@ import { firstTerm, shapeKind } from "./term-dictionary.ts";
 
 export type SpatialRelation = "within" | "contains" | "intersects" | "disjoint";
 
-/** Items of a full tree: building one takes some ten milliseconds at most. */
+/** Number of items of a full tree: building a tree takes at most some ten milliseconds. */
 const treeItemsMax = 65_536;
 /** Items of the newest tree, which is built again when there are more. */
 const newestItemsMax = 1024;
@@ -35,7 +35,7 @@ const itemUnits = 16;
 /** Cost of a search in a tree that finds nothing. */
 const treeUnits = 64;
 /** Entries of a place that are added without checking the budget. */
-const addedAtOnce = 16;
+const addedPerStep = 16;
 /** Entries between two checks of the budget. */
 const stride = 1024;
 /** Places of the parsed shapes that are kept. */
@@ -43,7 +43,7 @@ const keptPlacesMax = 65_536;
 
 const spatialColumns = new WeakMap<FieldColumn, SpatialColumn>();
 
-/** The one of a column. `space`: that of the field, always the same. */
+/** Returns the spatial column of a field's column. `space`: space of the field, always the same. */
 export function spatialColumnOf(column: FieldColumn, space: Space): SpatialColumn {
   let found = spatialColumns.get(column);
   if (found === undefined) {
@@ -59,7 +59,7 @@ class Forest {
   /** Corners by item. */
   corners: Float64Array = new Float64Array(64);
   readonly #full: BoxTree[] = [];
-  /** Most items since the last full tree, and those after them. */
+  /** Tree of most items since the last full tree, and tree of the items after them. */
   #recent: BoxTree | null = null;
   #newest: BoxTree | null = null;
   /** Items since the last full tree. */
@@ -79,7 +79,7 @@ class Forest {
     return this.#looseCount >= treeItemsMax;
   }
 
-  /** Takes the newest items into trees. @returns the cost */
+  /** Adds the newest items to trees. @returns the cost */
   grow(bounds: Box): number {
     const count = this.#looseCount;
     if (this.isFull) {
@@ -110,7 +110,7 @@ class Forest {
   }
 }
 
-/** The entries among which the nearest ones are sought, and the order of those that are equally near. */
+/** The candidate entries of a nearest-neighbor search, and their order at equal distances. */
 export interface NearestAmong {
   accepts(entry: number): boolean;
   rankOf(entry: number): number;
@@ -126,7 +126,10 @@ export class SpatialColumn {
   /** By box. */
   #termOfBox: Uint32Array = new Uint32Array(16);
   #boxCount = 0;
-  /** By term: x and y of its center, NaN for what is no shape. Those of points are the corners in `#points`. */
+  /**
+   * By term: x and y of its center, NaN for a term that is not a shape. Centers of points are their corners in
+   * `#points`.
+   */
   #places: Float64Array = new Float64Array(64).fill(Number.NaN);
   #termCount = firstTerm;
   /** Entries without a shape, ascending. */
@@ -141,7 +144,7 @@ export class SpatialColumn {
     this.space = space;
   }
 
-  /** Takes in new terms and entries. */
+  /** Adds new terms and entries. */
   *refresh(budget: WorkBudget): Work<void> {
     const { dictionary } = this.#column;
     const bounds: Box = this.space;
@@ -154,7 +157,7 @@ export class SpatialColumn {
       budget.spend(units);
       if (budget.isDue) yield;
     }
-    // All terms of these entries are known; those that come while this pauses wait for the next time.
+    // All terms of these entries are known; entries added during a pause wait for the next call.
     const { entryCount } = this.#column;
     budget.spend(this.#points.grow(bounds) + this.#boxes.grow(bounds));
     while (this.#entryCount < entryCount) {
@@ -215,7 +218,7 @@ export class SpatialColumn {
     this.#without[this.#withoutCount++] = entry;
   }
 
-  /** Entries of the view without a shape, ascending; some are no longer live. */
+  /** Returns the entries of the view without a shape, ascending; some are no longer live. */
   withoutShape(view: EntryView): Uint32Array {
     let count = this.#withoutCount;
     while (count > 0 && (this.#without[count - 1] as number) >= view.size) count--;
@@ -227,14 +230,17 @@ export class SpatialColumn {
     return this.#column.valueCount + this.#withoutCount > this.#column.entryCount;
   }
 
-  /** The live entries whose shapes lie so to a shape. Call `refresh` first. Cost: in proportion to those near it. */
+  /**
+   * Returns the live entries whose shapes have this relation to a shape. Call `refresh` first. Cost: proportional to
+   * the number of entries near it.
+   */
   *find(
     relation: SpatialRelation,
     shape: Shape,
     view: EntryView,
     budget: WorkBudget,
   ): Work<EntrySet> {
-    // Parsing and preparing a large shape take a turn each.
+    // Parsing and preparing a large shape use a time slice each.
     const units = placeCountOf(shape) * itemUnits;
     budget.spend(units);
     if (budget.isDue) yield;
@@ -286,7 +292,7 @@ export class SpatialColumn {
       const places = this.#places;
       budget.spend(placeUnits);
       if (sought.covers(places[term * 2] as number, places[term * 2 + 1] as number)) {
-        if (this.#column.isPacked || (this.#column.counts[term] as number) > addedAtOnce) {
+        if (this.#column.isPacked || (this.#column.counts[term] as number) > addedPerStep) {
           yield* this.#addEntries(term, view, builder, budget);
         } else this.#addFew(term, view, builder);
       }
@@ -394,14 +400,14 @@ export class SpatialColumn {
     return least;
   }
 
-  /** The place of the nearest shape of an entry, or null. */
+  /** Returns the place of the nearest shape of an entry, or null. */
   placeOf(entry: number, x: number, y: number): { readonly x: number; readonly y: number } | null {
     const term = this.nearestTermOf(entry, x, y);
     if (term < 0) return null;
     return { x: this.#places[term * 2] as number, y: this.#places[term * 2 + 1] as number };
   }
 
-  /** The term of the nearest shape of an entry, or -1. */
+  /** Returns the term of the nearest shape of an entry, or -1. */
   nearestTermOf(entry: number, x: number, y: number): number {
     let least = Infinity;
     let nearest = -1;
@@ -423,9 +429,9 @@ export class SpatialColumn {
   }
 
   /**
-   * The `count` accepted entries nearest to a place, and all whose keys (`keysOf`) are greater than that of the last of
-   * them by at most `slack`, by distance, then in the order of their places. Call `refresh` first. Cost: in proportion to
-   * the entries looked at.
+   * Returns the `count` accepted entries nearest to a point, and all entries whose keys (`keysOf`) exceed that of the
+   * last of them by at most `slack`, by distance, then by place. Call `refresh` first. Cost: proportional to the
+   * entries visited.
    */
   *nearest(
     x: number,

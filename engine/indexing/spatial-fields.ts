@@ -1,6 +1,6 @@
 /**
  * Shapes from the values of a document's fields: the spatial fields of automatic indexes. A coordinate is a number or
- * the text of one. A document without coordinates, or with some that are outside the globe, has no shape.
+ * the text of one. A document without coordinates, or with coordinates outside the globe, has no shape.
  */
 import { byteArrayOpen, byteObjectOpen } from "../json/bytes.ts";
 import {
@@ -41,7 +41,7 @@ export function spatialReader({ method, paths }: SpatialSource): SpatialReader {
   };
 }
 
-/** The scalar values at a path, those of lists one by one. */
+/** Returns the scalar values at a path, including the elements of lists. */
 function valuesAt(bytes: Buffer, at: number, steps: readonly FieldStep[], depth = 0): unknown[] {
   if (bytes[at] === byteArrayOpen) {
     const values: unknown[] = [];

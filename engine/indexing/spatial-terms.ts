@@ -1,6 +1,6 @@
 /**
- * Shapes as terms of a field: well-known text under a kind of their own, so that no comparison of texts finds them. A
- * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is the text that was given.
+ * Shapes as terms of a field: well-known text with a term type of its own, so that no comparison of texts finds them. A
+ * point is `POINT (x y)`, with both numbers in their shortest form; any other shape is stored as the given text.
  */
 import { EngineError } from "../base/errors.ts";
 import { type Box, boxesOf, isPoint, type Shape } from "../spatial/shape.ts";
@@ -16,7 +16,7 @@ export function pointText(x: number, y: number): string {
   return `${pointStart}${x} ${y})`;
 }
 
-/** The place of a point's term; null for other shapes. */
+/** Returns the place of a point's term; null for other shapes. */
 export function placeOfPoint(text: string): { readonly x: number; readonly y: number } | null {
   if (!text.startsWith(pointStart)) return null;
   const gap = text.indexOf(" ", pointStart.length);
@@ -32,7 +32,7 @@ export function addPoint(column: FieldColumn, x: number, y: number, space: Space
   if (x >= minX && x <= maxX && y >= minY && y <= maxY) addTerm(column, pointText(x, y));
 }
 
-/** Adds a shape given as text; nothing when it is no shape of the space. */
+/** Adds a shape given as text; nothing if it is not a shape of the space. */
 export function addWkt(column: FieldColumn, text: string, space: Space): void {
   const shape = shapeOf(text, space);
   if (shape === null) return;
@@ -43,7 +43,7 @@ export function addWkt(column: FieldColumn, text: string, space: Space): void {
   else for (const box of boxesAround(shape, space)) addTerm(column, box);
 }
 
-/** What is indexed of a shape with the strategy BoundingBox: the box around it, or two at the date line. */
+/** Returns the shapes indexed for a shape with the strategy BoundingBox: the box around it, or two at the date line. */
 function boxesAround(shape: Shape, space: Space): string[] {
   const boxes = boxesOf(shape, space);
   const isSplit = boxes.some(({ minX }) => minX === space.minX);
@@ -61,7 +61,7 @@ function unionOf(one: Box, other: Box): Box {
   };
 }
 
-/** The shape of a text; null when it is none. */
+/** Returns the shape of a text; null if the text is not a shape. */
 export function shapeOf(text: string, space: Space): Shape | null {
   try {
     return parseWkt(text, space, space.units);
@@ -72,7 +72,7 @@ export function shapeOf(text: string, space: Space): Shape | null {
   }
 }
 
-/** A coordinate in a document: a number, or the text of one; NaN for everything else. */
+/** Returns a coordinate in a document: a number, or the text of one; NaN for everything else. */
 export function coordinateOf(value: unknown): number {
   if (typeof value === "number") return value;
   return typeof value === "string" && numberPattern.test(value) ? Number(value) : Number.NaN;

@@ -1,5 +1,5 @@
 /**
- * Shapes as the maps of deployed indexes give them: `{"$spatial": text}`, which createSpatialField makes, or a list of
+ * Shapes in the output of deployed indexes' maps: `{"$spatial": text}`, created by createSpatialField, or a list of
  * them. The text is well-known text, or null for a shape that is missing.
  */
 import type { Space } from "../spatial/space.ts";
@@ -9,7 +9,7 @@ import { addWkt } from "./spatial-terms.ts";
 
 const opening = '{"$spatial":';
 
-/** Whether the JSON text of a field's value is of shapes. */
+/** Returns whether the JSON text of a field's value is of shapes. */
 export function isSpatialText(text: string): boolean {
   return text.startsWith(opening) || text.startsWith(`[${opening}`);
 }

@@ -65,7 +65,7 @@ export function* spelledTerms(
   return [...new Set(found.map((one) => one.text))].slice(0, countMax);
 }
 
-/** The term with this text; -1: none. */
+/** Returns the term with this text; -1: none. */
 function ownTerm({ dictionary }: FieldColumn, text: string): number {
   for (const kind of [textKind, numberKind, dateKind]) {
     const term = dictionary.findText(kind, text);
@@ -87,7 +87,7 @@ class Sequences {
     }
   }
 
-  /** Whether the text has one of them, of a size that counts for both. */
+  /** Returns whether the text has one of them, of a size that counts for both. */
   isSharedBy(text: string): boolean {
     const [min, max] = sizesFor(text.length);
     const to = Math.min(max, this.#sizes[1]);
@@ -116,7 +116,7 @@ function similarityOf(term: string, text: string, distance: Closeness["distance"
   return sequenceSimilarity(a, b);
 }
 
-/** The n-gram distance of Kondrak, with pairs. */
+/** Returns the n-gram distance of Kondrak, with pairs. */
 function sequenceSimilarity(a: Uint16Array, b: Uint16Array): number {
   const [n, m] = [a.length, b.length];
   if (n === 0 || m === 0) return n === m ? 1 : 0;
@@ -130,7 +130,7 @@ function sequenceSimilarity(a: Uint16Array, b: Uint16Array): number {
   for (let j = 1; j <= m; j++) {
     row[0] = j;
     for (let i = 1; i <= n; i++) {
-      // Before the first character there is none, and that both have none counts for nothing.
+      // No character precedes the first, and two missing characters count as equal.
       const differs = Number(a[i - 1] !== b[j - 1]);
       const isStart = i === 1 && j === 1;
       const cost = isStart ? differs : (differs + Number(a[i - 2] !== b[j - 2])) / 2;

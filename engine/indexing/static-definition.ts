@@ -77,12 +77,12 @@ export interface StaticDefinition {
   readonly output?: ReduceOutput | null;
 }
 
-/** Whether its texts are C#. One C# map is enough: all texts are then parsed as C#. */
+/** Returns whether its texts are C#. One C# map is enough: all texts are then parsed as C#. */
 export function isCSharpIndex({ maps }: StaticDefinition): boolean {
   return maps.some(isCSharp);
 }
 
-/** The index type on the wire, from its language and stages. */
+/** Returns the index type on the wire, from its language and stages. */
 export function typeOfDefinition(definition: StaticDefinition): StaticIndexType {
   const isReduce = definition.reduce !== null;
   if (isCSharpIndex(definition)) return isReduce ? "MapReduce" : "Map";
@@ -105,7 +105,7 @@ export interface SentOptions {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Whether both would produce the same entries. */
+/** Returns whether both would produce the same entries. */
 export function isSameIndex(left: StaticDefinition, right: StaticDefinition): boolean {
   if (!isSameOutput(left.output ?? null, right.output ?? null)) return false;
   return fingerprint(left) === fingerprint(right);
@@ -123,13 +123,13 @@ function fingerprint(definition: StaticDefinition): string {
   ]);
 }
 
-/** Whether a map is C#: its text begins with a source, after any comments. Anything else is JavaScript. */
+/** Returns whether a map is C#: its text begins with a source, after any comments. Any other map is JavaScript. */
 export function isCSharp(map: string): boolean {
   const text = map.replace(/^(?:\s+|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)+/, "");
   return /^(?:from\s|docs\b|(?:[Tt]ime[Ss]eries|[Cc]ounters)\b(?!\s*\.\s*map\s*\())/.test(text);
 }
 
-/** What its maps map, by the beginning of their texts: of a definition that was compiled. */
+/** Returns the source of an index's maps, from the beginning of their texts; the definition must have been compiled. */
 export function sourceOfDefinition({ maps }: StaticDefinition): MapSource {
   const source = /^(?:from\s+\w+\s+in\s+)?\(*\s*(timeSeries|counters)\b/i.exec(
     (maps[0] ?? "").trim(),
@@ -138,7 +138,7 @@ export function sourceOfDefinition({ maps }: StaticDefinition): MapSource {
   return source.toLowerCase() === "counters" ? "Counters" : "TimeSeries";
 }
 
-/** How a field's values become terms; null: not indexed. The field's own options take precedence. */
+/** Returns how a field's values become terms; null: not indexed. The field's own options take precedence. */
 export function modeOf(definition: StaticDefinition, name: string): FieldMode | null {
   const own = definition.fields[name];
   const all = definition.fields[allFields];
@@ -166,7 +166,7 @@ function analyzerNamed(name: string): Analyzer {
   return findAnalyzer(name) ?? standardAnalyzer;
 }
 
-/** The space of a field's shapes. The globe has its own bounds. */
+/** Returns the space of a field's shapes. The globe has its own bounds. */
 export function spaceOf({ fields }: StaticDefinition, name: string): Space {
   const spatial = fields[name]?.spatial ?? fields[allFields]?.spatial ?? globe;
   if (spatial.type === "Cartesian") return spatial;
@@ -174,7 +174,7 @@ export function spaceOf({ fields }: StaticDefinition, name: string): Space {
   return { ...spatial, minX, minY, maxX, maxY };
 }
 
-/** The form of a field's vectors. Only floats are converted. */
+/** Returns the form of a field's vectors. Only floats are converted. */
 export function vectorFormOf({ fields }: StaticDefinition, name: string): VectorForm {
   const vector = fields[name]?.vector ?? fields[allFields]?.vector;
   if (vector === undefined) return plainForm;
@@ -314,7 +314,7 @@ function refuseUnsupported(name: string, json: Json): void {
   if (Array.isArray(assemblies) && assemblies.length > 0) throw notLoaded(name, assemblies[0]);
 }
 
-/** Says of an assembly what RavenDB says of one that it does not find: there is none that can be loaded here. */
+/** Returns RavenDB's error for an assembly that is not found: no assembly can be loaded here. */
 function notLoaded(name: string, assembly: Json | null): EngineError {
   const text = (member: string) => {
     const value = assembly?.[member];
@@ -462,15 +462,15 @@ function unconvertible(value: unknown, type: string): EngineError {
   return new EngineError("invalid-format", `Could not convert '${shown}' to ${type}`);
 }
 
-/** Settings of an index whose values are checked, by the names behind `Indexing.` */
+/** Settings of an index whose values are checked, by their names after `Indexing.` */
 const numberSettings =
   /^Indexing\.(?:MapTimeoutInSec|MapBatchSize|MaxTimeForMergesToKeepRunningInSec|MapTimeoutAfterEtagReachedInMin|MaxStepsForScript|Throttling\.TimeIntervalInMs|Lucene\.Analyzers\.NGram\.(?:Min|Max)Gram|Corax\.VectorSearch\.Default\w+)$/;
 const booleanSettings = /^Indexing\.(?:IndexEmptyEntries|IndexMissingFieldsAsNull)$/;
 const engineSettings = /^Indexing\.(?:Static|Auto)\.SearchEngineType$/;
 
 /**
- * The settings of an index, whose names have one case.
- * @throws EngineError index-creation for one that no index has, invalid-operation for a value that is none
+ * Returns the settings of an index, with names in canonical case.
+ * @throws EngineError index-creation for an unknown setting, invalid-operation for an invalid value
  */
 function configurationOf(index: string, value: unknown): Record<string, string> {
   const settings = textsOf(value);

@@ -31,7 +31,7 @@ import { addVectorText, isVectorText } from "./vector-terms.ts";
 
 interface EntryField {
   readonly position: number;
-  /** Null: it has no terms. */
+  /** Null: the field has no terms. */
   readonly mode: FieldMode | null;
   readonly isStored: boolean;
   readonly dynamic: DynamicFieldOptions | null;
@@ -84,7 +84,7 @@ export class StaticEntries implements StoredFields {
     return this.#hasDynamic;
   }
 
-  /** Whether some entry has a list as the value of this field. */
+  /** Returns whether some entry has a list as the value of this field. */
   hasArrays(name: string): boolean {
     return (this.#arrays.get(name)?.count ?? 0) > 0;
   }
@@ -94,7 +94,7 @@ export class StaticEntries implements StoredFields {
     return field === undefined ? undefined : this.store.columns[field.position];
   }
 
-  /** Whether the terms of a field are case-sensitive. */
+  /** Returns whether the terms of a field are case-sensitive. */
   keepsCase(name: string): boolean {
     const mode = this.#fields.get(name)?.mode ?? null;
     if (typeof mode !== "function") return mode === "exact";
@@ -105,14 +105,17 @@ export class StaticEntries implements StoredFields {
     return isKept;
   }
 
-  /** The analyzer for search texts on this field. */
+  /** Returns the analyzer for search texts on this field. */
   analyzerOf(name: string): Analyzer {
     const mode = this.#fields.get(name)?.mode ?? "lower";
     if (typeof mode === "function") return mode;
     return mode === "exact" ? keywordAnalyzer : lowerKeywordAnalyzer;
   }
 
-  /** Replaces the entries of a document. @throws EngineError when they cannot be taken in: `remove` it then */
+  /**
+   * Replaces the entries of a document. @throws EngineError if they cannot be indexed: the caller must then `remove`
+   * the document
+   */
   set(docNum: number, entries: readonly MappedEntry[]): void {
     try {
       this.#setAll(docNum, entries);
@@ -206,7 +209,7 @@ export class StaticEntries implements StoredFields {
     return this.#extra(storedAt).textOf(entry);
   }
 
-  /** The whole object of an entry. */
+  /** Returns the whole object of an entry. */
   objectText(entry: number): string {
     return this.#extra(textAt).textOf(entry) ?? "{}";
   }
@@ -229,7 +232,7 @@ export class StaticEntries implements StoredFields {
     )) {
       this.#fieldOf({ name, text: "", dynamic });
     }
-    // The store brings its columns.
+    // The store creates its own columns.
     this.store.columns.length = 0;
     yield* this.store.restore(parts.under("store"), documentOf);
     for (const [i, name] of parts.get<string[]>("arrays").entries()) {

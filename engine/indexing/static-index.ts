@@ -195,7 +195,8 @@ class StagedIndex implements FollowedIndex {
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
     // Finish the rest of the last slice first, so that it ends even under constant writes.
     if (this.#isReducing && !this.#reduceAll(isTimeUp)) return null;
-    // When nothing is left to be mapped, the progress is noted below: it is not stale, and will not be called again.
+    // If nothing remains to be mapped, the progress is noted below: the index is then not stale, and this is not called
+    // again.
     if (this.maps.isStale && isTimeUp()) return null;
     const pending = this.maps.catchUp(isTimeUp);
     // A build reduces a group once for all of its documents, not again after each slice.
@@ -226,7 +227,7 @@ class StagedIndex implements FollowedIndex {
     named.push(...(this.reduce?.save(parts.under("reduce")) ?? [entries]));
     this.#sink?.save(parts.under("outputs"));
     parts.set("errors", this.errors.saved());
-    // Otherwise what is mapped has numbers of its own.
+    // Otherwise the mapped items have numbers of their own.
     return this.maps.mapped === undefined ? named : mapped;
   }
 
@@ -240,7 +241,7 @@ class StagedIndex implements FollowedIndex {
     yield* this.maps.restore(parts.under("maps"), documents);
     if (this.#sink !== null) {
       yield* this.#sink.restore(parts.under("outputs"));
-      if (this.#sink.hasDoubts) yield* this.reduce?.tellAgain(this.#sink) ?? [];
+      if (this.#sink.hasDoubts) yield* this.reduce?.resend(this.#sink) ?? [];
     }
     this.errors.restore(parts.get("errors"));
     this.#isReducing = this.reduce?.isSettled === false;
@@ -368,7 +369,7 @@ export class StaticIndex extends OpenIndex {
     this.isDisabled = isDisabled;
   }
 
-  /** The same index without entries, for a rebuild. */
+  /** Returns the same index without entries, for a rebuild. */
   renewed(): StaticIndex {
     const { name } = this;
     const made = new StaticIndex({ ...this.definition, name }, this.program, this.host);
@@ -396,7 +397,7 @@ export class StaticIndex extends OpenIndex {
   }
 }
 
-/** Whether a switch is on, by the index's own configuration or else by the database settings. */
+/** Returns whether a switch is on, by the index's own configuration or else by the database settings. */
 function isSet({ configuration }: StaticDefinition, host: IndexHost, name: string): boolean {
   return String(configuration[name] ?? host.setting(name)).toLowerCase() === "true";
 }

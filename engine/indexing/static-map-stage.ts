@@ -33,7 +33,7 @@ export interface MappedParts {
 
 /** The first stage of a deployed index, whatever it maps. */
 export interface MapStage {
-  /** The collections mapped whose documents it follows, then those whose documents maps load. */
+  /** The mapped collections, then the collections whose documents maps load. */
   readonly sources: readonly FollowedCollection[];
   /** The first of these. */
   readonly mappedSources: readonly FollowedCollection[];
@@ -47,7 +47,7 @@ export interface MapStage {
   readonly isSettled: boolean;
   readonly isStale: boolean;
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
-  /** Compacts what it remembers, a slice at a time. */
+  /** Compacts its state, a slice at a time. */
   compact(isTimeUp: () => boolean): void;
   /** See `FollowedIndex.save`. */
   save(parts: PartWriter): readonly SavedDocuments[];
@@ -147,8 +147,8 @@ export class StaticMapStage implements MapStage {
   }
 
   /**
-   * Maps documents again and removes them from the set. `isReference`: because of what they loaded, not for their own
-   * change.
+   * Maps documents again and removes them from the set. `isReference`: because of the documents that they loaded, not
+   * because of their own change.
    */
   #mapAgain(due: Set<number>, isReference: boolean, isTimeUp: () => boolean): Promise<void> | null {
     if (due.size === 0) return null;

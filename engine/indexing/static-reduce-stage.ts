@@ -1,14 +1,14 @@
 /**
- * The second stage of a deployed index with a reduce: keeps the map results by key, and reduces a key again when some
- * of its values changed. Many values of one key are reduced in pages, the pages' results in pages of their own, and so on,
+ * The second stage of a deployed index with a reduce: stores the map results by key, and reduces a key again if some of
+ * its values changed. Many values of one key are reduced in pages, the pages' results in pages of their own, and so on,
  * so that a change costs a page of each level: the reduce must be applicable to its own results.
  *
  *   values of a group   [v v v … v] [v v … v] [v v … v] … [v v]
  *   level 0: pages           r          r         r    …    r        a result for each, once it is known
  *   level 1                       r                    …    r        a result for each `resultsOfPage` of them
  *
- * A reduce that only adds up needs none of that (reduced-sums.ts): its groups have no pages, no result is kept of them, and the
- * terms of a sum are brought up to date when somebody asks for them (`refresh`).
+ * A reduce that only adds up needs no pages (reduced-sums.ts): its groups have no stored results, and the terms of a
+ * sum are updated when a query needs them (`refresh`).
  *
  * Invariants:
  * - When no group is dirty, a group has an entry exactly when it has values and its reduce returned an object.
@@ -65,7 +65,7 @@ interface Group {
   valueCount: number;
   /** The reduced object; null: none, or its members are in `#sums`. */
   text: string | null;
-  /** Whether it can be added up. */
+  /** Whether its values can be summed. */
   readonly isOfSums: boolean;
 }
 
@@ -77,7 +77,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   readonly #host: IndexHost;
   readonly #name: string;
   readonly #groupByKey = new Map<string, Group>();
-  /** By number; those of deleted groups are reused. */
+  /** By number; numbers of deleted groups are reused. */
   readonly #groups: (Group | null)[] = [];
   readonly #freeNumbers: number[] = [];
   /** Map results: an entry for each value, with the number of its group and its JSON text. */
@@ -112,14 +112,14 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return this.#dirty.size === 0;
   }
 
-  /** A document that has these values already changes no group: nothing is reduced anew. */
+  /** A document whose values are unchanged changes no group: nothing is reduced again. */
   set(docNum: number, { values }: MapResult): void {
     if (this.#hasAll(docNum, values)) return;
     this.remove(docNum);
     for (const { key, text } of values) this.#add(docNum, key, text);
   }
 
-  /** Are these, in this order, the values of a document? */
+  /** Returns whether these are, in this order, the values of a document. */
   #hasAll(docNum: number, values: MapResult["values"]): boolean {
     const first = this.#values.firstOf(docNum);
     if (first < 0) return values.length === 0;
@@ -145,7 +145,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
       const isSummed = this.#isSummed(group);
       if (!isSummed && !this.#reducePages(group, isTimeUp)) return;
       this.#dirty.delete(group);
-      // As many as the function would take in, since failures are judged by their share.
+      // Counts as many attempts as the function would have values, since the failure rate is judged by their share.
       if (isSummed) this.#errors.reduceAttempts += Math.min(group.valueCount, reducePageValuesMax);
       if (isSummed && this.#canWait(group)) this.#outdated.add(group.number);
       else this.#finish(group);
@@ -158,7 +158,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     if (this.#outdated.size === 0 || this.#sums?.hasAny(fields) !== true) return null;
     const renew = (number: number) => {
       const group = this.#groups[number] ?? null;
-      // What is dirty is reduced in its turn.
+      // Dirty groups are reduced later.
       if (group !== null && !this.#dirty.has(group) && this.#isSummed(group)) this.#refresh(group);
     };
     return this.#outdated.takeAll(renew, groupUnits, budget);
@@ -169,7 +169,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return (group === null ? null : this.#textOf(group)) ?? "{}";
   }
 
-  /** The reduced object; null: none. */
+  /** Returns the reduced object; null: none. */
   #textOf(group: Group): string | null {
     if (group.valueCount === 0 || !this.#isSummed(group)) return group.text;
     const members = this.#membersOf(group).map(
@@ -178,7 +178,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return `{${members.join(",")}}`;
   }
 
-  /** Whether its result is that of its sums. */
+  /** Returns whether the result of the group is computed from its sums. */
   #isSummed(group: Group): boolean {
     return group.isOfSums && this.#sums?.has(group.number) === true;
   }
@@ -197,7 +197,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     });
   }
 
-  /** Whether its entry may stay as it is until somebody asks for a sum: nobody else has to be told. */
+  /** Returns whether its entry may stay outdated until a query reads a sum: it has no other consumers. */
   #canWait(group: Group): boolean {
     const isFound = group.valueCount > 0 && this.#entries.store.firstOf(group.number) >= 0;
     return isFound && this.#sink === null && !this.#entries.hasStored;
@@ -215,7 +215,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   /** See `FollowedIndex.save`. */
   save(parts: PartWriter): readonly SavedDocuments[] {
     parts.add("keys", ...savedTexts(this.#groups.map((group) => group?.key ?? null)));
-    // Not `texts`, as which earlier versions expect those of all groups: they build the index anew.
+    // Not named `texts`, under which earlier versions expect the texts of all groups: they rebuild the index.
     parts.add("reduced", ...savedTexts(this.#groups.map((group) => group?.text ?? null)));
     parts.add("outdated", this.#outdated.toArray());
     parts.add(
@@ -252,7 +252,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 
   /** Reports every object whose document is in doubt. */
-  *tellAgain(sink: OutputSink): Generator<void> {
+  *resend(sink: OutputSink): Generator<void> {
     for (const [number, group] of this.#groups.entries()) {
       if (number % goneStride === 0) yield;
       // Dirty groups are reported when they are reduced.
@@ -325,7 +325,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     group.results = null;
   }
 
-  /** The pages of a group, rebuilt when not known. */
+  /** Returns the pages of a group, rebuilt when not known. */
   #pagesOf(group: Group): Page[] {
     if (group.pages !== null) return group.pages;
     const pages: Page[] = [];
@@ -344,12 +344,12 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return pages;
   }
 
-  /** The texts of the live values of a page. */
+  /** Returns the texts of the live values of a page. */
   #valuesOf(group: Group, page: Page): string[] {
     const groupOf = this.#groupOf;
     const found: string[] = [];
     for (let at = page.first; found.length < page.live; at = groupOf.nextOf(at)) {
-      assert(at >= 0, "a page has as many living values as it says");
+      assert(at >= 0, "a page has as many live values as it counts");
       if (this.#values.isLive(at)) found.push(this.#texts.textOf(at) as string); // every value has
     }
     assert(this.#groupOf.numbers[page.first] === group.number, "a page is of its group");
@@ -382,7 +382,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return this.#reduceAll(group, top, 0, count, isTimeUp);
   }
 
-  /** Finds the results of pages, up to one that fails. @returns false when the time was up before that */
+  /** Computes the results of pages, up to the first failing page. @returns false if the time was up before that */
   #reduceAll(
     group: Group,
     level: number,
@@ -397,7 +397,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return true;
   }
 
-  /** Finds the result of a page, and of those below it. @returns false when the time was up before that */
+  /** Computes the result of a page, and of the pages below it. @returns false if the time was up before that */
   #reducePage(group: Group, level: number, at: number, isTimeUp: () => boolean): boolean {
     const known = group.results as (string | null)[][]; // made before
     const results = known[level] as (string | null)[];
@@ -416,7 +416,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
     return !isTimeUp();
   }
 
-  /** The result of the results of pages. */
+  /** Returns the result of the results of pages. */
   #joined(group: Group, results: readonly string[]): string {
     const values = results.filter((result) => result !== vacant);
     const [only] = values;
@@ -492,7 +492,7 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 }
 
-/** A key as RavenDB 7.2.7 names it in errors. */
+/** Returns a key as RavenDB 7.2.7 names it in errors. */
 function keyLabel(key: string, name: string | null): string {
   const value: unknown = JSON.parse(key);
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
@@ -506,7 +506,7 @@ function labelOf(value: unknown): string {
   return Number.isInteger(value) ? `${value}.0` : JSON.stringify(value);
 }
 
-/** The results of a page, and of those above it, are no longer known. */
+/** Discards the results of a page, and of the pages above it. */
 function forgetResults({ results }: Group, page: number): void {
   let at = page;
   for (const level of results ?? []) {
@@ -520,12 +520,12 @@ function forgetPages(group: Group): void {
   group.results = null;
 }
 
-/** The number of pages on a level above as many pages of values. */
+/** Returns the number of pages on a level above as many pages of values. */
 function pagesAt(pageCount: number, level: number): number {
   return Math.ceil(pageCount / resultsOfPage ** level);
 }
 
-/** The lowest level whose results are reduced together. */
+/** Returns the lowest level whose results are reduced together. */
 function topLevelOf(pageCount: number): number {
   let level = 0;
   while (pagesAt(pageCount, level) > resultsOfPage) level++;

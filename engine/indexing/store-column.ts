@@ -8,18 +8,21 @@
  */
 import type { PartReader, PartWriter } from "./saved-parts.ts";
 
-/** What a column of terms is for: a few values of each entry, or the words of texts, which are packed. */
+/** Contents of a term column: a few values per entry, or the words of texts, which are packed. */
 export type ColumnKind = "values" | "text";
 
 export interface StoreColumn {
   /** Number of appended entries. */
   readonly entryCount: number;
   endEntry(): void;
-  /** Is what was added since the last entry equal to what `entry` has? It is followed by `endEntry` or `dropPending`. */
+  /**
+   * Returns whether the values that were added since the last entry equal those of `entry`. Must be followed by
+   * `endEntry` or `dropPending`.
+   */
   repeats(entry: number): boolean;
-  /** Forgets what was added since the last entry. */
+  /** Discards the values that were added since the last entry. */
   dropPending(): void;
-  /** A new column of the same kind. */
+  /** Returns a new column of the same kind. */
   empty(): StoreColumn;
   /** Returns a function that copies entries of this column to `target`, a column of the same kind, in call order. */
   copierTo(target: StoreColumn): (entry: number) => void;

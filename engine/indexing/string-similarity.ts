@@ -1,9 +1,9 @@
 /**
- * How similar a term of an index is to a text that was asked for: 1 is most similar. Both are bytes of UTF-8.
+ * Returns the similarity of a term of an index to a requested text; 1 is the maximum. Both are bytes of UTF-8.
  *
- * The measures are those of RavenDB 7.2.7 (its engine Corax), measured term by term, with their peculiarities: the last
- * byte of the term is left out, so that a text is most similar to one with a letter more, and `n-gram` compares lengths
- * only. Numbers are of single precision, because the limit that they are compared with is.
+ * The measures equal those of RavenDB 7.2.7 (its engine Corax), measured term by term, including their peculiarities:
+ * the last byte of the term is ignored, so that a text is most similar to a term with one more letter, and `n-gram`
+ * compares lengths only. Numbers are of single precision, because the limit that they are compared with is.
  */
 export type StringDistance = "levenshtein" | "jaro-winkler" | "n-gram";
 
@@ -12,7 +12,7 @@ export const comparedBytesMax = 256;
 
 const winklerMin = 0.7;
 
-/** The similarity of a term to the text. Cost: the product of their lengths. */
+/** Returns the similarity of a term to the text. Cost: the product of their lengths. */
 export function similarityOf(term: Buffer, text: Buffer, distance: StringDistance): number {
   const left = term.subarray(0, Math.max(0, Math.min(term.length - 1, comparedBytesMax)));
   const right = text.subarray(0, comparedBytesMax);
@@ -29,7 +29,7 @@ export function similarityOf(term: Buffer, text: Buffer, distance: StringDistanc
 /** Units of a text: bytes, or UTF-16. */
 type Units = Uint8Array | Uint16Array;
 
-/** The number of units inserted, removed and replaced. */
+/** Returns the number of units inserted, removed and replaced. */
 export function levenshtein(left: Units, right: Units): number {
   let above = new Uint16Array(right.length + 1).map((_, i) => i);
   let row = new Uint16Array(right.length + 1);

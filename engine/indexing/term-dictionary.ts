@@ -35,19 +35,22 @@ export const firstTerm = 3;
 const sought = Buffer.alloc(768);
 /** Length in bytes up to which a loop is faster than the built-in comparison. */
 const loopBytesMax = 64;
-/** A long text has most characters: its set tells nothing. */
+/**
+ * Maximum length of a term whose letters are stored, in bytes: a long text has most letters, so its set excludes
+ * nothing.
+ */
 const lettersBytesMax = 64;
 /** A set is never negative. */
 const letterBits = 31;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
 
-/** What can be told of a term without reading it. */
+/** A test of properties that are known without reading a term. */
 export interface LikelyTest {
   /** Terms of fewer or of more bytes do not pass. */
   readonly bytesMin: number;
   readonly bytesMax: number;
-  /** May a term of so many characters, all ASCII, pass? `letters`: see `TermDictionary.lettersOf`. */
+  /** Returns whether a term of this many characters, all ASCII, may pass. `letters`: see `TermDictionary.lettersOf`. */
   mayPass(letters: number, length: number): boolean;
 }
 
@@ -71,10 +74,10 @@ export class TermDictionary {
   #hashes: Uint32Array = new Uint32Array(16);
   /** Hash table of term numbers; 0 is free. */
   #table: Uint32Array = new Uint32Array(64);
-  /** By term: see `lettersOf`; 0: not known yet. Nothing, until somebody asks. */
+  /** By term: see `lettersOf`; 0: not computed yet. Empty until the first use. */
   #letters: Int32Array = new Int32Array(0);
 
-  /** The number of a term, or -1. */
+  /** Returns the number of a term, or -1. */
   find(kind: number, bytes: Buffer, length: number): number {
     const hash = hashOf(kind, bytes, length);
     const mask = this.#table.length - 1;
@@ -99,7 +102,7 @@ export class TermDictionary {
     return this.intern(kind, bytes, bytes.length, value);
   }
 
-  /** The number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
+  /** Returns the number of the term `bytes[0, length)`, added if needed. `value`: see `values`. */
   intern(kind: number, bytes: Buffer, length: number, value: number): number {
     const hash = hashOf(kind, bytes, length);
     const mask = this.#table.length - 1;
@@ -185,10 +188,11 @@ export class TermDictionary {
   }
 
   /**
-   * How few pairs of neighboring bytes the term shares with a text; -1: none. Of equal ranks, the pair that comes first in
-   * the text decides, then where the term has it.
-   * @param places by pair: its position in the text plus one, 0 when the text lacks it
-   * @param seen scratch, by position plus one: the last term for which this was called and that has the pair
+   * Returns a rank that decreases with the number of pairs of neighboring bytes that the term shares with a text; -1 if
+   * it shares no pair. Equal numbers are ordered by the first shared pair in the text, then by its position in the
+   * term.
+   * @param places by pair: its position in the text plus one, 0 if the text lacks it
+   * @param seen scratch memory, by position plus one: the last term that has the pair and for which this was called
    */
   pairRank(term: number, places: Uint16Array, seen: Uint32Array): number {
     const slab = this.#slab;
@@ -230,7 +234,7 @@ export class TermDictionary {
     return this.#starts[term] as number;
   }
 
-  /** The bytes of a term. */
+  /** Returns the bytes of a term. */
   bytesOf(term: number): Buffer {
     return this.#slab.subarray(this.#starts[term], this.#starts[term + 1]);
   }
@@ -240,8 +244,8 @@ export class TermDictionary {
   }
 
   /**
-   * A set of bits for the characters of a term: the same characters have the same bit, and different ones may. -1: it is not
-   * all ASCII, or long.
+   * Returns a set of bits for the characters of a term: the same characters have the same bit, and different ones may.
+   * -1: it is not all ASCII, or long.
    */
   lettersOf(term: number): number {
     if (term >= this.#letters.length) {
@@ -260,7 +264,7 @@ export class TermDictionary {
     return letters;
   }
 
-  /** Those of the terms [from, to) that may pass a test, as far as their letters and lengths tell. Hot. */
+  /** Returns those of the terms [from, to) that may pass a test, according to their letters and lengths. Hot. */
   likely(from: number, to: number, { bytesMin, bytesMax, mayPass }: LikelyTest): number[] {
     const found: number[] = [];
     const starts = this.#starts;
@@ -353,12 +357,12 @@ export class TermDictionary {
   }
 }
 
-/** The number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
+/** Returns the number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
 export function pairsOfRank(rank: number): number {
   return 0xffff - Math.floor(rank / 0x1_0000_0000);
 }
 
-/** The set of `lettersOf`. */
+/** Returns the set of `lettersOf`. */
 export function letterSetOf(bytes: Uint8Array, from: number, to: number): number {
   if (to - from > lettersBytesMax) return -1;
   let letters = 0;

@@ -1,9 +1,9 @@
 /**
  * The terms of a dictionary in an order: by bytes, by number, or by date. Maintained lazily: terms added since the last
- * use are sorted and merged in on demand, as work that pauses; terms added meanwhile wait for the next use.
+ * use are sorted and merged on demand, as work that pauses; terms added in the meantime wait for the next use.
  *
  * Invariants:
- * - `terms[0, count)` are all terms of the order's kind that the dictionary had at the last `refresh`, ascending.
+ * - `terms[0, count)` are all terms of the order's type that the dictionary had at the last `refresh`, ascending.
  * - `ranks[term]` counts the distinct values below it; terms that are equal in this order share a rank.
  *
  * Hot: bench/scan.bench.ts.
@@ -68,7 +68,7 @@ export class TermOrder {
       const fresh = yield* this.#sorted(this.#freshTerms(count), budget);
       const hasNone = fresh.length === 0;
       const merged = hasNone ? this.terms : yield* this.#merged(this.terms, fresh, budget);
-      // Another query may have refreshed it meanwhile.
+      // Another query may have refreshed it in the meantime.
       if (this.#seen !== seen) continue;
       this.#seen = count;
       if (hasNone) return;
@@ -106,7 +106,9 @@ export class TermOrder {
     return Number.isSafeInteger(a) ? 0 : compareNumberTexts(dictionary, left, right);
   }
 
-  /** The first position whose term is not below the target; `compareTo(term)` compares the term with the target. */
+  /**
+   * Returns the first position whose term is not below the target; `compareTo(term)` compares the term with the target.
+   */
   lowerBound(compareTo: (term: number) => number): number {
     return lowerBound(this.terms, compareTo);
   }
@@ -262,7 +264,7 @@ function compareNumberTexts(dictionary: TermDictionary, left: number, right: num
 const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
 
-/** The whole part of a number in decimal notation, limited to 64 bits; 0 beyond the doubles. */
+/** Returns the whole part of a number in decimal notation, limited to 64 bits; 0 beyond the doubles. */
 export function wholePart(text: string): bigint {
   if (/^-?\d+(\.\d*)?$/.test(text)) return clamped(BigInt(text.split(".")[0] as string));
   const value = Math.trunc(Number(text));

@@ -1,16 +1,16 @@
 /**
- * For each term of a column, which entries have it and how often: compressed lists in slices of a common pool, appended to
- * as entries come. A slice is what a reader decodes at once, and what it skips.
+ * Posting lists: for each term of a column, its entries and frequencies, as compressed lists in slices of a common
+ * pool, appended to as entries arrive. A reader decodes or skips whole slices.
  *
  *   a slice:     | address of the next slice u32 | posting | posting | … | 0 … 0 |
  *   a posting:   varint of 2 * step, plus 1 when a varint of the frequency follows; without one the frequency is 1
  *   a step:      the distance from the entry before; in a slice of the largest size the first one is the entry plus one
  *
- * Slices of a list grow up to 256 bytes. The only posting of a term takes no slice.
+ * Slices of a list grow up to 256 bytes. A term's only posting uses no slice.
  *
  * Invariants:
- * - Entries of a term are appended in ascending order. Bytes of postings never change, so a reader may go on after others
- *   have appended.
+ * - Entries of a term are appended in ascending order. Bytes of postings never change, so a reader may continue after
+ *   others have appended.
  * - A slice ends with a byte 0 at least, and no posting begins with one.
  *
  * Hot: bench/text.bench.ts.
@@ -28,7 +28,7 @@ const sliceBytes = [16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 const topLevel = sliceBytes.length - 1;
 /** Postings that fit into a slice, of one byte each. */
 export const sliceEntriesMax = 256;
-/** Frequencies from which on `peaks` does not tell them apart. */
+/** Cap of the frequencies in `peaks`. */
 export const peakMax = 255;
 /** Twice an entry, and a bit, are 32 bits. */
 const entryMax = 2 ** 30;
@@ -51,7 +51,7 @@ export class TermPostings {
   peaks: Buffer = Buffer.alloc(16);
   /** By term: the last entry. */
   #lasts: Uint32Array = new Uint32Array(16);
-  /** By term: the address of the first slice, 0 when there is none, and that of the next posting. */
+  /** By term: the address of the first slice (0: no slice), and that of the next posting. */
   #heads: Uint32Array = new Uint32Array(16);
   #tails: Uint32Array = new Uint32Array(16);
   /** By term: bytes left in the last slice, and its size as a position in `sliceBytes`. */
@@ -78,7 +78,10 @@ export class TermPostings {
     this.#levels = grownBytes(this.#levels, length);
   }
 
-  /** Adds an entry, which comes after all that the term has, with the number of its occurrences. Room is reserved. */
+  /**
+   * Appends an entry, which must be greater than all entries of the term, with its frequency. Memory must be reserved
+   * already.
+   */
   append(term: number, entry: number, frequency: number): void {
     const known = this.counts[term] as number;
     const last = this.#lasts[term] as number;
@@ -96,24 +99,24 @@ export class TermPostings {
     this.lives[term] = (this.lives[term] as number) - 1;
   }
 
-  /** The address of the first slice of a term; 0 when it has at most one entry. */
+  /** Returns the address of the first slice of a term; 0 when it has at most one entry. */
   headOf(term: number): number {
     return this.#heads[term] ?? 0;
   }
 
-  /** The last entry of a term, which has one. */
+  /** Returns the last entry of a term, which has one. */
   lastOf(term: number): number {
     return this.#lasts[term] as number;
   }
 
-  /** The chunk of an address. */
+  /** Returns the chunk of an address. */
   chunkOf(address: number): Buffer {
     return this.#chunks[address >>> chunkBits] as Buffer; // addresses are in chunks
   }
 
   /**
-   * The address of the largest slice that a search for an entry begins in; 0: there is none, or none that begins after the
-   * entry `after`.
+   * Returns the address of the largest slice at which a search for an entry can begin; 0 if no such slice begins after
+   * the entry `after`.
    */
   sliceBefore(term: number, entry: number, after: number): number {
     if ((this.#levels[term] as number) < topLevel) return 0;
@@ -224,7 +227,7 @@ export class TermPostings {
   }
 }
 
-/** Reads the lists of terms slice by slice. What is appended after `begin` may be read or not. */
+/** Reads the lists of terms slice by slice. Postings appended after `begin` may or may not be read. */
 export class PostingReader {
   /** The decoded slice: ascending entries, and how often each has the term. Valid until the next call. */
   readonly entries: Uint32Array = new Uint32Array(sliceEntriesMax);
@@ -249,7 +252,7 @@ export class PostingReader {
     this.#postings = postings;
   }
 
-  /** Goes before the first entry of a term. */
+  /** Moves before the first entry of a term. */
   begin(term: number): this {
     this.#term = term;
     this.#next = this.#postings.headOf(term);
@@ -303,8 +306,9 @@ export class PostingReader {
   }
 
   /**
-   * As `read`, into bits by entry: those beyond the end of the words are lost. Only `count` and `last` are set, so `seek` is
-   * not for the same pass. The loop of `read` is repeated: a shared one would decode what is not needed here.
+   * As `read`, into a bitmap of entries: entries beyond its end are ignored. Only `count` and `last` are set, so `seek`
+   * must not be used in the same pass. The loop of `read` is duplicated: a shared loop would decode values that are not
+   * needed here.
    * @returns false at the end
    */
   readBits(words: Uint32Array): boolean {
@@ -334,7 +338,7 @@ export class PostingReader {
     return true;
   }
 
-  /** Goes on to the next slice, which is in `chunk`. @returns where its postings begin */
+  /** Moves to the next slice, which is in `chunk`. @returns the offset of its postings */
   #enterSlice(chunk: Buffer): number {
     const offset = this.#next & offsetMask;
     if (this.#level === topLevel) this.#last = -1;
@@ -353,7 +357,7 @@ export class PostingReader {
     return this.#last;
   }
 
-  /** Skips slices, as far as they can be told to be before the one in which an entry would be. */
+  /** Skips slices that end before an entry, according to their levels. */
   skipTo(entry: number): void {
     if (this.#next === 0) return;
     const address = this.#postings.sliceBefore(this.#term, entry, this.#last);
@@ -397,7 +401,7 @@ export class PostingReader {
   }
 }
 
-/** Sets bits by number. A typed array ignores what is written beyond its end. */
+/** Sets bits by number. A typed array ignores writes beyond its end. */
 export function setBits(words: Uint32Array, entries: Uint32Array, count: number): void {
   for (let i = 0; i < count; i++) {
     const entry = entries[i] as number;

@@ -1,9 +1,9 @@
 /**
- * Counts of the terms of one field in a set of entries, and sums of numbers of other fields by these terms: what facets
- * are made of. An entry counts once for each of its distinct terms.
+ * Counts the terms of one field in a set of entries, and sums numbers of other fields by these terms: the data of
+ * facets. An entry counts once for each of its distinct terms.
  *
- * Reads columns only; pauses between stretches of entries (work-budget.ts). Terms that come meanwhile occur in none of the
- * entries.
+ * Reads columns only; pauses between stretches of entries (work-budget.ts). Terms added in the meantime occur in none
+ * of the entries.
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -47,7 +47,7 @@ export interface NumberInterval {
   readonly hasHigh: boolean;
 }
 
-/** What is known of the numbers of some entries. */
+/** Statistics of the numbers of some entries. */
 export interface NumberTotals {
   /** Entries with a number. */
   readonly count: number;
@@ -71,19 +71,19 @@ function numberOf(dictionary: TermDictionary, term: number, hasDates: boolean): 
 export interface NumberChoice {
   /** Whether the smallest and the largest are needed: otherwise the totals may lack them. */
   readonly hasExtremes: boolean;
-  /** Lucene: of several numbers of an entry, the largest alone counts, and dates do not. */
+  /** Lucene: of several numbers of an entry, only the largest counts, and dates do not count. */
   readonly isLucene: boolean;
 }
 
 /**
- * The distinct numbers of one entry after another, in one field; no column: there are none. Dates count as their ticks,
- * unless the index is made for Lucene.
+ * Iterates the distinct numbers of entries in one field; without a column, no entry has numbers. Dates count as their
+ * ticks, unless the index is made for Lucene.
  */
 export class EntryNumbers {
   sum = 0;
   min = 0;
   max = 0;
-  /** How many values the last entry had. */
+  /** Number of values of the last entry. */
   valueCount = 0;
   /** The column, when its entries have a value at most, which is read without this object. */
   readonly plain: FieldColumn | null;
@@ -153,12 +153,12 @@ export class EntryNumbers {
   }
 }
 
-/** Whether entries may have several values. */
+/** Returns whether entries may have several values. */
 export function isSeveral({ isPacked, hasSeveral }: FieldColumn): boolean {
   return isPacked || hasSeveral;
 }
 
-/** Whether each entry has one value: both have the same number then. */
+/** Returns whether each entry has one value: both have the same number then. */
 function isOneEach({ isPacked, hasSeveral, emptyCount }: FieldColumn): boolean {
   return !isPacked && !hasSeveral && emptyCount === 0;
 }
@@ -248,7 +248,7 @@ class NumberTable {
   }
 }
 
-/** The totals of each field's numbers over all entries. */
+/** Returns the totals of each field's numbers over all entries. */
 export function* totalsOf(
   entries: Uint32Array,
   numbers: readonly EntryNumbers[],
@@ -265,7 +265,7 @@ export function* totalsOf(
   return tables.map((table) => table.totals(1));
 }
 
-/** Entries whose numbers are read between two checks of the budget: fewer when one may have many. */
+/** Returns the entries whose numbers are read between two checks of the budget: fewer when one may have many. */
 function strideOf(numbers: readonly EntryNumbers[]): number {
   return numbers.every(({ plain }) => plain !== null) ? stride : stride >>> 6;
 }
@@ -277,8 +277,8 @@ export interface IntervalTotals {
 }
 
 /**
- * The entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a value of the
- * column may be no number but be in one, or an entry has several.
+ * Returns the entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a
+ * value of the column may be no number but be in one, or an entry has several.
  */
 export function* totalsWithin(
   column: FieldColumn,
@@ -301,7 +301,7 @@ export function* totalsWithin(
       const entry = entries[at] as number;
       const start = isFull ? entry : (starts[entry] as number);
       const isEmpty = !isFull && start === starts[entry + 1];
-      // A term that came meanwhile is in none of the entries.
+      // A term added in the meantime is in none of the entries.
       const slot = isEmpty ? 0 : (slotsOfTerms[terms[start] as number] as number);
       slots[at - from] = slot;
       counts[slot] = (counts[slot] as number) + 1;
@@ -323,10 +323,16 @@ export function* totalsWithin(
  */
 export type ValueCount = "each" | "once" | "first";
 
-/** Whether a term is in a range. `special`: the name of a term that has no text of its own, null's say; null: it has. */
+/**
+ * Returns whether a term is in a range. `special`: the name of a term that has no text of its own, such as null;
+ * otherwise null.
+ */
 export type RangeTest = (term: number, special: string | null) => boolean;
 
-/** The entries in each of some ranges, and the totals of their numbers, from a visit to every value of the entries. */
+/**
+ * Returns the entries in each of some ranges, and the totals of their numbers, from a visit to every value of the
+ * entries.
+ */
 export function* totalsPassing(
   column: FieldColumn,
   tests: readonly RangeTest[],
@@ -367,7 +373,7 @@ function firstByBytes(terms: ReadonlySet<number>, dictionary: TermDictionary): n
   return first === null ? [] : [first];
 }
 
-/** The text that stands for a null or an empty text; null: the term has a text of its own. */
+/** Returns the text that stands for a null or an empty text; null: the term has a text of its own. */
 function specialText(dictionary: TermDictionary, term: number): string | null {
   if (term === nullTerm) return nullText;
   return term >= firstTerm && dictionary.lengthOf(term) === 0 ? emptyText : null;
@@ -404,7 +410,7 @@ function* slotsWithin(
   return slots;
 }
 
-/** The positions of an interval's terms in their order: from the first one up to the second. */
+/** Returns the positions of an interval's terms in their order: from the first one up to the second. */
 function placesWithin(
   order: TermOrder,
   values: Float64Array,
@@ -422,7 +428,7 @@ function placesWithin(
 export class TermTally {
   readonly #column: FieldColumn;
   readonly #counts: Uint32Array;
-  /** By term: the last entry that had it, plus one; null: no entry so far had several values. */
+  /** By term: the last entry that had it, plus one; null until an entry with several values was counted. */
   #marks: Uint32Array | null = null;
   readonly #tables: readonly NumberTable[];
   /** By table: whether the current entry has a number. */
@@ -461,7 +467,7 @@ export class TermTally {
     return tally;
   }
 
-  /** Entries that have the term. */
+  /** Returns the entries that have the term. */
   countOf(term: number): number {
     return this.#counts[term] as number;
   }
@@ -482,7 +488,7 @@ export class TermTally {
       let count = 0;
       for (let start = from; start < to; start += termStride) {
         const end = Math.min(to, start + termStride);
-        // A term that came meanwhile was not counted.
+        // A term added in the meantime was not counted.
         for (let i = start; i < end; i++) count += this.#counts[terms[i] as number] ?? 0;
         this.#budget.spend(end - start);
         if (this.#budget.isDue) yield;
@@ -497,7 +503,7 @@ export class TermTally {
     return this.#tables.map((table) => table.totals(term));
   }
 
-  /** Is its text that of the term in the dictionary? */
+  /** Returns whether its text equals that of the term in the dictionary. */
   isSpelled(term: number): boolean {
     const { dictionary } = this.#column;
     return (
@@ -511,8 +517,8 @@ export class TermTally {
   }
 
   /**
-   * The counted terms: null, the empty text, then the others in the order of their bytes. Terms of equal text, a number and
-   * a string say, become one.
+   * Returns the counted terms: null, the empty text, then the others in the order of their bytes. Terms of equal text,
+   * for example a number and a string, are merged.
    */
   *ordered(): Work<Uint32Array> {
     const { dictionary } = this.#column;
@@ -551,7 +557,7 @@ export class TermTally {
       const entry = entries[at] as number;
       const start = isFull ? entry : (starts[entry] as number);
       const isEmpty = !isFull && start === starts[entry + 1];
-      // What is counted for a gap does not count.
+      // The count of a gap is ignored.
       const term = isEmpty ? gapTerm : (terms[start] as number);
       counts[term] = (counts[term] as number) + 1;
       slots[at - from] = term;
@@ -590,7 +596,7 @@ export class TermTally {
     let at = from;
     for (; at < entries.length && values < stride && at - from < stride; at++) {
       const entry = entries[at] as number;
-      // Of another column, which may be the same: numbers are read from it meanwhile.
+      // The column of the numbers may be the same and its buffer reused: the terms are copied.
       const terms = this.#column.termsOf(entry).slice();
       values += terms.length + this.#countSeveral(entry, terms, 0, terms.length);
     }
@@ -628,7 +634,7 @@ export class TermTally {
     return values;
   }
 
-  /** The counted terms but null, by their bytes. */
+  /** Returns the counted terms but null, by their bytes. */
   *#sortedTerms(): Work<Uint32Array> {
     const column = this.#column;
     const size = this.#counts.length;

@@ -27,9 +27,9 @@ const termBytesMax = 5;
 /** Values that `restore` processes per step. */
 const restoredValues = 4096;
 
-/** A term that one in this many entries has is read as bits, of which those of some terms are kept. */
+/** A term that at least one in this many entries has is read as a bitmap; bitmaps of some terms are cached. */
 const denseShare = 32;
-/** Bits are kept of so many terms, and of more as far as they take one in so many bytes of the postings. */
+/** Minimum number of cached bitmaps; more are cached while they use at most this share of the postings' bytes. */
 const keptBitsMin = 32;
 const keptShare = 8;
 /** Entries from which on bits are kept. */
@@ -63,7 +63,7 @@ export class TextColumn extends FieldColumn {
   /** The chunk that was read last. */
   #chunk = 0;
   readonly #finder: PostingReader;
-  /** Of terms that many entries have, the one that was used last at the end. */
+  /** Bitmaps of frequent terms, the most recently used last. */
   readonly #bits = new Map<number, TermBits>();
 
   constructor() {
@@ -134,7 +134,7 @@ export class TextColumn extends FieldColumn {
     }
   }
 
-  /** The entries of a term, dead ones too, as bits; null: too few have it. Made when it is first used. */
+  /** Returns the entries of a term, dead ones too, as bits; null: too few have it. Made when it is first used. */
   *bitsOf(term: number, budget: WorkBudget): Work<Uint32Array | null> {
     const isDense = (this.counts[term] ?? 0) * denseShare >= this.entryCount;
     if (!isDense || this.entryCount < keptEntriesMin) return null;
@@ -146,7 +146,7 @@ export class TextColumn extends FieldColumn {
     const reader = this.reader().begin(term);
     reader.skipTo(bits.last + 1);
     for (;;) {
-      // Another query may have replaced it meanwhile.
+      // Another query may have replaced it in the meantime.
       bits.words = grownUint32(bits.words, (this.entryCount + 31) >>> 5);
       if (!reader.readBits(bits.words)) break;
       bits.last = Math.max(bits.last, reader.last);
@@ -260,7 +260,7 @@ export class TextColumn extends FieldColumn {
         assert(reader.entries[i] === entry, "the list of a term has its entries, in order");
         assert(
           reader.frequencies[i] === frequency,
-          "a posting says how often its entry has the term",
+          "a posting contains the frequency of the term in its entry",
         );
         const least = Math.min(frequency as number, peakMax); // compared
         assert(least <= (this.postings.peaks[term] as number), "no entry has it more often");

@@ -1,13 +1,13 @@
 /**
- * The nearest vectors of a field, found among its terms. Every vector is compared, or, where there are many long ones,
- * its sketch: a bit for each dimension, which says on which side of the mean it is. The vectors whose sketches differ
- * least from that of the sought one are then compared themselves.
+ * The nearest vectors of a field, found among its terms. All vectors are compared exactly, or, if there are many long
+ * ones, by their sketches first: one bit per dimension, the side of the mean on which the vector lies. The vectors
+ * whose sketches differ least from that of the query are then compared exactly.
  *
  *   terms ──► norms ──► sketches ──► the nearest some thousand ──► compared exactly ──► the best entries
  *
- * A scan of sketches costs some twenty nanoseconds per vector of 384 numbers, needs no graph, is unaffected by what was
- * removed, and is as good beside a narrow filter as alone. Norms and sketches are derived from the terms when a query
- * needs them, in slices, and are not saved: a hundred thousand take some tenths of a second.
+ * A scan of sketches costs some twenty nanoseconds per vector of 384 numbers, needs no graph, is unaffected by
+ * removals, and is as accurate combined with a narrow filter as without one. Norms and sketches are derived from the
+ * terms when a query needs them, in slices, and are not saved: a hundred thousand take some tenths of a second.
  *
  * Invariants:
  * - Between two steps of `refresh` it is consistent, and up to date with the first `#termCount` terms.
@@ -28,7 +28,10 @@ import { vectorLengthOf } from "./vector-terms.ts";
 /** Vectors and dimensions from which on sketches pay. */
 const sketchedMin = 4096;
 const sketchedDimensionsMin = 64;
-/** Vectors whose means make sketches; the means are taken again when there are so many times as many. */
+/**
+ * Number of vectors from which means are computed; the means are computed again when the number of vectors has grown by
+ * this factor.
+ */
 const sampleMax = 4096;
 const growthMax = 8;
 /** Vectors compared exactly after a scan of sketches, and as a multiple of the wanted ones. */
@@ -37,12 +40,12 @@ const comparedFactor = 32;
 /** Vectors between two checks of the budget. */
 const stride = 64;
 const sketchStride = 1024;
-/** What rounding may take from a similarity. */
+/** Maximum rounding error of a similarity. */
 const tolerance = 1e-6;
 
 const vectorColumns = new WeakMap<FieldColumn, VectorColumn>();
 
-/** The one of a column. `stored`: that of the field, always the same. */
+/** Returns the vector column of a field's column. `stored`: type of the field, always the same. */
 export function vectorColumnOf(column: FieldColumn, stored: StoredType): VectorColumn {
   let found = vectorColumns.get(column);
   if (found === undefined) {
@@ -52,7 +55,7 @@ export function vectorColumnOf(column: FieldColumn, stored: StoredType): VectorC
   return found;
 }
 
-/** What is sought. */
+/** A nearest-neighbor search. */
 export interface NearestSearch {
   /** In the stored form. An entry is as near as the nearest pair. */
   readonly vectors: readonly Buffer[];
@@ -72,7 +75,7 @@ type Compare = (term: number) => number;
 /** Bits of vectors, by term. */
 class Sketches {
   readonly means: Float32Array;
-  /** Vectors when the means were taken. */
+  /** Number of vectors when the means were computed. */
   readonly count: number;
   readonly wordCount: number;
   words: Uint32Array = new Uint32Array(16);
@@ -120,11 +123,11 @@ function writeBits(
 export class VectorColumn {
   readonly stored: StoredType;
   readonly #column: FieldColumn;
-  /** By term: 1 by the length of its vector, 0 for what has none. */
+  /** By term: reciprocal of the length of its vector, 0 if it has no length. */
   #scales: Float64Array = new Float64Array(16);
   #termCount = firstTerm;
   #sketches: Sketches | null = null;
-  /** The dictionary's bytes as numbers, and those bytes. */
+  /** The dictionary's bytes as numbers, and these bytes. */
   #numbers: Float32Array | Int8Array = new Float32Array(0);
   #slab: Buffer = Buffer.alloc(0);
   /** For a vector that does not begin at a multiple of four bytes. */
@@ -135,12 +138,12 @@ export class VectorColumn {
     this.stored = stored;
   }
 
-  /** Bytes of a vector; 0: there is none. */
+  /** Length of a vector in bytes; 0 if the column has no vectors. */
   get length(): number {
     return vectorLengthOf(this.#column);
   }
 
-  /** The vectors of an entry. */
+  /** Returns the vectors of an entry. */
   vectorsOf(entry: number): Buffer[] {
     const { starts, terms, dictionary } = this.#column;
     const vectors: Buffer[] = [];
@@ -154,7 +157,7 @@ export class VectorColumn {
     return vectors;
   }
 
-  /** Numbers of a vector, of those kept as numbers. */
+  /** Number of dimensions of vectors that are stored as numbers. */
   get #dimensions(): number {
     return this.stored === "Single" ? this.length >>> 2 : this.length - 4;
   }
@@ -164,7 +167,7 @@ export class VectorColumn {
     return 1 + (this.length >>> 6);
   }
 
-  /** Takes in new terms. */
+  /** Adds new terms. */
   *refresh(budget: WorkBudget): Work<void> {
     if (this.length === 0 || this.stored === "Binary") return;
     const { dictionary } = this.#column;
@@ -263,7 +266,7 @@ export class VectorColumn {
       return (term) => equalBits(dictionary.slab, dictionary.startOf(term), sought);
     }
     const dimensions = this.#dimensions;
-    const vector = soughtNumbers(sought, this.stored);
+    const vector = queryNumbers(sought, this.stored);
     const scale = scaleOf(vector, 0, dimensions);
     const scales = this.#scales;
     return (term) => {
@@ -275,7 +278,7 @@ export class VectorColumn {
   }
 
   /**
-   * The best entries and their scores, in no order: cosines, or shares of equal bits. Call `refresh` first.
+   * Returns the best entries and their scores, in no order: cosines, or shares of equal bits. Call `refresh` first.
    * Cost: in proportion to the vectors of the field.
    */
   *find(search: NearestSearch, view: EntryView, budget: WorkBudget): Work<Map<number, number>> {
@@ -325,7 +328,7 @@ export class VectorColumn {
     }
   }
 
-  /** Terms that came while a query paused have no scale yet; its view lacks their entries. */
+  /** Terms added while a query paused have no scale yet; its view lacks their entries. */
   #isKnown(term: number): boolean {
     return this.stored === "Binary" || term < this.#termCount;
   }
@@ -370,7 +373,7 @@ export class VectorColumn {
     }
   }
 
-  /** Whether an entry of the term is wanted. */
+  /** Returns whether an entry of the term is wanted. */
   *#isUsed(
     term: number,
     within: EntrySet | null,
@@ -398,7 +401,7 @@ export class VectorColumn {
   ): Work<void> {
     const { firsts, entries } = this.#column;
     const { wordCount, end } = sketches;
-    const vector = soughtNumbers(sought, this.stored);
+    const vector = queryNumbers(sought, this.stored);
     const own = sketches.of(vector, scaleOf(vector, 0, this.#dimensions));
     const far = 0xffff;
     budget.hold(end * Uint16Array.BYTES_PER_ELEMENT);
@@ -466,7 +469,7 @@ class BestEntries {
     if (known === undefined) this.#budget.hold(bytesPerScore);
   }
 
-  /** Whether it is time to prune it. */
+  /** Whether it must be pruned. */
   get isFull(): boolean {
     return this.scores.size >= this.#roomMax;
   }
@@ -500,7 +503,7 @@ class BestEntries {
 
 const bytesPerScore = 48;
 
-function soughtNumbers(sought: Buffer, stored: StoredType): Float32Array | Int8Array {
+function queryNumbers(sought: Buffer, stored: StoredType): Float32Array | Int8Array {
   if (stored !== "Single") {
     return Int8Array.from(sought.subarray(0, sought.length - 4), (byte) => (byte << 24) >> 24);
   }
@@ -516,7 +519,7 @@ function scaleOf(numbers: ArrayLike<number>, from: number, dimensions: number): 
   return sum > 0 ? 1 / Math.sqrt(sum) : 0;
 }
 
-/** The inner product. Hot: four sums at once do not wait for each other. */
+/** Returns the inner product. Hot: four independent sums do not wait for each other. */
 function product(
   numbers: Float32Array | Int8Array,
   from: number,

@@ -1,12 +1,12 @@
 /**
- * Vectors as an index keeps them: 32-bit floats, bytes with the magnitude that they were scaled by, or bits, and how
- * values of documents and queries become them. The forms, roundings and messages are RavenDB 7.2.7's (measured).
+ * Vectors as stored in an index: 32-bit floats, bytes with their scaling magnitude, or bits, and the conversion of
+ * values of documents and queries to them. The forms, roundings and messages are RavenDB 7.2.7's (measured).
  *
  *   Single   d floats, little-endian
  *   Int8     d signed bytes, the largest of them 127, then the magnitude as a float
- *   Binary   d bits, the first one highest; a bit says that a number is not negative
+ *   Binary   d bits, the first one highest; 1: the number is not negative
  *
- * A value is a list of numbers, base64 of the source's form, `{"@vector": …}`, or a list of those.
+ * A value is a list of numbers, base64 of the source's form, `{"@vector": …}`, or a list of such values.
  */
 import { EngineError } from "../base/errors.ts";
 import { vectorBytesMax } from "../base/limits.ts";
@@ -15,7 +15,7 @@ export const embeddingTypes = ["Single", "Int8", "Binary", "Text"] as const;
 export type EmbeddingType = (typeof embeddingTypes)[number];
 export type StoredType = Exclude<EmbeddingType, "Text">;
 
-/** The form of given vectors, and of those that are kept. */
+/** The form of source vectors and of stored vectors. */
 export interface VectorForm {
   readonly source: StoredType;
   readonly stored: StoredType;
@@ -26,8 +26,8 @@ export const plainForm: VectorForm = { source: "Single", stored: "Single" };
 const magnitudeBytes = 4;
 
 /**
- * The vectors of a JSON value; none for null.
- * @throws EngineError json-invalid for a value that is none
+ * Returns the vectors of a JSON value; none for null.
+ * @throws EngineError json-invalid for a value that is not a vector
  */
 export function vectorsOf(value: unknown, form: VectorForm): Buffer[] {
   if (value === null || value === undefined) return [];
@@ -56,7 +56,7 @@ export function vectorsOf(value: unknown, form: VectorForm): Buffer[] {
   throw noVector(typeName(value));
 }
 
-/** As `vectorsOf`; values that are none are left out. */
+/** As `vectorsOf`; invalid values are skipped. */
 export function acceptedVectors(value: unknown, form: VectorForm): Buffer[] {
   try {
     return vectorsOf(value, form);
@@ -89,7 +89,7 @@ function invalidVector(message: string): EngineError {
   return new EngineError("json-invalid", message);
 }
 
-/** The bytes of base64 text. */
+/** Returns the bytes of base64 text. */
 function givenOf(text: string, { source }: VectorForm): Buffer {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) {
     const shown = text.length > 64 ? `${text.slice(0, 64)}…` : text;
@@ -105,7 +105,7 @@ function givenOf(text: string, { source }: VectorForm): Buffer {
   return whole;
 }
 
-/** The bytes of a list of numbers; true counts as 1, everything else as 0. */
+/** Returns the bytes of a list of numbers; true counts as 1, everything else as 0. */
 function numbersOf(list: readonly unknown[], { source }: VectorForm): Buffer {
   checkLength(source === "Single" ? list.length * 4 : list.length);
   const numbers = list.map((item) => (typeof item === "number" ? item : item === true ? 1 : 0));

@@ -57,7 +57,7 @@ function addAt(
   addAt(column, form, bytes, span.from, steps, depth + 1);
 }
 
-/** The length in bytes of a column's vectors; 0: it has none. */
+/** Returns the length of a column's vectors, in bytes; 0 if the column has no vectors. */
 export function vectorLengthOf({ dictionary }: FieldColumn): number {
   const hasVectors = dictionary.count > firstTerm && dictionary.kindOf(firstTerm) === vectorKind;
   return hasVectors ? dictionary.lengthOf(firstTerm) : 0;
@@ -71,7 +71,7 @@ function addVectors(column: FieldColumn, vectors: readonly Buffer[]): void {
   }
 }
 
-/** Whether the JSON text of a field's value is of vectors. */
+/** Returns whether the JSON text of a field's value is of vectors. */
 export function isVectorText(text: string): boolean {
   return text.startsWith(opening);
 }
@@ -85,7 +85,7 @@ export function addVectorText(column: FieldColumn, text: string, form: VectorFor
   addVectors(column, acceptedVectors(valueIn(text), form));
 }
 
-/** @param dimensions those that the field was configured for; null: any. @throws EngineError json-invalid */
+/** @param dimensions the configured number of dimensions of the field; null: any. @throws EngineError json-invalid */
 export function checkVectorText(
   text: string,
   name: string,

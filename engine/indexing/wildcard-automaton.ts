@@ -1,6 +1,6 @@
 /**
- * Matches many wildcards at once: does a text contain, or end with, any of them? A single walk over the text for all
- * (Aho and Corasick), so three thousand wildcards cost as much as one.
+ * Matches many wildcards together: tests whether a text contains, or ends with, any of them. One pass over the text
+ * matches all (Aho and Corasick), so three thousand wildcards cost as much as one.
  *
  *   state ──first child──► state ──next sibling──► …      a trie of the wildcards; an edge has one UTF-16 unit
  *   state ──fallback──► the state of the longest proper suffix that is in the trie too
@@ -8,10 +8,10 @@
  * A wildcard anchored at the end has an additional edge, for a unit that no term's text contains.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import type { SearchPiece } from "./analyzer.ts";
+import type { SearchPhrase } from "./analyzer.ts";
 
 /** A wildcard that begins open: `*ab` or `*ab*`. */
-export type WildcardPiece = Extract<SearchPiece, { readonly kind: "wildcard" }>;
+export type WildcardPhrase = Extract<SearchPhrase, { readonly kind: "wildcard" }>;
 
 /** Up to this many wildcards are tested one by one. */
 const singleMax = 4;
@@ -20,9 +20,9 @@ const endUnit = 0xdfff;
 /** Bytes of one state with its share of the table. */
 const stateBytes = 40;
 
-/** A test whether a term's text matches any of the wildcards. */
+/** Returns a test whether a term's text matches any of the wildcards. */
 export function* containsAny(
-  pieces: readonly WildcardPiece[],
+  pieces: readonly WildcardPhrase[],
   budget: WorkBudget,
 ): Work<(text: string) => boolean> {
   if (pieces.some(({ text }) => text === "")) return () => true;
@@ -33,7 +33,7 @@ export function* containsAny(
 }
 
 function singleTest(
-  pieces: readonly WildcardPiece[],
+  pieces: readonly WildcardPhrase[],
   budget: WorkBudget,
 ): (text: string) => boolean {
   return (text) => {
@@ -45,7 +45,7 @@ function singleTest(
 }
 
 class Automaton {
-  readonly #pieces: readonly WildcardPiece[];
+  readonly #pieces: readonly WildcardPhrase[];
   readonly #budget: WorkBudget;
   #count = 1;
   readonly #units: Uint16Array;
@@ -58,7 +58,7 @@ class Automaton {
   readonly #table: Int32Array;
   readonly #parents: Int32Array;
 
-  constructor(pieces: readonly WildcardPiece[], budget: WorkBudget) {
+  constructor(pieces: readonly WildcardPhrase[], budget: WorkBudget) {
     this.#pieces = pieces;
     this.#budget = budget;
     const size = pieces.reduce((sum, { text }) => sum + text.length + 1, 1);
@@ -123,7 +123,7 @@ class Automaton {
     }
   }
 
-  /** The child of a state, created if needed. */
+  /** Returns the child of a state, created if needed. */
   #grown(state: number, unit: number): number {
     const known = this.#childOf(state, unit);
     if (known !== 0) return known;

@@ -1,6 +1,7 @@
 /**
- * What terms and conditions weigh in an entry, as RavenDB 7.2.7 weighs them: measured, of its engine Corax by the boosts that
- * turn an order around, of Lucene by the scores of its replies. How many terms an entry has does not count in either.
+ * Weights of terms and conditions in an entry, as RavenDB 7.2.7 computes them: measured, for its engine Corax from the
+ * boosts that reverse an order, for Lucene from the scores of its replies. Neither uses the number of terms of an
+ * entry.
  */
 import type { FieldColumn } from "./field-column.ts";
 import { firstTerm } from "./term-dictionary.ts";
@@ -19,15 +20,15 @@ export type WeightOf = (frequency: number) => number;
 
 /** Weighs the parts of one query. */
 export interface Weigher {
-  /** `term`: of `column`; -1: it has no length. */
+  /** `term`: a term of `column`; -1: it has no length. */
   termWeight(weighed: Weighed, column: FieldColumn, term: number): WeightOf;
-  /** The score for a condition that is of more than one term, or of none. */
+  /** Returns the score for a condition that is of more than one term, or of none. */
   wholeWeight(weighed: Weighed): number;
-  /** The factor of all scores of an entry whose map boosted it as a whole; 1: it did not. */
+  /** Returns the factor of all scores of an entry whose map boosted it as a whole; 1: it did not. */
   entryFactor(boost: number): number;
-  /** Whether the sum of parts of which an entry may have some is multiplied by the share that it has. */
+  /** Whether the sum of the weights of matching parts is multiplied by the share of matching parts. */
   readonly countsParts: boolean;
-  /** What scores are multiplied by when all parts are weighed. */
+  /** Factor of scores when all parts are weighed. */
   readonly norm: number;
 }
 
@@ -35,10 +36,10 @@ export function weigherOf(isLucene: boolean): Weigher {
   return isLucene ? new LuceneWeigher() : new CoraxWeigher();
 }
 
-/** Corax: the constants k1 and b of BM25, in which the length is that of the term among the terms of its field. */
+/** Corax: the constants k1 and b of BM25; the length is that of the term relative to the terms of its field. */
 const saturation = 2;
 const lengthShare = 0.25;
-/** Numbers of occurrences up to which Corax tells them all apart. */
+/** Number of occurrences up to which Corax distinguishes them. */
 const countedMax = 16;
 /** Numbers that it tells apart in each range, which ends at four times its start. */
 const rangeSteps = 16;
@@ -65,7 +66,7 @@ export class CoraxWeigher implements Weigher {
 function coraxWeight({ total, found, boost }: Weighed, share: number): WeightOf {
   const weight = Math.log(1 + (total - found + 0.5) / (found + 0.5));
   const norm = saturation * (1 - lengthShare + lengthShare * share);
-  // A boost counts as more occurrences. One that takes away is a factor: it is no share of a sum.
+  // A boost counts as more occurrences. A negative boost is a factor, and not a share of a sum.
   if (boost < 0) return (frequency) => (boost * weight * frequency) / (frequency + norm);
   return (frequency) => weight / (1 + norm / (countedAs(frequency) * boost));
 }
@@ -76,7 +77,7 @@ function shareOfLength({ dictionary }: FieldColumn, term: number): number {
   return (dictionary.lengthOf(term) * (dictionary.count - firstTerm)) / bytes;
 }
 
-/** The number of occurrences that Corax keeps for `frequency`: steps get wider as numbers grow. */
+/** Returns the number of occurrences that Corax keeps for `frequency`: steps get wider as numbers grow. */
 export function countedAs(frequency: number): number {
   if (frequency <= countedMax) return frequency;
   let from = countedMax;

@@ -74,7 +74,7 @@ export function appendBytes(
   return at + length;
 }
 
-/** Are the bytes of `a[aFrom, aFrom + length)` and `b[bFrom, …)` equal? */
+/** Returns whether the bytes of `a[aFrom, aFrom + length)` and `b[bFrom, …)` are equal. */
 export function bytesEqual(
   a: Uint8Array,
   aFrom: number,
@@ -107,7 +107,7 @@ export function compareBytes(
   return aLength - bLength;
 }
 
-/** The first position from `at` that is not JSON white space, at most `end`. */
+/** Returns the first position from `at` that is not JSON white space, at most `end`. */
 export function skipSpace(bytes: Uint8Array, at: number, end: number): number {
   let i = at;
   while (i < end) {

@@ -1,9 +1,9 @@
 /**
  * Escapes in JSON strings: converts any spelling to the stored one. Knows nothing of values or documents.
  *
- * Stored text escapes only what is necessary: `"`, `\` and the control characters U+0000 to U+001F, as `\b \t \n \f \r`
- * or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything else is UTF-8. Half a surrogate pair
- * is not a character: it becomes U+FFFD.
+ * Stored text escapes only the necessary characters: `"`, `\` and the control characters U+0000 to U+001F, as `\b \t \n
+ * \f \r` or `\u001F` with upper-case digits (RavenDB 7.2.7 prints the same). Everything else is UTF-8. Half a surrogate
+ * pair is not a character: it becomes U+FFFD.
  */
 import { byteBackslash, byteQuote, byteSlash, writeCodePoint } from "./bytes.ts";
 
@@ -29,7 +29,7 @@ function hexDigit(byte: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
-/** The four hexadecimal digits at `at` as a number, or `escapeCut`, or `escapeHexInvalid`. */
+/** Returns the four hexadecimal digits at `at` as a number, or `escapeCut`, or `escapeHexInvalid`. */
 function hexQuad(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
   for (let i = at; i < at + 4; i++) {
@@ -98,7 +98,7 @@ export function rewriteEscape(
   return 48 + writeCodePoint(target, targetAt, 0xfffd);
 }
 
-/** The character that `\` followed by this letter represents, or -1. */
+/** Returns the character that `\` followed by this letter represents, or -1. */
 export function simpleEscape(letter: number): number {
   switch (letter) {
     case byteQuote:

@@ -36,13 +36,13 @@ export type JsonValue =
 /** The type of a value, by its first byte. */
 export type ValueKind = "null" | "boolean" | "number" | "string" | "array" | "object";
 
-/** The span of a value in some text; `from` is -1 when there is none. */
+/** The span of a value in some text; `from` is -1 if there is no value. */
 export class ValueSpan {
   from = -1;
   to = -1;
 }
 
-/** The position after the string whose opening quote is at `at`. */
+/** Returns the position after the string whose opening quote is at `at`. */
 export function skipString(bytes: Uint8Array, at: number): number {
   const length = bytes.length;
   let i = at + 1;
@@ -59,7 +59,7 @@ function unreachableEnd(): never {
   throw new InvariantError("a stored value ends inside its buffer");
 }
 
-/** The position after the value that begins at `at`. */
+/** Returns the position after the value that begins at `at`. */
 export function skipValue(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first === byteQuote) return skipString(bytes, at);
@@ -89,7 +89,7 @@ export function skipValue(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** The type of the value that begins at `at`. */
+/** Returns the type of the value that begins at `at`. */
 export function valueKind(bytes: Uint8Array, at: number): ValueKind {
   switch (bytes[at]) {
     case byteQuote:
@@ -140,24 +140,26 @@ export function findMember(
   return false;
 }
 
-/** The start of the first element in the array that begins at `at`, or -1 when it is empty. */
+/** Returns the start of the first element in the array that begins at `at`, or -1 when it is empty. */
 export function firstElement(bytes: Uint8Array, at: number): number {
   return bytes[at + 1] === byteArrayClose ? -1 : at + 1;
 }
 
-/** The start of the element after the one that ends at `to`, or -1 when that was the last. */
+/** Returns the start of the element after the one that ends at `to`; -1 after the last element. */
 export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
 }
 
-/** The steps of a path: `Address.Zip` is `"Address"`, `"Zip"`. A key that contains a dot cannot be expressed. */
+/**
+ * Returns the steps of a path: `Address.Zip` is `"Address"`, `"Zip"`. A key that contains a dot cannot be expressed.
+ */
 export function parsePath(path: string): Buffer[] {
   return path.split(".").map(quoteString);
 }
 
 /**
  * Follows a path of member names.
- * @param steps,fromStep the path, and the number of its steps already taken.
+ * @param steps,fromStep the path, and the number of its steps already followed.
  * @returns whether `found` was set.
  */
 export function findPath(
@@ -178,7 +180,7 @@ export function findPath(
   return true;
 }
 
-/** The text of the string value `[from, to)`, whose span includes the quotes. */
+/** Returns the text of the string value `[from, to)`, whose span includes the quotes. */
 export function decodeString(bytes: Buffer, from: number, to: number): string {
   let isAscii = true;
   for (let i = from + 1; i < to - 1; i++) {
@@ -192,7 +194,7 @@ export function decodeString(bytes: Buffer, from: number, to: number): string {
 /** Number of decimal digits that a double always represents exactly. */
 const exactDigitsMax = 15;
 
-/** The value of the number `[from, to)` as the nearest double. */
+/** Returns the value of the number `[from, to)` as the nearest double. */
 export function decodeNumber(bytes: Buffer, from: number, to: number): number {
   const isNegative = bytes[from] === byteMinus;
   let i = isNegative ? from + 1 : from;
@@ -208,7 +210,10 @@ export function decodeNumber(bytes: Buffer, from: number, to: number): number {
 
 const powersOfTen = Array.from({ length: exactDigitsMax + 1 }, (_, power) => 10 ** power);
 
-/** The number whose integer digits `[from, dot)` are `whole`: a quotient of two exact doubles, so correctly rounded. */
+/**
+ * Returns the number whose integer digits `[from, dot)` are `whole`: a quotient of two exact doubles, so correctly
+ * rounded.
+ */
 function decodeFraction(
   bytes: Buffer,
   from: number,
@@ -228,7 +233,7 @@ function decodeFraction(
   return bytes[from] === byteMinus ? -quotient : quotient;
 }
 
-/** The value `[from, to)` as a JavaScript value. Numbers are the nearest doubles. Cost: `JSON.parse`. */
+/** Returns the value `[from, to)` as a JavaScript value. Numbers are the nearest doubles. Cost: `JSON.parse`. */
 export function readValue(bytes: Buffer, from: number, to: number): JsonValue {
   switch (bytes[from]) {
     case byteQuote:

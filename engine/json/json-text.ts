@@ -1,12 +1,12 @@
 /** Composes JSON text in one growing buffer: bytes of values that exist, and the text between them. */
 
-/** Texts begin in pieces of one buffer: a buffer of its own costs a microsecond or two. */
+/** Texts begin in sections of one buffer: a buffer of its own costs a microsecond or two. */
 const sharedBytes = 64 * 1024;
 const pieceBytesMax = 8 * 1024;
 let shared = Buffer.allocUnsafeSlow(sharedBytes);
 let sharedAt = 0;
 
-/** Bytes that nobody else uses. */
+/** Returns bytes for exclusive use. */
 function newBytes(length: number): Buffer {
   if (length > pieceBytesMax) return Buffer.allocUnsafe(length);
   if (sharedAt + length > sharedBytes) {
@@ -24,13 +24,13 @@ const sparesMax = 4;
 const spareBytes = 8 * 1024;
 const spareBytesMax = 64 * 1024;
 
-/** An empty text, for who gives it back: each query has one or two. */
-export function takeText(): JsonText {
+/** Acquires an empty text, to be released by the caller: each query uses one or two. */
+export function acquireText(): JsonText {
   return spares.pop() ?? new JsonText(spareBytes);
 }
 
-/** Gives a text back whose bytes nobody reads any more. */
-export function giveText(text: JsonText): void {
+/** Releases a text whose bytes are no longer read. */
+export function releaseText(text: JsonText): void {
   if (spares.length === sparesMax || text.capacity > spareBytesMax) return;
   text.clear();
   spares.push(text);
@@ -50,7 +50,7 @@ export class JsonText {
     return this.#length;
   }
 
-  /** Bytes that there is room for at present. */
+  /** Current capacity, in bytes. */
   get capacity(): number {
     return this.#bytes.length;
   }
@@ -60,7 +60,7 @@ export class JsonText {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** The text from a position on, as `bytes`. */
+  /** Returns the text from a position on, as `bytes`. */
   from(start: number): Buffer {
     return this.#bytes.subarray(start, this.#length);
   }

@@ -1,5 +1,5 @@
 /**
- * Numbers as decimal text, written as bytes without an intermediate string. The output is that of JavaScript's own
+ * Numbers as decimal text, written as bytes without an intermediate string. The output equals JavaScript's own
  * conversion, with `.0` after a whole double.
  *
  * Hot: bench/patch.bench.ts.

@@ -3,7 +3,7 @@
  * parser: valid and minified.
  *
  * Invariants:
- * - The work is done in pieces: what iterates is given null from time to time, and may let others run.
+ * - The work is done in chunks: the iteration yields null from time to time, so that the caller may pause.
  */
 import {
   byteArrayClose,
@@ -30,7 +30,7 @@ export interface Member {
   readonly count: number;
 }
 
-/** The members of the object at `start`; null where others may run. */
+/** Yields the members of the object at `start`; null where others may run. */
 export function* membersOf(bytes: Uint8Array, start: number): Generator<Member | null, void> {
   let at = start + 1;
   while (bytes[at] !== byteObjectClose) {
@@ -44,7 +44,7 @@ export function* membersOf(bytes: Uint8Array, start: number): Generator<Member |
   }
 }
 
-/** The end of the value at `from`, and how many parts it has. */
+/** Yields the end of the value at `from`, and how many parts it has. */
 function* scanned(bytes: Uint8Array, from: number): Generator<null, { to: number; count: number }> {
   let depth = 0;
   let commas = 0;

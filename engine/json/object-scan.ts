@@ -3,9 +3,9 @@
  * the members can skip these. Checks nothing: see raw-scan.ts.
  *
  * Invariants:
- * - Each byte is scanned once, however the pieces are split.
+ * - Each byte is scanned once, however the chunks are split.
  */
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -89,6 +89,6 @@ export async function scanObject(
     to = Math.min(to + pieceBytes, end);
     const endAt = scan.scan(bytes, start, to);
     if (endAt >= 0 || to === end) return { endAt, ends: scan.endsFrom(start) };
-    await turnIsOver();
+    await pauseIfDue();
   }
 }

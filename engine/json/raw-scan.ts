@@ -1,6 +1,6 @@
 /**
  * Finds the spans of values in JSON text without checking them, so that each can be parsed once, where it is used.
- * Knows nothing of what the values mean.
+ * Independent of the meaning of values.
  *
  * Invariants:
  * - No scan goes beyond the given end, whatever the text is.
@@ -33,7 +33,7 @@ const quote = byteQuote;
 
 const noBytes = Buffer.alloc(0);
 
-/** The type of a value, by its first byte, in the terms of RavenDB's parser. */
+/** Returns the type of a value, by its first byte, in the terms of RavenDB's parser. */
 export function tokenName(bytes: Uint8Array, at: number): string {
   const byte = bytes[at] as number;
   if (byte === quote) return "String";
@@ -47,7 +47,7 @@ export function tokenName(bytes: Uint8Array, at: number): string {
   return byte === 0x2d || (byte >= 0x30 && byte <= 0x39) ? "Integer" : "";
 }
 
-/** The position after the value that begins at `at` (no space), or -1 when `end` truncates it. Hot. */
+/** Returns the position after the value that begins at `at` (no space), or -1 when `end` truncates it. Hot. */
 export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number {
   const first = bytes[at] as number;
   if (first === quote) return rawStringEnd(bytes, at, end);
@@ -57,7 +57,7 @@ export function rawValueEnd(bytes: Uint8Array, at: number, end: number): number 
     while (i < end) {
       const byte = bytes[i++] as number;
       if (byte === quote) {
-        // As `rawStringEnd`: a call for each string takes as long as the scan.
+        // Inlined from `rawStringEnd`: a call for each string takes as long as the scan.
         for (;;) {
           if (i >= end) return -1;
           const inner = bytes[i++] as number;
@@ -189,7 +189,7 @@ export function eachRawMember(
   if (scan.endAt < 0) throw truncated();
 }
 
-/** Strings that commands consist of, by length: found in the bytes, they need not be made anew. */
+/** Strings that are common in commands, by length: if they are found in the bytes, no new string is created. */
 const frequentStrings: readonly (readonly string[])[] = (() => {
   const texts = ["Id", "Type", "Document", "ChangeVector", "ForceRevisionCreationStrategy"];
   const byLength: string[][] = [];
@@ -211,7 +211,7 @@ function frequentString(bytes: Buffer, from: number, to: number): string | null 
   return null;
 }
 
-/** The text of the string `[from, to)`, whose span includes the quotes. @throws EngineError json-invalid */
+/** Returns the text of the string `[from, to)`, whose span includes the quotes. @throws EngineError json-invalid */
 export function rawString(bytes: Buffer, from: number, to: number): string {
   const frequent = frequentString(bytes, from + 1, to - 1);
   if (frequent !== null) return frequent;
@@ -224,7 +224,10 @@ export function rawString(bytes: Buffer, from: number, to: number): string {
   return bytes.latin1Slice(from + 1, to - 1);
 }
 
-/** The value `[from, to)` as a JavaScript value; numbers are the nearest doubles. @throws EngineError json-invalid */
+/**
+ * Returns the value `[from, to)` as a JavaScript value; numbers are the nearest doubles. @throws EngineError
+ * json-invalid
+ */
 export function parsedText(bytes: Buffer, from: number, to: number): unknown {
   if (isNullText(bytes, from, to)) return null;
   if (!isUtf8(bytes.subarray(from, to))) throw new EngineError("json-invalid", "Not UTF-8");
@@ -235,7 +238,7 @@ export function parsedText(bytes: Buffer, from: number, to: number): unknown {
   }
 }
 
-/** Is the value `null`? */
+/** Returns whether the value is `null`. */
 export function isNullText(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from !== 4 || bytes[from] !== 0x6e || bytes[from + 1] !== 0x75) return false;
   return bytes[from + 2] === 0x6c && bytes[from + 3] === 0x6c;
@@ -250,7 +253,7 @@ export function misplaced(bytes: Uint8Array, at: number): EngineError {
   return new EngineError("json-invalid", `Cannot have a '${character}' in position ${at}`);
 }
 
-/** The error for a wrong value at `at`, where `token` is required. */
+/** Returns the error for a wrong value at `at`, where `token` is required. */
 export function unexpected(token: string, bytes: Uint8Array, at: number): EngineError {
   const found = tokenName(bytes, at);
   if (found === "") return misplaced(bytes, at);

@@ -2,8 +2,8 @@
  * Finds and removes repeated keys of one object in minified text: of members with the same key only the last is kept,
  * in its place. Works on the members found by the parser.
  *
- * A member takes three slots of `members`: start and end (exclusive) of its key in the text, quotes included, and a
- * hash that equal keys share. Each member extends to the comma before the next.
+ * A member uses three slots of `members`: start and end (exclusive) of its key in the text, quotes included, and a hash
+ * that equal keys share. Each member extends to the comma before the next.
  */
 import { finish, type Work } from "../base/work-budget.ts";
 import { bytesEqual } from "./bytes.ts";
@@ -17,7 +17,7 @@ const membersPerPause = 2048;
 const probesMax = 64;
 
 /**
- * False when the hashes alone show that no key repeats. Cheap for few members, true for many.
+ * Returns false if the hashes alone show that no key repeats. Cheap for few members, true for many.
  * @param from,to the slots of the object's members.
  */
 export function mayRepeat(members: Int32Array, from: number, to: number): boolean {
@@ -29,7 +29,7 @@ export function mayRepeat(members: Int32Array, from: number, to: number): boolea
   return false;
 }
 
-/** What remains of an object after the removal of keys. */
+/** Sizes of an object after the removal of keys. */
 export interface Shortened {
   /** End of its members on the stack. */
   readonly memberTop: number;
@@ -106,7 +106,10 @@ function sameKey(text: Buffer, members: Int32Array, a: number, b: number): boole
   );
 }
 
-/** A byte for each member: 1 when it is to be removed. Null when none is. A set of millions would grow in one go. */
+/**
+ * Returns a byte for each member: 1 if it is to be removed. Null if no member is removed. A set of millions would grow
+ * in one go.
+ */
 function findInPairs(
   text: Buffer,
   members: Int32Array,

@@ -1,8 +1,8 @@
 /**
  * Parses long JSON values into JavaScript values in time slices. Lists and objects of the uppermost levels are parsed
- * element by element; a long value nested deeper, which is not expected in practice, is parsed in one turn.
+ * element by element; a long value nested deeper, which is not expected in practice, is parsed synchronously.
  */
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { byteArrayClose, byteArrayOpen, byteComma, byteObjectOpen, skipSpace } from "./bytes.ts";
 import { scanObject } from "./object-scan.ts";
 import { eachRawMember, misplaced, parsedText, rawValueEnd, truncated } from "./raw-scan.ts";
@@ -44,7 +44,7 @@ async function listInSlices(
     if (end < 0) throw truncated();
     const isLong = end - at >= longValueBytes;
     items.push(isLong ? await parsedInSlices(bytes, at, end, levels) : parsedText(bytes, at, end));
-    if (isLong || items.length % valuesPerLook === 0) await turnIsOver();
+    if (isLong || items.length % valuesPerLook === 0) await pauseIfDue();
     at = skipSpace(bytes, end, to);
     if (bytes[at] === byteArrayClose && at === to - 1) return items;
     if (bytes[at] !== byteComma) throw misplaced(bytes, at);
@@ -67,7 +67,7 @@ async function objectInSlices(
   const members: [string, unknown][] = [];
   for (const span of spans) {
     members.push([span.key, await parsedInSlices(bytes, span.from, span.to, levels)]);
-    if (members.length % valuesPerLook === 0) await turnIsOver();
+    if (members.length % valuesPerLook === 0) await pauseIfDue();
   }
   return Object.fromEntries(members);
 }

@@ -41,7 +41,7 @@ export function readTree(bytes: Buffer, at: number, depth = 0): TextNode {
   return bytes.utf8Slice(at, skipValue(bytes, at));
 }
 
-/** The minified text of a tree. */
+/** Returns the minified text of a tree. */
 export function treeText(node: TextNode): string {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return `[${node.map(treeText).join(",")}]`;
@@ -49,14 +49,14 @@ export function treeText(node: TextNode): string {
   return `{${members.join(",")}}`;
 }
 
-/** A deep copy. */
+/** Returns a deep copy. */
 export function copyTree(node: TextNode): TextNode {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return node.map(copyTree);
   return new Map([...node].map(([key, value]) => [key, copyTree(value)]));
 }
 
-/** Are the values equal? Numbers are compared by value, and the order of keys is ignored. */
+/** Returns whether the values are equal. Numbers are compared by value, and the order of keys is ignored. */
 export function equalTrees(one: TextNode, other: TextNode): boolean {
   if (typeof one === "string" || typeof other === "string") {
     return typeof one === typeof other && JSON.parse(one as string) === JSON.parse(other as string);

@@ -36,7 +36,7 @@ export function revisionAttachmentKey(documentId: string, etag: number, name: st
   return compositeKey(revision, lowerCased(name));
 }
 
-/** The id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
+/** Returns the id in the tombstone of a document's attachment: like RavenDB 7.2.7, it distinguishes contents too. */
 export function attachmentTombstoneId(
   documentId: string,
   { name, hash, contentType }: Pick<Attachment, "name" | "hash" | "contentType">,
@@ -44,7 +44,10 @@ export function attachmentTombstoneId(
   return [lowerCased(documentId), "d", lowerCased(name), hash, contentType].join("\u001e");
 }
 
-/** The text of a document's `@attachments`, sorted by name case-insensitively. Null when there are none. */
+/**
+ * Returns the text of a document's `@attachments`, sorted by name case-insensitively. Null if the document has no
+ * attachments.
+ */
 export function attachmentsText(attachments: Iterable<Attachment>): string | null {
   const rows: string[] = [];
   for (const { name, hash, contentType, size } of attachments) {

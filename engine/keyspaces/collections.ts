@@ -1,8 +1,8 @@
 /**
- * Collections: names and the small numbers that stand for them in rows. A collection is created by the first document
+ * Collections: names and the small numbers that represent them in rows. A collection is created by the first document
  * that names it, keeps that spelling, and is never removed (its number is on disk in every record).
  *
- * Number 0 is `@empty`, the collection of documents that name none; it has no record.
+ * Number 0 is `@empty`, the collection of documents without one; it has no record.
  */
 
 import { assert } from "../base/assert.ts";
@@ -24,7 +24,7 @@ export interface CollectionEntry {
 }
 
 /**
- * A number is assigned at once, when a transaction names a new collection, and released when that transaction fails;
+ * A number is assigned immediately when a transaction uses a new collection, and released when that transaction fails;
  * each transaction that uses a number without a durable or staged record writes one.
  */
 export class Collections {
@@ -43,7 +43,7 @@ export class Collections {
     });
   }
 
-  /** The number of `name`, or -1 when no document ever named it. */
+  /** Returns the number of `name`, or -1 when no document ever named it. */
   find(name: string): number {
     // Neighbors in a bulk insert share a collection: the same string object, so that no character is compared.
     if (name === this.#lastName) return this.#lastId;
@@ -54,7 +54,9 @@ export class Collections {
     return id;
   }
 
-  /** The number of `name`, a new one if need be. @throws EngineError invalid-argument; too-large for too many */
+  /**
+   * Returns the number of `name`, a new one if need be. @throws EngineError invalid-argument; too-large for too many
+   */
   intern(name: string): number {
     const known = this.find(name);
     if (known >= 0) return known;
@@ -72,8 +74,8 @@ export class Collections {
   }
 
   /**
-   * Releases the newest numbers that no transaction has recorded: those of a failed one. @returns whether there were
-   * any.
+   * Releases the newest numbers that no transaction has recorded: numbers of a failed transaction. @returns whether
+   * there were any.
    */
   forgetUnused(): boolean {
     let isAny = false;
@@ -91,7 +93,7 @@ export class Collections {
     return isAny;
   }
 
-  /** The name in its first spelling. */
+  /** Returns the name in its first spelling. */
   nameOf(id: number): string {
     const name = this.#names[id];
     assert(name !== undefined, "rows name collections that exist");
@@ -102,7 +104,7 @@ export class Collections {
     return this.#names.length;
   }
 
-  /** Is the number's record durable? The empty collection needs none. */
+  /** Returns whether the number's record is durable. The empty collection needs none. */
   isRecorded(id: number): boolean {
     return this.#recorded[id] === 1;
   }

@@ -8,7 +8,7 @@ import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export interface CompareExchangeValue {
-  /** The key as it was spelled. */
+  /** The key in its original case. */
   readonly key: string;
   readonly index: number;
   /** JSON text of `{"Object":…,"@metadata"?:…}`. */

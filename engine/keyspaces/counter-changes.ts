@@ -1,6 +1,6 @@
 /**
  * The documents whose counters changed their values, in the order in which that became visible: for indexes that map
- * counters. Created and deleted counters are not listed: those change the document itself.
+ * counters. Created and deleted counters are not listed: they change the document itself.
  *
  * Nothing is recorded before the first follower, and nothing survives a restart: earlier followers then compare the
  * etags of all counters.
@@ -29,7 +29,7 @@ export class CounterChanges {
     return this.#isFollowed;
   }
 
-  /** Changes are recorded from now on. `committedEtag`: that of the newest write. */
+  /** Changes are recorded from now on. `committedEtag`: etag of the newest write. */
   follow(committedEtag: number): void {
     this.#isFollowed = true;
     this.newest = Math.max(this.newest, committedEtag);
@@ -44,7 +44,7 @@ export class CounterChanges {
     if (this.#list.length > 2 * this.#etagOf.size + listSpare) this.#compact();
   }
 
-  /** The document has no counters any more. */
+  /** Called when the document no longer has counters. */
   forget(id: string): void {
     this.#etagOf.delete(id);
   }

@@ -57,7 +57,7 @@ export class CounterOwners {
 /** Key of one counter. */
 export const counterKey = documentKey;
 
-/** The nearest 64-bit integer: RavenDB 7.2.7 clamps a request's delta that is out of range. */
+/** Returns the nearest 64-bit integer: RavenDB 7.2.7 clamps a request's delta that is out of range. */
 export function clampInt64(value: bigint): bigint {
   if (value > int64Max) return int64Max;
   return value < int64Min ? int64Min : value;

@@ -21,13 +21,13 @@ export type NumberState = "needed" | "seen" | "unused";
 
 export interface NumberOwner {
   stateOf(docNum: number): NumberState;
-  /** May ids be forgotten now? */
+  /** Whether ids may be forgotten now. */
   readonly mayForget: boolean;
   /** Forgets the id and everything else about an unused number. */
   forget(docNum: number): void;
 }
 
-/** A reader that may keep numbers from turn to turn. Release it. */
+/** A reader that may hold numbers over several ticks of the event loop. It must be released. */
 export interface NumberHold {
   release(): void;
 }
@@ -119,7 +119,7 @@ export class DocumentNumbers {
     }
   }
 
-  /** May the number that has been retiring for longest be freed? */
+  /** Returns whether the number that has been retiring for longest may be freed. */
   #isDue(): boolean {
     if (this.#retiring.length === 0 || !this.#owner.mayForget) return false;
     return this.#oldest === null || this.#oldest.epoch > this.#retiring.firstTag();

@@ -3,7 +3,7 @@
  * garbage collector to trace.
  *
  * A document is identified by its number, `docNum`: dense from 0, assigned when its id is first seen, and recycled for
- * another id when nothing refers to it any more (document-numbers.ts). The parts are in engine/tree/: ids (id-slab,
+ * another id when it is no longer referenced (document-numbers.ts). The parts are in engine/tree/: ids (id-slab,
  * id-hash, id-order), rows (row-columns, staged-rows) and the lists in etag order (etag-list). The table knows nothing
  * of the content of records.
  *
@@ -11,7 +11,7 @@
  *
  * Invariants:
  * - Readers see committed rows; staged ones wait, in order, until they are committed or discarded.
- * - A view sees the rows as they were when it was created.
+ * - A view returns the rows of the moment when it was created.
  * - The others are in `checkInvariants`.
  */
 
@@ -43,7 +43,7 @@ export { allCollections, type DocumentReader, DocumentView } from "./document-vi
 const sectionVersion = 4;
 /** In version 3 ids were lower-cased by `toLowerCase`. */
 const lowerCaseSectionVersion = 3;
-/** Version 2 had no free numbers, either: every number in the slab had an id. */
+/** Version 2 had no free numbers either: every number in the slab had an id. */
 const oldSectionVersion = 2;
 /** Numbers examined per step of sorting ids. */
 const numbersPerOrderStep = 64;
@@ -61,7 +61,7 @@ export interface DocumentTableOptions {
   readonly listChunkEntries?: number;
   readonly orderLeafEntries?: number;
   readonly stagedPerChunk?: number;
-  /** 32 random bits, so that nobody outside can predict which ids collide. */
+  /** 32 random bits, so that clients cannot predict which ids collide. */
   readonly hashSeed?: number;
   /** A monotonic clock, in milliseconds. */
   readonly monotonicMs?: () => number;
@@ -81,7 +81,10 @@ export class DocumentTable implements DocumentReader {
   readonly #numbers: DocumentNumbers;
   /** Numbers assigned since `beginInterning`; null: not recorded. */
   #interned: number[] | null = null;
-  /** Does anything outside this table need the number? Whatever does calls `noteGone` when that ends. */
+  /**
+   * Returns whether the number is referenced outside this table. The owner of such references calls `markUnused` when
+   * they end.
+   */
   isNeeded: (docNum: number) => boolean = () => false;
 
   constructor(options: DocumentTableOptions = {}) {
@@ -128,13 +131,13 @@ export class DocumentTable implements DocumentReader {
     return this.#slab.count;
   }
 
-  /** Number of known ids, including those of deleted documents that are not forgotten yet. */
+  /** Number of known ids, including ids of deleted documents that are not forgotten yet. */
   get idCount(): number {
     return this.#slab.idCount;
   }
 
   /**
-   * The number of the document with this id; a new one, with an empty row, when the id is new.
+   * Returns the number of the document with this id; a new one, with an empty row, when the id is new.
    * @throws EngineError invalid-argument when it is not a valid id: too long, or with half a surrogate pair.
    */
   intern(id: string): number {
@@ -146,7 +149,7 @@ export class DocumentTable implements DocumentReader {
     return this.#internKey(this.#key.setBytes(bytes, start, end));
   }
 
-  /** The number of an id, or -1 when it was never interned, or is forgotten. */
+  /** Returns the number of an id, or -1 when it was never interned, or is forgotten. */
   lookup(id: string): number {
     return this.#key.set(id) ? this.#lookupKey() : -1;
   }
@@ -224,13 +227,13 @@ export class DocumentTable implements DocumentReader {
   }
 
   /** One use of the number has ended. It may be -1, and there may be other uses. */
-  noteGone(docNum: number): void {
+  markUnused(docNum: number): void {
     if (docNum >= 0 && this.etagOf(docNum) === 0) this.#numbers.note(docNum);
   }
 
   /**
-   * For readers that keep numbers over several turns of the event loop: until the release, the number of a deleted
-   * document is not assigned to another id. For the documents in a view this is not needed.
+   * For readers that hold numbers over several ticks of the event loop: until the release, the number of a deleted
+   * document is not assigned to another id. Not needed for the documents in a view.
    */
   hold(): NumberHold {
     return this.#numbers.hold();
@@ -305,16 +308,16 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The document whose committed row has, or recently had, this etag; -1 when there is none. With it `hasPosition` and
-   * `relocate` need not look up an id, which is ten times slower for neighboring records.
+   * Returns the document whose committed row has, or recently had, this etag; -1 if no such document is known. With it
+   * `hasPosition` and `relocate` need not look up an id, which is ten times slower for neighboring records.
    */
   numberAtEtag(etag: number): number {
     return this.#all.documentOf(etag);
   }
 
   /**
-   * An upper bound for the etags of the collection's documents (or all, for `allCollections`), which some document of
-   * it has or had; 0 when it never had one. Cost: O(1).
+   * Returns an upper bound for the etags of the collection's documents (or all, for `allCollections`), which some
+   * document of it has or had; 0 when it never had one. Cost: O(1).
    */
   newestEtagOf(collection: number): number {
     const list = collection === allCollections ? this.#all : this.#lists[collection];
@@ -408,7 +411,7 @@ export class DocumentTable implements DocumentReader {
     }
   }
 
-  /** The etag after all staged rows are committed; 0: no document, as in the following methods. */
+  /** Returns the etag after all staged rows are committed; 0: no document, as in the following methods. */
   newestEtag(docNum: number): number {
     const slot = this.#staged.newestOf(docNum);
     if (slot < 0) return this.etagOf(docNum);
@@ -439,8 +442,8 @@ export class DocumentTable implements DocumentReader {
   }
 
   /**
-   * The documents whose id begins with `prefix` and that `isThere`, committed or staged, in no order. Cost: O(documents
-   * under the prefix + staged rows).
+   * Returns the documents whose id begins with `prefix` and that `isThere`, committed or staged, in no order. Cost:
+   * O(documents under the prefix + staged rows).
    * @param most once there are more, it gathers no more.
    */
   newestWithPrefix(
@@ -473,7 +476,7 @@ export class DocumentTable implements DocumentReader {
       if (replaced > 0) continue;
       const slot = staged.oldest();
       const docNum = staged.docNumOf(slot);
-      if (listener !== undefined) this.#tell(docNum, listener);
+      if (listener !== undefined) this.#notify(docNum, listener);
       const etag = staged.etagOf(slot);
       const position = staged.positionOf(slot);
       const length = staged.lengthOf(slot);
@@ -508,12 +511,12 @@ export class DocumentTable implements DocumentReader {
   /** Drops the `count` newest staged rows, as if they had never been staged. */
   discardStaged(count: number): void {
     assert(count <= this.#staged.count, "only what is staged is discarded");
-    for (let left = count; left > 0; left--) this.noteGone(this.#staged.pop());
+    for (let left = count; left > 0; left--) this.markUnused(this.#staged.pop());
   }
 
   /**
-   * Commits a row at once, for replay; `length` 0 deletes the document.
-   * @returns false when the document already has a newer row: then nothing is changed.
+   * Commits a row directly, for replay; `length` 0 deletes the document.
+   * @returns false if the document already has a newer row: nothing is changed then.
    */
   applyCommitted(
     docNum: number,
@@ -530,7 +533,7 @@ export class DocumentTable implements DocumentReader {
       "a replayed row has an etag and collection",
     );
     if (etag < this.etagOf(docNum)) return false;
-    if (listener !== undefined) this.#tell(docNum, listener);
+    if (listener !== undefined) this.#notify(docNum, listener);
     this.#commit(docNum, etag, position, length, ((collection << 16) | flags) >>> 0);
     return true;
   }
@@ -551,7 +554,7 @@ export class DocumentTable implements DocumentReader {
     return true;
   }
 
-  /** Is the record of the committed row or of a staged row of this document at `position`? */
+  /** Returns whether the record of the committed row or of a staged row of this document is at `position`. */
   hasPosition(docNum: number, position: number): boolean {
     if (this.etagOf(docNum) !== 0 && this.positionOf(docNum) === position) return true;
     let slot = this.#staged.newestOf(docNum);
@@ -561,7 +564,7 @@ export class DocumentTable implements DocumentReader {
     return slot >= 0;
   }
 
-  #tell(docNum: number, listener: RowListener): void {
+  #notify(docNum: number, listener: RowListener): void {
     const columns = this.#rows.columns;
     listener(
       docNum,
@@ -644,7 +647,7 @@ export class DocumentTable implements DocumentReader {
 
   /**
    * Sorts new documents into the order by id, for about `budgetMs`. Before a read by id of a large database, call it
-   * until it returns true, yielding to the event loop between the calls; the read sorts whatever is left in one go.
+   * until it returns true, yielding to the event loop between the calls; the read sorts the rest in one call.
    * @returns whether all documents are sorted.
    */
   settleOrder(budgetMs: number): boolean {
@@ -654,12 +657,12 @@ export class DocumentTable implements DocumentReader {
 
   // Views and snapshots
 
-  /** An immutable view of the committed rows. Cost: microseconds. Release it. */
+  /** Returns an immutable view of the committed rows. Cost: microseconds. Release it. */
   view(): DocumentView {
     return new DocumentView(this, this.#rows, this.#hash);
   }
 
-  /** The bytes of a view for a snapshot on disk; valid until the view is released. Cost: O(chunks). */
+  /** Returns the bytes of a view for a snapshot on disk; valid until the view is released. Cost: O(chunks). */
   sections(view: DocumentView): WholeSection[] {
     assert(isLittleEndian, "snapshots are little-endian");
     const columns = view.freeze(this);
@@ -717,7 +720,7 @@ export class DocumentTable implements DocumentReader {
 
   // Checks
 
-  /** Bytes of all arrays, including those held only by views. */
+  /** Returns the bytes of all arrays, including those held only by views. */
   memoryBytes(): number {
     let bytes = this.#slab.memoryBytes() + this.#hash.memoryBytes() + this.#rows.memoryBytes();
     bytes += this.#staged.memoryBytes() + this.#order.memoryBytes() + this.#all.memoryBytes();
@@ -762,8 +765,8 @@ export class DocumentTable implements DocumentReader {
 }
 
 /**
- * Are the ids in a snapshot folded as they are now? "possibly": it is an older version's, but has no id of which the
- * former form can be another one.
+ * Returns whether the ids in a snapshot are folded by the current rules. "possibly": the snapshot is of an older
+ * version, but contains no id whose form is ambiguous.
  */
 export function keysInSnapshot(
   sections: ReadonlyMap<string, Buffer>,

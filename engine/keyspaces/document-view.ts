@@ -1,8 +1,8 @@
 /**
- * The reading interface of the document table: of the table as it is, or of a view at one point in time.
+ * The read interface of the document table: of its current state, or of a view at one point in time.
  *
  * Invariants:
- * - A view returns the same results from its creation to its release, whatever is written meanwhile.
+ * - A view returns the same results from its creation to its release, regardless of writes in between.
  */
 import { assert } from "../base/assert.ts";
 import type { EtagCursor } from "../tree/etag-list.ts";
@@ -20,7 +20,7 @@ export interface DocumentReader {
   /** The greatest etag that any document has had. */
   readonly lastEtag: number;
   countOfCollection(collection: number): number;
-  /** The number of the document with this id, or -1 when there is no document. */
+  /** Returns the number of the document with this id, or -1 when there is no document. */
   find(id: string): number;
   /** 0 when there is no document, as in the following methods. Hot. */
   etagOf(docNum: number): number;
@@ -28,18 +28,18 @@ export interface DocumentReader {
   lengthOf(docNum: number): number;
   collectionOf(docNum: number): number;
   flagsOf(docNum: number): number;
-  /** The lower-cased id. */
+  /** Returns the lower-cased id. */
   lowerIdOf(docNum: number): string;
   /** Orders two documents by their lower-cased ids' UTF-8 bytes. */
   compareIds(left: number, right: number): number;
   /**
-   * Documents of a collection (or `allCollections`) in etag order, from etag `from`, inclusive: ascending those with
-   * etag >= from, descending those with etag <= from.
+   * Returns the documents of a collection (or `allCollections`) in etag order, from etag `from`, inclusive: ascending
+   * those with etag >= from, descending those with etag <= from.
    */
   byEtag(collection: number, from: number, descending?: boolean): EtagCursor;
   /**
-   * Documents whose id begins with `prefix`, ascending by id; with `after`, only those after that id (which no document
-   * needs to have). Sorts new ids first, see `settleOrder`.
+   * Returns the documents whose id begins with `prefix`, ascending by id; with `after`, only those after that id (which
+   * no document needs to have). Sorts new ids first, see `settleOrder`.
    */
   byId(prefix: string, after?: string): IdCursor;
 }

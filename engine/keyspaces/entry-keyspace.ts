@@ -1,7 +1,7 @@
 /**
  * A keyspace of named entries: a text key and a value, which is JSON text unless the keyspace has its own codec, all
- * kept in memory. Counters, attachments, identities, compare-exchange values, segments of time series and the like are
- * each such a keyspace; documents are not (they are packed).
+ * kept in memory. Counters, attachments, identities, compare-exchange values, segments of time series and so on are
+ * keyspaces of this type; documents are not (they are packed).
  *
  *   +----------------+---------------------+-------------------------+-----------+
  *   | record header  | key                 | value                   | pad to 8  |
@@ -12,7 +12,7 @@
  * write, which orders deletions against compacted segments.
  *
  * Invariants:
- * - A key has at most one entry: that of its newest record in log order.
+ * - A key has at most one entry: the entry of its newest record in log order.
  */
 
 import { assert } from "../base/assert.ts";
@@ -47,7 +47,7 @@ export interface Entry<Value> {
 export interface ValueCodec<Value> {
   /** Its text, or its bytes. */
   encode(value: Value): string | Buffer;
-  /** The value in `bytes[from, to)`. Must copy what it keeps of them. */
+  /** Returns the value in `bytes[from, to)`. Must copy the bytes that it retains. */
   decode(bytes: Buffer, from: number, to: number): Value;
 }
 
@@ -68,25 +68,25 @@ const snapshotPartBytes = 8 * 1024;
 /** In a snapshot, before each record: its position in the log. */
 const positionBytes = 8;
 
-/** A key of two parts (a document and a counter name): ordered by the first part, then the second. */
+/** Returns a key of two parts (a document and a counter name): ordered by the first part, then the second. */
 export function compositeKey(first: string, second: string): string {
   return `${first}\u0000${second}`;
 }
 
 /**
- * Key of what a document has under a name: a counter, an attachment, a series. `documentKey(id, "")` is the prefix of all of
- * a document's.
+ * Returns the key of a named part of a document: a counter, an attachment, a series. `documentKey(id, "")` is the
+ * prefix of all keys of a document.
  */
 export function documentKey(documentId: string, name: string): string {
   return compositeKey(lowerCased(documentId), lowerCased(name));
 }
 
-/** A number as part of a key: keys sort as the numbers do. */
+/** Returns a number as part of a key: keys sort as the numbers do. */
 export function numberKey(number: number): string {
   return number.toString().padStart(numberDigits, "0");
 }
 
-/** The number at the end of a key. */
+/** Returns the number at the end of a key. */
 export function numberOfKey(key: string): number {
   return Number(key.slice(-numberDigits));
 }
@@ -121,17 +121,17 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#listener = listener;
   }
 
-  /** The committed value. */
+  /** Returns the committed value. */
   get(key: string): Value | undefined {
     return this.#entries.get(key)?.value;
   }
 
-  /** The committed entry with its etag. */
+  /** Returns the committed entry with its etag. */
   entry(key: string): Readonly<Entry<Value>> | undefined {
     return this.#entries.get(key);
   }
 
-  /** The staged value if there is one, else the committed one: the base for a writer. */
+  /** Returns the staged value if there is one, else the committed one: the base for a writer. */
   newest(key: string): Value | undefined {
     return this.#entries.newest(key)?.value;
   }
@@ -144,7 +144,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     return this.#entries.size;
   }
 
-  /** An immutable view of the committed entries. Cost: O(1); it needs no release. */
+  /** Returns an immutable view of the committed entries. Cost: O(1); it needs no release. */
   view(): BTree<string, Readonly<Entry<Value>>> {
     return this.#entries.view();
   }
@@ -210,7 +210,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     target.writeUInt32LE(valueLength, at + recordWordAt);
     target.writeUInt32LE(etag % 2 ** 32, at + recordEtagAt);
     target.writeUInt32LE(Math.floor(etag / 2 ** 32), at + recordEtagAt + 4);
-    assert(paddedLength(keyLength, valueLength) === length, "a record is as long as it was to be");
+    assert(paddedLength(keyLength, valueLength) === length, "a record has the computed length");
     for (let pad = valueAt + valueLength; pad < at + length; pad++) target[pad] = 0;
   }
 
@@ -237,7 +237,7 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#changed(key, undefined, this.#entries.apply(key, undefined));
   }
 
-  /** The entry that a record of this kind has; `undefined`: the record is a deletion. */
+  /** Returns the entry that a record of this kind has; `undefined`: the record is a deletion. */
   entryOf(
     bytes: Buffer,
     start: number,

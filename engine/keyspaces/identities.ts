@@ -1,5 +1,5 @@
 /**
- * Identities: named counters that generate document ids (`users|` gives `users/1`, `users/2`, ...). Keys are
+ * Identities: named counters that generate document ids (`users|` returns `users/1`, `users/2`, ...). Keys are
  * lower-cased names ending in `|`; the value is the last number used, which may be negative.
  */
 import { lowerCased } from "../base/case-folding.ts";

@@ -13,7 +13,7 @@ export function makeIndexHistories(dead: DeadRecordListener): EntryKeyspace<Json
   return new EntryKeyspace<JsonObject>("index-histories", recordKinds.indexHistory, dead);
 }
 
-/** The common prefix of the keys of all revisions of an index. */
+/** Returns the common prefix of the keys of all revisions of an index. */
 export function indexHistoryPrefix(name: string): string {
   return compositeKey(foldedName(name), "");
 }

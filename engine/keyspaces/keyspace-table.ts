@@ -27,7 +27,7 @@ import { makeTimeSeries, makeTimeSeriesSegments, type TimeSeries } from "./time-
 import { purgedThroughKey, Tombstones } from "./tombstones.ts";
 import { clusterCountKey, makeValues } from "./values.ts";
 
-/** Numbers of deleted documents examined per purged tombstone: more than the one that it adds. */
+/** Number of deleted documents examined per purged tombstone: more than one, so that the backlog shrinks. */
 export const numbersPerTombstone = 4;
 
 export class KeyspaceTable {
@@ -61,7 +61,7 @@ export class KeyspaceTable {
    */
   constructor(documents: DocumentTable, replaced: DeadRecordListener, dead: DeadRecordListener) {
     this.collections = new Collections(replaced);
-    this.tombstones = new Tombstones(dead, (id) => documents.noteGone(documents.lookup(id)));
+    this.tombstones = new Tombstones(dead, (id) => documents.markUnused(documents.lookup(id)));
     this.counters = makeCounters(replaced);
     this.counterOwners = new CounterOwners(this.counters);
     this.attachments = makeAttachments(replaced);
@@ -118,13 +118,13 @@ export class KeyspaceTable {
     return this.all.reduce((bytes, keyspace) => bytes + keyspace.snapshotBytes, 0);
   }
 
-  /** The keyspace of a record kind; undefined for documents and shapes, which have none in this table. */
+  /** Returns the keyspace of a record type; undefined for documents and shapes, which are not in this table. */
   ofKind(kind: number): Keyspace | undefined {
     return this.#byKind[kind];
   }
 }
 
-/** The setting `Client.IdentityPartsSeparator` of the database's record, unless it is disabled. */
+/** Returns the setting `Client.IdentityPartsSeparator` of the database's record, unless it is disabled. */
 function idSeparatorOf(record: unknown): string {
   const { Client } = (record ?? {}) as { Client?: Record<string, unknown> | null };
   const separator = Client?.["IdentityPartsSeparator"];

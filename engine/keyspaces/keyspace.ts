@@ -1,6 +1,6 @@
 /**
- * A keyspace is one kind of durable state: its log records, its memory and its replay. They are listed in
- * keyspace-table.ts; replay, compaction and snapshots use this interface alone.
+ * A keyspace is one kind of durable state: its log records, its memory and its replay. Keyspaces are listed in
+ * keyspace-table.ts; replay, compaction and snapshots use only this interface.
  *
  * Invariants:
  * - State changes only through staged entries that are committed in the order in which they were staged,
@@ -16,11 +16,13 @@ export interface Keyspace {
   readonly kind: RecordKind;
   /** Replays one record of this kind during recovery, in commit order. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
-  /** Is this record, at `position`, the current one of its entry? A deletion is never live by itself. */
+  /**
+   * Returns whether this record, at `position`, is the current one of its entry. A deletion is never live by itself.
+   */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
-  /** Is there an entry with the key of this record, whatever its own record? */
+  /** Returns whether an entry with the key of this record exists, regardless of its own record. */
   hasKeyOf(bytes: Buffer, start: number): boolean;
-  /** Position of the current record with this record's key and etag; -1 when there is none. */
+  /** Returns the position of the current record with this record's key and etag; -1 if no such record exists. */
   positionOf(bytes: Buffer, start: number): Position;
   /** The record of the entry with this record's key has moved to `target`. There must be an entry. */
   relocate(bytes: Buffer, start: number, target: Position): void;
@@ -28,7 +30,7 @@ export interface Keyspace {
   commitStaged(count: number): void;
   /** Drops the newest `count` staged entries. */
   discardStaged(count: number): void;
-  /** The committed state at this moment, as bytes for an index snapshot. */
+  /** Returns the committed state at this moment, as bytes for an index snapshot. */
   sections(): SnapshotSection[];
   /** Their approximate size in bytes. Cost: O(1). */
   readonly snapshotBytes: number;

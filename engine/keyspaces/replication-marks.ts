@@ -1,6 +1,6 @@
 /**
- * How far the log is a copy of the stream that replicates it. There is one entry, in the same frame as the group that it
- * tells of; a database of one node has none.
+ * The position in the replicated stream up to which the log is a copy. There is one entry, in the same frame as its
+ * group; a database that is not replicated has no entry.
  */
 import { assert } from "../base/assert.ts";
 import { recordHeaderBytes, recordKinds, sealRecord } from "../base/record.ts";
@@ -34,7 +34,7 @@ const codec: ValueCodec<ReplicationMark> = {
   decode: (bytes, from, to) => JSON.parse(bytes.toString("utf8", from, to)) as ReplicationMark,
 };
 
-/** The record of a mark: `markBytes` long. */
+/** Returns the record of a mark: `markBytes` long. */
 export function markRecord(mark: ReplicationMark): Buffer {
   const value = codec.encode(mark);
   const record = Buffer.alloc(markBytes);

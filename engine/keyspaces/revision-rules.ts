@@ -48,14 +48,14 @@ export class RevisionRules {
   #named = new Map<string, RevisionRule | null>();
   /** By collection number, filled on demand. */
   #known: (RevisionRule | null | undefined)[] = [];
-  /** Does no document get revisions? */
+  /** Whether no document gets revisions. */
   isEmpty = true;
 
   constructor(collections: Collections) {
     this.#collections = collections;
   }
 
-  /** The rule for a collection's documents; null: they get no revisions. */
+  /** Returns the rule for a collection's documents; null: they get no revisions. */
   of(collectionId: number): RevisionRule | null {
     if (this.isEmpty) return null;
     let rule = this.#known[collectionId];
@@ -69,7 +69,7 @@ export class RevisionRules {
     return rule;
   }
 
-  /** Applies the database's settings record; undefined: there is none. */
+  /** Applies the database's settings record; undefined if it does not exist. */
   configure(record: unknown): void {
     const settings = record as Configuration | undefined;
     const revisions = (settings?.["Revisions"] ?? null) as Configuration | null;

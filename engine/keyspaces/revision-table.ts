@@ -1,6 +1,6 @@
 /**
  * Revisions: earlier states of documents, packed. A record has the layout of a document's (document-record.ts) under
- * its own kind; its etag is the revision's own; its change vector is that of the preserved state and always stored.
+ * its own type; its etag is the revision's own; its change vector is that of the preserved state and always stored.
  *
  * Rows are found by document, in etag order, and by change vector. Staged rows are in the same columns as committed
  * ones, marked, so that a writer sees them and a reader does not.
@@ -40,7 +40,7 @@ const rowsMin = 64;
 /** Numbers per row in a snapshot: all columns but the links. */
 const snapshotSlots = 8;
 
-/** The hash of a change vector's text in ASCII: FNV-1a, 32 bits. */
+/** Returns the hash of a change vector's text in ASCII: FNV-1a, 32 bits. */
 export function changeVectorHash(bytes: Uint8Array, from: number, to: number): number {
   let hash = 0x811c9dc5;
   for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
@@ -60,7 +60,7 @@ export interface RevisionFacts {
   readonly vectorHash: number;
 }
 
-/** The facts of the revision record at `start`. */
+/** Returns the facts of the revision record at `start`. */
 export function revisionFactsOf(bytes: Buffer, start: number, document: number): RevisionFacts {
   const vectorStart = changeVectorStartOf(bytes, start);
   return {
@@ -84,7 +84,7 @@ export class RevisionTable implements Keyspace {
   readonly #dead: DeadRecordListener;
 
   #capacity = 0;
-  /** Rows ever used; those above have no number yet. */
+  /** Number of rows ever used; higher rows have no number yet. */
   #used = 0;
   #document = new Int32Array(0);
   #etag = new Float64Array(0);
@@ -124,12 +124,12 @@ export class RevisionTable implements Keyspace {
     return this.#count;
   }
 
-  /** The highest etag that any revision has or had; 0 when there never was one. */
+  /** The highest etag that any revision has or had; 0 if no revision ever existed. */
   get newestEtag(): number {
     return this.#newestEtag;
   }
 
-  /** Are there no revisions at all, not even staged ones? */
+  /** Whether no revision exists, not even a staged one. */
   get isEmpty(): boolean {
     return this.#count === 0 && this.#staged.length === this.#stagedFrom;
   }
@@ -142,17 +142,17 @@ export class RevisionTable implements Keyspace {
     return this.#readerCount[document] ?? 0;
   }
 
-  /** Has the document any revision, visible or not? */
+  /** Returns whether the document has any revision, visible or not. */
   hasAny(document: number): boolean {
     return (this.#newest[document] ?? -1) >= 0;
   }
 
-  /** The row of a document's newest revision, or -1. */
+  /** Returns the row of a document's newest revision, or -1. */
   newestOf(document: number): number {
     return this.#skipUnseen(this.#newest[document] ?? -1);
   }
 
-  /** The row before `row` in etag order, of the same document; -1: none. */
+  /** Returns the row before `row` in etag order, of the same document; -1: none. */
   olderThan(row: number): number {
     return this.#skipUnseen(this.#older[row] as number);
   }
@@ -183,19 +183,19 @@ export class RevisionTable implements Keyspace {
   }
 
   /**
-   * Row numbers below it have been used. For those who go through all rows over many turns: a revision that is there all
-   * the while keeps its row.
+   * Row numbers below it have been used. For iterations over all rows in several ticks of the event loop: a revision
+   * that exists throughout keeps its row.
    */
   get rowsEnd(): number {
     return this.#used;
   }
 
-  /** Is this the row of a revision that readers see? */
+  /** Returns whether this is the row of a revision visible to readers. */
   isSeen(row: number): boolean {
     return (this.#stateOf(row) & visible) !== 0;
   }
 
-  /** Bytes of the revisions' records by collection number. Cost: O(revisions). */
+  /** Returns the bytes of the revisions' records by collection number. Cost: O(revisions). */
   bytesByCollection(): ReadonlyMap<number, number> {
     const bytes = new Map<number, number>();
     for (let row = 0; row < this.#used; row++) {
@@ -267,12 +267,12 @@ export class RevisionTable implements Keyspace {
     return this.#writerCount[document] ?? 0;
   }
 
-  /** The row of a document's oldest revision that is not to be removed, or -1. */
+  /** Returns the row of a document's oldest revision that is not to be removed, or -1. */
   oldestToWrite(document: number): number {
     return this.#skipRemoved(this.#oldest[document] ?? -1);
   }
 
-  /** The row after `row` in etag order, for a writer; -1: none. */
+  /** Returns the row after `row` in etag order, for a writer; -1: none. */
   newerToWrite(row: number): number {
     return this.#skipRemoved(this.#newer[row] as number);
   }
@@ -345,7 +345,7 @@ export class RevisionTable implements Keyspace {
   /** Replays a tombstone of a revision. */
   replayRemoval(id: string, etag: number): void {
     const row = this.find(this.#documents.lookup(id), etag);
-    if (row >= 0) this.#removeAtOnce(row);
+    if (row >= 0) this.#removeNow(row);
   }
 
   has(id: string, etag: number): boolean {
@@ -471,7 +471,7 @@ export class RevisionTable implements Keyspace {
     return rows;
   }
 
-  /** The row of a document's revision, visible or not; -1: none. Cost: O(rows between it and the newest). */
+  /** Returns the row of a document's revision, visible or not; -1: none. Cost: O(rows between it and the newest). */
   find(document: number, etag: number): number {
     if (document < 0) return -1;
     const oldest = this.#oldest[document] ?? -1;
@@ -483,7 +483,7 @@ export class RevisionTable implements Keyspace {
   }
 
   /**
-   * The row with the record's etag, found by its change vector: the cost does not depend on the length of the
+   * Returns the row with the record's etag, found by its change vector: the cost does not depend on the length of the
    * document's chain.
    */
   #rowOfRecord(bytes: Buffer, start: number): number {
@@ -509,7 +509,7 @@ export class RevisionTable implements Keyspace {
     this.#newestEtag = Math.max(this.#newestEtag, this.etagOf(row));
   }
 
-  #removeAtOnce(row: number): void {
+  #removeNow(row: number): void {
     const document = this.documentOf(row);
     this.#writerCount[document] = this.newestCountOf(document) - 1;
     this.#remove(row);
@@ -578,7 +578,7 @@ export class RevisionTable implements Keyspace {
     this.#state[row] = 0;
     this.#older[row] = this.#free;
     this.#free = row;
-    if (!this.hasAny(document)) this.#documents.noteGone(document);
+    if (!this.hasAny(document)) this.#documents.markUnused(document);
   }
 
   #bucketOf(hash: number): number {

@@ -1,10 +1,10 @@
 /**
  * The segments of time series that changed, by key, in the order in which that became visible: for indexes that map
- * series. A deleted segment is listed like one that was written.
+ * series. A deleted segment is listed like a written one.
  *
- * A follower remembers how many changes it has seen. Nothing is recorded before the first follower, only so many of the
- * newest changes are kept, and nothing survives a restart: a follower that is further behind compares the etags of all
- * segments with its own progress.
+ * A follower remembers how many changes it has seen. Nothing is recorded before the first follower, only a limited
+ * number of the newest changes is retained, and nothing survives a restart: a follower with older progress compares the
+ * etags of all segments with its own progress.
  *
  * Invariants:
  * - All changes but the first `forgotten` are listed.
@@ -39,8 +39,8 @@ export class SegmentChanges {
   }
 
   /**
-   * The keys of all changes but the first `seen`, some more than once; null when not all of them are known any more.
-   * Nothing may be committed during the iteration.
+   * Returns the keys of all changes except the first `seen`, some more than once; null if some of these are no longer
+   * recorded. Nothing may be committed during the iteration.
    */
   since(seen: number): Iterable<string> | null {
     if (seen < this.#forgotten) return null;

@@ -1,6 +1,6 @@
 /**
  * A page of a time series: the slices of segments that it consists of. Planning is synchronous and unpacks at most
- * three segments; the page is unaffected by later changes of the series, so a long page can be sent in pieces.
+ * three segments; the page is unaffected by later changes of the series, so a long page can be sent in chunks.
  */
 import type { Segment } from "./series-segment.ts";
 import { type SegmentSource, segmentsBetween, summaryOf, timeMax, timeMin } from "./time-series.ts";
@@ -18,9 +18,9 @@ export interface SeriesPage {
   readonly count: number;
   /** Entries of the range before the page, at most as many as were requested to be skipped. */
   readonly skipped: number;
-  /** Are there entries of the range after the page? */
+  /** Whether entries of the range follow the page. */
   readonly isCut: boolean;
-  /** Times of the page's first and last entry; without entries `first` is that of the last one skipped. */
+  /** Times of the page's first and last entry; if it is empty, `first` is the time of the last skipped entry. */
   readonly first: number | undefined;
   readonly last: number | undefined;
 }
@@ -34,7 +34,7 @@ export interface SeriesBounds {
   readonly toText?: string | undefined;
 }
 
-/** Skips `start` entries of the range and takes `pageSize`. Cost: O(segments of the range). */
+/** Skips `start` entries of the range and returns the next `pageSize`. Cost: O(segments of the range). */
 export function pageOf(
   source: SegmentSource,
   prefix: string,
@@ -68,7 +68,7 @@ export function pageOf(
   return { slices, count, skipped, isCut, first, last: lastTimeOf(slices.at(-1)) };
 }
 
-/** The last `count` entries of a series, as bounds; undefined when there is no such series. */
+/** Returns the last `count` entries of a series, as bounds; undefined if the series does not exist. */
 export function lastEntries(
   source: SegmentSource,
   prefix: string,

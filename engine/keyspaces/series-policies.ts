@@ -1,7 +1,7 @@
 /**
- * The policies of time series in the record of a database: how long entries are kept, and into which coarser series they
- * are rolled up. Each policy aggregates the series of the one before it; the first one the raw series. Rules and texts of
- * mistakes are those of RavenDB 7.2.7.
+ * The policies of time series in the record of a database: retention of entries, and the coarser series into which they
+ * are rolled up. Each policy aggregates the series of the previous policy; the first policy aggregates the raw series.
+ * Rules and error texts equal those of RavenDB 7.2.7.
  *
  *   { "Collections": { "Users": { "Disabled", "Policies": [{ "Name", "AggregationTime", "RetentionTime" }],
  *     "RawPolicy": { "Name": "rawpolicy", "RetentionTime" } } }, "PolicyCheckFrequency", "NamedValues" }
@@ -31,7 +31,7 @@ export interface CollectionPolicies {
   readonly rawRetention: SeriesTime;
 }
 
-/** Between the name of a raw series and that of the policy. */
+/** Separator of the name of a raw series and the name of a policy. */
 export const rollupSeparator = "@";
 /** Numbers of a rollup for each value of the raw series, in this order. */
 export const rollupParts = ["First", "Last", "Min", "Max", "Sum", "Count"] as const;
@@ -51,7 +51,7 @@ export function rollupName(rawName: string, policy: SeriesPolicy): string {
   return `${rawName}${rollupSeparator}${policy.name}`;
 }
 
-/** The policies of a collection in the database's record, in any case; null: none, or they are disabled. */
+/** Returns the policies of a collection in the database's record, in any case; null: none, or they are disabled. */
 export function policiesOf(settings: JsonObject, collection: string): CollectionPolicies | null {
   const { Collections } = (settings["TimeSeries"] ?? {}) as { Collections?: JsonObject | null };
   const lower = foldedName(collection);
@@ -61,7 +61,7 @@ export function policiesOf(settings: JsonObject, collection: string): Collection
   return null;
 }
 
-/** The collections with policies that are not disabled. */
+/** Returns the collections with policies that are not disabled. */
 export function collectionsWithPolicies(settings: JsonObject): string[] {
   const { Collections } = (settings["TimeSeries"] ?? {}) as { Collections?: JsonObject | null };
   return Object.entries(Collections ?? {})
@@ -81,7 +81,7 @@ function policiesIn(rule: JsonObject | null): CollectionPolicies | null {
   return policies.length === 0 && rawRetention === null ? null : { policies, rawRetention };
 }
 
-/** Milliseconds between two checks. */
+/** Returns milliseconds between two checks. */
 export function policyFrequencyMs(settings: JsonObject): number {
   const { PolicyCheckFrequency } = (settings["TimeSeries"] ?? {}) as JsonObject;
   return typeof PolicyCheckFrequency === "string"
@@ -90,8 +90,8 @@ export function policyFrequencyMs(settings: JsonObject): number {
 }
 
 /**
- * Checks the collections of a configuration as they are sent.
- * @returns them as they are kept: with all members, and the policies in the order of their times
+ * Checks the collections of a configuration in a request.
+ * @returns them in stored form: with all members, and the policies in the order of their times
  * @throws EngineError invalid-operation, invalid-format, invalid-argument
  */
 export function parseSeriesCollections(sent: JsonObject): JsonObject {
@@ -193,14 +193,17 @@ function knownTime(policy: JsonObject): NonNullable<SeriesTime> {
   return timeOf(policy["AggregationTime"]) as NonNullable<SeriesTime>; // checked
 }
 
-/** A time as it is kept. */
+/** Returns a time in stored form. */
 function timeOf(kept: unknown): SeriesTime {
   const { Value, Unit } = (kept ?? {}) as { Value?: number; Unit?: string };
   if (Value === undefined || (Unit !== "Second" && Unit !== "Month")) return null;
   return { unit: Unit, value: Value };
 }
 
-/** A time as it is sent: without a unit forever, without a value 0; undefined: it is missing, or not above zero. @throws EngineError invalid-format */
+/**
+ * Returns a time from a request: infinite without a unit, 0 without a value; undefined if it is missing, or not above
+ * zero. @throws EngineError invalid-format
+ */
 function timeIn(sent: unknown): SeriesTime | undefined {
   if (sent === undefined || sent === null) return undefined;
   const { Value: value, Unit: unit } = sent as { Value?: unknown; Unit?: unknown };
@@ -250,7 +253,7 @@ function comparedMonths(
   );
 }
 
-/** `60 minutes`: in the largest unit of which there is more than one. */
+/** Formats `60 minutes`: in the largest unit with a value above one. */
 function timeText({ unit, value }: NonNullable<SeriesTime>): string {
   const units =
     unit === "Month"

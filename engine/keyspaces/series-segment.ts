@@ -12,17 +12,17 @@
  * - width: the greatest number of values of an entry. Times: milliseconds since 1970. Integers are little-endian.
  * - tags: their number, then for each its length in bytes and its UTF-8 bytes. Numbers are varints of 7 bits per byte.
  * - an entry: unless it is the first, its time as delta of deltas: the step from the previous entry minus the step
- *   before that (initially 0), as zigzag varint, so that regular intervals take one byte; its number of values (u8)
+ *   before that (initially 0), as zigzag varint, so that regular intervals use one byte; its number of values (u8)
  *   unless flag 1; the number of its tag (varint, 0: none) if flag 2; its values.
  * - a value: its 64 bits XOR those of the previous value in its column (initially 0). A byte `leading << 4 | length`
- *   gives the number of leading zero bytes and of the bytes that follow; the rest is zero.
+ *   stores the number of leading zero bytes and the number of the following bytes; the rest is zero.
  *
  * Knows nothing of documents, series or logs.
  *
  * Invariants:
  * - These widths are on disk: never change them.
  * - Times increase strictly from entry to entry; there is at least one entry, each with at least one value.
- * - Unpacking restores what was packed, bit for bit.
+ * - Unpacking is the exact inverse of packing, bit for bit.
  */
 
 import { assert } from "../base/assert.ts";
@@ -97,7 +97,7 @@ export class Segment {
   }
 }
 
-/** Codec of the segment keyspace: the bytes as they are. */
+/** Codec of the segment keyspace: the bytes unchanged. */
 export const segmentCodec = {
   encode: ({ bytes }: Segment): Buffer => bytes,
   decode(bytes: Buffer, from: number, to: number): Segment {
@@ -225,7 +225,7 @@ function pack(entries: readonly SeriesEntry[]): Buffer {
   return bytes;
 }
 
-/** The tags, numbered from 1 in order of first occurrence. */
+/** Returns the tags, numbered from 1 in order of first occurrence. */
 function tagNumbers(entries: readonly SeriesEntry[]): Map<string, number> {
   const numbers = new Map<string, number>();
   for (const { tag } of entries) {
@@ -252,7 +252,7 @@ export class SegmentEntries {
   readonly times: Float64Array;
   /** All values, entry by entry. */
   readonly values: Float64Array;
-  /** Offset of the values of entry `i`; those of the last end at `valueStarts[count]`. */
+  /** Offset of the values of entry `i`; the values of the last end at `valueStarts[count]`. */
   readonly valueStarts: Uint32Array;
   readonly #tags: readonly string[];
   /** For each entry the number of its tag, 0: none. */
@@ -287,7 +287,7 @@ export class SegmentEntries {
       }
       this.valueStarts[i + 1] = used;
     }
-    assert(cursor.at === bytes.length, "a segment ends behind its last entry");
+    assert(cursor.at === bytes.length, "a segment ends after its last entry");
     assert(time === bytes.readDoubleLE(lastAt), "a segment's last time is that of its last entry");
   }
 
@@ -302,7 +302,7 @@ export class SegmentEntries {
     return { time: this.times[entry] as number, values, tag: this.tag(entry) };
   }
 
-  /** The number of entries before `time`. */
+  /** Returns the number of entries before `time`. */
   countBefore(time: number): number {
     return partitionPoint(0, this.count, (entry) => (this.times[entry] as number) < time);
   }

@@ -1,7 +1,7 @@
 /**
- * The kinds of durable state, and what is true of each beside its records. Whoever does something for every kind has a
- * member for each of these names: replay and snapshots (keyspace-table.ts), deletion (writes/documents.ts), salvage,
- * export and import (smuggler/), statistics. A kind that is forgotten in one of these places does not compile.
+ * The kinds of durable state, and their properties besides their records. Code that handles every kind has a member for
+ * each of these names: replay and snapshots (keyspace-table.ts), deletion (writes/documents.ts), salvage, export and
+ * import (smuggler/), statistics. A kind that is forgotten in one of these places does not compile.
  */
 import { type RecordKind, recordKinds } from "../base/record.ts";
 
@@ -22,9 +22,11 @@ export type DumpSection = (typeof dumpSections)[number];
 
 export interface StateKind {
   readonly record: RecordKind;
-  /** Its entries belong to a document or revision: their keys begin with the id, and they go when it goes. */
+  /**
+   * Whether its entries belong to a document or revision: their keys begin with the id, and they are deleted with it.
+   */
   readonly isPartOfDocument: boolean;
-  /** The section of a dump that has it, alone or within other items; null: dumps do not have it. */
+  /** The section of a dump that contains it, alone or within other items; null: dumps omit it. */
   readonly dumpSection: DumpSection | null;
 }
 
@@ -64,7 +66,7 @@ export const stateKinds = {
     isPartOfDocument: false,
     dumpSection: "Indexes",
   },
-  /** What an index was: RavenDB's dumps do not have it. */
+  /** Earlier definitions of indexes: RavenDB's dumps omit them. */
   indexHistories: {
     record: recordKinds.indexHistory,
     isPartOfDocument: false,
@@ -86,9 +88,9 @@ export const stateKinds = {
 } as const satisfies Readonly<Record<string, StateKind>>;
 
 export type StateKindName = keyof typeof stateKinds;
-/** Those with a keyspace: all but documents and shapes, which have tables of their own. */
+/** Kinds with a keyspace: all except documents and shapes, which have tables of their own. */
 export type KeyspaceName = Exclude<StateKindName, "documents" | "shapes">;
-/** Those whose entries belong to documents. */
+/** Kinds whose entries belong to documents. */
 export type DocumentPartName = {
   [Name in StateKindName]: (typeof stateKinds)[Name]["isPartOfDocument"] extends true
     ? Name

@@ -1,5 +1,5 @@
 /**
- * Subscription tasks by lower-cased name: what each sends, and the position acknowledged so far. Sending is in
+ * Subscription tasks by lower-cased name: the query and settings of each, and its acknowledged position. Sending is in
  * subscriptions/.
  */
 import { lowerCased } from "../base/case-folding.ts";
@@ -15,7 +15,7 @@ export type ArchivedBehavior = (typeof archivedBehaviors)[number];
 export interface SubscriptionTask {
   /** Unique in the database; stays when the name changes. */
   readonly id: number;
-  /** As it was given. */
+  /** In its original case. */
   readonly name: string;
   readonly query: string;
   /** Everything up to and including it was acknowledged, or is not wanted; null: start with the first document. */

@@ -46,23 +46,23 @@ export function makeTimeSeriesSegments(dead: DeadRecordListener): EntryKeyspace<
 /** Key of one series. */
 export const seriesKey = documentKey;
 
-/** The prefix of the keys of a series' segments. */
+/** Returns the prefix of the keys of a series' segments. */
 export function segmentPrefix(documentId: string, name: string): string {
   return `${seriesKey(documentId, name)}\u0000`;
 }
 
-/** The key of a segment whose first entry is at `time`, or later. Keys sort as their times do. */
+/** Returns the key of a segment whose first entry is at `time`, or later. Keys sort as their times do. */
 export function segmentKey(prefix: string, time: number): string {
   assert(time >= timeMin && time <= timeMax, "a time of a series is in the years 1 to 9999");
   return prefix + (time + keyTimeOffset).toString(36).padStart(keyTimeDigits, "0");
 }
 
-/** Is this a valid time of an entry, in milliseconds since 1970? */
+/** Returns whether this is a valid time of an entry, in milliseconds since 1970. */
 export function isSeriesTime(time: number): boolean {
   return Number.isInteger(time) && time >= timeMin && time <= timeMax;
 }
 
-/** The time in the key of a segment. */
+/** Returns the time in the key of a segment. */
 export function timeOfKey(key: string): number {
   return Number.parseInt(key.slice(-keyTimeDigits), 36) - keyTimeOffset;
 }
@@ -79,7 +79,9 @@ export function ownerOfSegment(key: string): SegmentOwner {
   return { documentId: key.slice(0, end), name: key.slice(end + 1, -keyTimeDigits - 1) };
 }
 
-/** A segment in messages: `users/1|heartrates|638185248000000000`, with its first time in ticks from the year 1. */
+/**
+ * Returns a segment in messages: `users/1|heartrates|638185248000000000`, with its first time in ticks from the year 1.
+ */
 export function segmentName(key: string, first = timeOfKey(key)): string {
   const { documentId, name } = ownerOfSegment(key);
   return `${documentId}|${name}|${BigInt(first + keyTimeOffset) * ticksPerMs}`;
@@ -99,7 +101,7 @@ export interface SegmentSource {
   down(prefix: string, from: string): Iterable<[string, Segment]>;
 }
 
-/** The committed state as a source. */
+/** Returns the committed state as a source. */
 export function committedSegments(segments: EntryKeyspace<Segment>): SegmentSource {
   return {
     up: (prefix, from) => values(segments.range(prefix, from)),
@@ -107,7 +109,7 @@ export function committedSegments(segments: EntryKeyspace<Segment>): SegmentSour
   };
 }
 
-/** The committed state of this moment as a source, whatever is committed during an iteration. */
+/** Returns the committed state of this moment as a source, whatever is committed during an iteration. */
 export function viewedSegments(segments: EntryKeyspace<Segment>): SegmentSource {
   const view = segments.view();
   return {
@@ -129,7 +131,7 @@ function* values(
   for (const [key, { value }] of entries) yield [key, value];
 }
 
-/** The segment that an entry at `time`, a number, belongs in; undefined when all are later. */
+/** Returns the segment that an entry at `time`, a number, belongs in; undefined when all are later. */
 export function segmentAt(
   source: SegmentSource,
   prefix: string,
@@ -141,12 +143,12 @@ export function segmentAt(
   return undefined;
 }
 
-/** The last segment of a series; undefined when there is none. */
+/** Returns the last segment of a series; undefined if the series is empty. */
 export function lastSegment(source: SegmentSource, prefix: string): [string, Segment] | undefined {
   return segmentAt(source, prefix, timeMax);
 }
 
-/** The segments that may have entries from `from` to `to`, both inclusive, in time order. */
+/** Yields the segments that may have entries from `from` to `to`, both inclusive, in time order. */
 export function* segmentsBetween(
   source: SegmentSource,
   prefix: string,
@@ -169,7 +171,7 @@ export interface SeriesSummary {
   readonly last: number;
 }
 
-/** Undefined when there is no such series. Cost: O(segments). */
+/** Undefined if the series does not exist. Cost: O(segments). */
 export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary | undefined {
   let count = 0;
   let first = 0;
@@ -182,7 +184,10 @@ export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary 
   return count === 0 ? undefined : { count, first, last };
 }
 
-/** The text of a document's `@timeseries`: the names, sorted case-insensitively. Null when there are none. */
+/**
+ * Returns the text of a document's `@timeseries`: the names, sorted case-insensitively. Null if the document has no
+ * series.
+ */
 export function seriesNamesText(series: readonly TimeSeries[]): string | null {
   return series.length === 0 ? null : JSON.stringify(series.map(({ name }) => name));
 }
@@ -204,7 +209,7 @@ export function checkSeries(
     let last = timeMin - 1;
     for (const [segmentKeyText, segment] of segments.withPrefix(prefix)) {
       const times = segment.unpack().times;
-      assert(last < timeOfKey(segmentKeyText), "a segment begins behind the one before it");
+      assert(last < timeOfKey(segmentKeyText), "a segment begins after the previous segment");
       assert(
         timeOfKey(segmentKeyText) <= segment.first,
         "a segment's key is not after its entries",

@@ -1,6 +1,6 @@
 /**
  * Tombstones: deletions, in etag order, for the followers of a database's changes (indexes, subscriptions, exports).
- * The purge removes those that all followers have passed.
+ * The purge removes tombstones that all followers have passed.
  *
  * A document stored again in its collection loses its tombstone. That needs no record, as replaying the document does
  * the same.
@@ -35,8 +35,8 @@ export class Tombstones {
   /** A follower that starts at an etag below this one may have missed deletions. */
   purgedThrough = 0;
   /**
-   * If set, purged tombstones stay until `dropPurged`, which removes some at a time. During replay they are removed at
-   * once, so that they are never all in memory.
+   * If set, purged tombstones stay until `dropPurged`, which removes some at a time. During replay they are removed
+   * immediately, so that they are never all in memory.
    */
   dropsLater = false;
   /** Lower-cased id of a deleted document -> key of its tombstone. */
@@ -74,7 +74,7 @@ export class Tombstones {
     });
   }
 
-  /** The etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
+  /** Returns the etag of the newest deletion from a collection (null: any), as far as tombstones show; 0 for none. */
   newestEtagOf(collection: string | null): number {
     if (collection === null) return this.#newestOfAll;
     return this.#newest.get(foldedName(collection)) ?? 0;
@@ -99,12 +99,12 @@ export class Tombstones {
     if (etag > this.#newestOfAll) this.#newestOfAll = etag;
   }
 
-  /** Is there a tombstone of the document with this lower-cased id? */
+  /** Returns whether the document with this lower-cased id has a tombstone. */
   hasDocument(lowerId: string): boolean {
     return this.#byDocument.has(lowerId);
   }
 
-  /** The key of an attachment's tombstone, by its id; undefined: there is none. */
+  /** Returns the key of an attachment's tombstone, by its id; undefined if it does not exist. */
   keyOfAttachment(id: string): string | undefined {
     return this.#byAttachment.get(id);
   }
@@ -140,9 +140,9 @@ export class Tombstones {
   }
 
   /**
-   * Removes the oldest purged tombstones, at most `count`. @param passed the etag up to which all followers of this node
-   * are: another node, which decides what is purged, does not know them. @returns how many; fewer than `count` when none
-   * are left.
+   * Removes the oldest purged tombstones, at most `count`. @param passed the etag that all followers of this node have
+   * reached: another node, which decides what is purged, does not know them. @returns the number removed; fewer than
+   * `count` if none remains.
    */
   dropPurged(count: number, passed = Number.POSITIVE_INFINITY): number {
     const keys = this.#keysThrough(Math.min(this.purgedThrough, passed), count);
@@ -150,7 +150,7 @@ export class Tombstones {
     return keys.length;
   }
 
-  /** The etag of the last tombstone at or below `etag` that is not purged; 0 when there is none. */
+  /** Returns the etag of the last tombstone at or below `etag` that is not purged; 0 if no such tombstone exists. */
   lastEtagThrough(etag: number): number {
     for (const [key] of this.records.rangeDown("", tombstoneKey(etag))) {
       const last = Number(key);
@@ -159,7 +159,7 @@ export class Tombstones {
     return 0;
   }
 
-  /** The first keys up to an etag, `count` at most. */
+  /** Returns the first keys up to an etag, `count` at most. */
   #keysThrough(etag: number, count: number): string[] {
     const end = tombstoneKey(etag);
     const keys: string[] = [];

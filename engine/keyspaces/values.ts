@@ -1,6 +1,6 @@
 /**
- * Named JSON values of the database itself: its record (settings, configurations), and small state such as the
- * next operation id. Keys are exact.
+ * Named JSON values of the database itself: its record (settings, configurations), and small state such as the next
+ * operation id. Keys are exact.
  */
 import { recordKinds } from "../base/record.ts";
 import { EntryKeyspace } from "./entry-keyspace.ts";

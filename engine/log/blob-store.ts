@@ -8,9 +8,9 @@
  * Invariants:
  * - A blob's file has its final name only when all its bytes are on the device.
  * - When `store` has resolved, the file survives a power loss.
- * - An unreferenced blob is removed; `sweep` after recovery removes those left by a crash. Before that nothing is
+ * - An unreferenced blob is removed; `sweep` after recovery removes blobs left by a crash. Before that nothing is
  *   removed: replay passes through states in which a blob that is needed in the end is unreferenced.
- * - Once `close` has resolved, no file is changed any more.
+ * - Once `close` has resolved, no file is changed.
  */
 import { createBLAKE2b, type IHasher } from "hash-wasm";
 import type { Environment, FileHandle } from "../base/environment.ts";
@@ -37,18 +37,18 @@ export interface Lease {
 export interface BlobReader {
   readonly size: number;
   /**
-   * Bytes [start, end), in chunks. @throws EngineError record-damaged when the whole content is read and does not match
-   * the hash, read-failed
+   * Returns the bytes [start, end), in chunks. @throws EngineError record-damaged when the whole content is read and
+   * does not match the hash, read-failed
    */
   read(start: number, end: number): AsyncGenerator<Buffer>;
   close(): Promise<void>;
 }
 
-/** What the store needs from its database. */
+/** The interface of the database for its blob store. */
 export interface BlobHost {
-  /** Is there too little space for new content? */
+  /** Returns whether there is too little space for new content. */
   isDiskFull(): boolean;
-  /** Has the log failed? A transaction reported as lost may then be recovered, and need its content. */
+  /** Returns whether the log has failed. A transaction reported as lost may then be recovered, and need its content. */
   hasStopped(): boolean;
   /** The folder could not be synced: its state on the device is unknown. */
   failed(error: unknown): void;
@@ -66,7 +66,7 @@ export class BlobStore {
   readonly #removals = new Map<string, Promise<void>>();
   /** Removals, and final steps of uploads, that are in progress. */
   readonly #underWay = new Set<Promise<void>>();
-  /** Those who copy contents elsewhere. */
+  /** Followers that copy contents elsewhere. */
   readonly followers = new Set<ContentFollower>();
   /** Set by the database that owns it. */
   host: BlobHost = {
@@ -74,11 +74,11 @@ export class BlobStore {
     hasStopped: () => false,
     failed: () => undefined,
   };
-  /** Carries each new content to other nodes before `store` resolves. Set by what replicates the database. */
+  /** Carries each new content to other nodes before `store` resolves. Set by the replication of the database. */
   carrier: ((content: Lease) => Promise<void>) | null = null;
   /** Told of a content that is referred to for the first time, and was not stored just before. */
   whenReferred: ((hash: string) => void) | null = null;
-  /** Gets a missing content, by `fill`, for one who opens it. Null: missing ones are damage. */
+  /** Fetches a missing content, by `fill`, for a reader that opens it. Null: a missing content is damage. */
   fetchMissing: ((hash: string) => Promise<void>) | null = null;
   #folderMade: Promise<void> | null = null;
   #isSwept = false;
@@ -123,7 +123,7 @@ export class BlobStore {
     if (this.#folder !== null && this.#isSwept) this.#removeLater(hash);
   }
 
-  /** Follows the contents that are stored from now on, and those that are referenced. Null in memory. */
+  /** Follows all contents stored from now on, and all referenced ones. Null for an in-memory database. */
   follow(): ContentFollower | null {
     if (this.#folder === null) return null;
     return new ContentFollower(this, this.#references.keys());
@@ -147,7 +147,7 @@ export class BlobStore {
     return [...this.#references.keys()].filter((hash) => !names.has(contentName(hash)));
   }
 
-  /** Is its file there? Always in memory. */
+  /** Returns whether its file exists. Always in memory. */
   async hasFile(hash: string): Promise<boolean> {
     return this.#folder === null || (await this.#environment.files.exists(this.#pathOf(hash)));
   }
@@ -179,7 +179,7 @@ export class BlobStore {
 
   /**
    * Stores the bytes that `bytes` yields.
-   * @throws EngineError disk-full, database-stopped, and what the source or the disk throws; then no file is left.
+   * @throws EngineError disk-full, database-stopped, and the errors of the source and the disk; then no file is left.
    */
   async store(bytes: Bytes): Promise<Lease> {
     this.#assertOpen();
@@ -232,7 +232,7 @@ export class BlobStore {
     }
   }
 
-  /** All bytes of a blob. @throws (while iterating) as `open`, and `read` of what that returns */
+  /** Yields all bytes of a blob. @throws (while iterating) as `open` and as `read` of its result */
   async *bytes(hash: string): AsyncGenerator<Buffer> {
     const reader = await this.open(hash);
     try {
@@ -417,7 +417,7 @@ export class BlobStore {
   }
 }
 
-/** The name of a content's file. Base64 contains `/`, which is not allowed in one. */
+/** Returns the name of a content's file. Base64 contains `/`, which is not allowed in one. */
 export function contentName(hash: string): string {
   return Buffer.from(hash, "base64").toString("hex");
 }
@@ -471,7 +471,7 @@ class FileReader implements BlobReader {
 
   async *read(start: number, end: number): AsyncGenerator<Buffer> {
     const hasher = start === 0 && end === this.size ? await createBLAKE2b(hashBits) : null;
-    // A file that lost all of its bytes has no last chunk to hold back.
+    // A truncated, empty file has no last chunk to hold back.
     if (end === 0 && hasher !== null && textOf(hasher) !== this.#hash) throw damaged(this.#hash);
     for (let at = start; at < end; ) {
       const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end - at));

@@ -1,5 +1,5 @@
 /**
- * Blocks: the record cache's memory, in pieces of one size. An extent is a copy of a range of a segment's file; a
+ * Blocks: the record cache's memory, in buffers of equal size. An extent is a copy of a range of a segment's file; a
  * gathered block contains individually read records of any segments, one after another.
  *
  *   segment   | extent 0        | extent 1        | extent 2 ...
@@ -7,16 +7,16 @@
  *                                        extent is entirely in it, unless it is long
  *
  * Invariants:
- * - The memory of a block that was evicted is not reused before the next turn of the event loop, nor while it is held.
- *   A reader that uses a record for longer than a turn holds its block; if it does not release it, the memory is left
- *   to the garbage collector.
- * - A record is returned only after it has been verified since it was read: by its own checksum, or by that of its
- *   extent, computed from bytes just written or verified; or if the extent was verified shortly before
+ * - The memory of an evicted block is not reused before the next tick of the event loop, nor while the block is held. A
+ *   reader that uses a record for longer than a tick holds its block; if it does not release the block, its memory is
+ *   left to the garbage collector.
+ * - A record is returned only after it has been verified since it was read: by its own checksum, or by the checksum of
+ *   its extent, computed from bytes just written or verified; or if the extent was verified shortly before
  *   (`ComparedExtents`).
  */
 import { setImmediate } from "node:timers";
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { verifyRecord } from "../base/record.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { blockBytesFor, extentBytesMax, sumOf } from "./extent-sums.ts";
 import { sharedMemory } from "./image-pool.ts";
 import type { Segment } from "./segment.ts";
@@ -28,10 +28,10 @@ const poison = 0xdb;
 
 /** The place of a record in memory. */
 export interface RecordPlace {
-  bytes: TransientBytes;
+  bytes: BorrowedBytes;
   /** Offset of the record in `bytes`. */
   start: number;
-  /** To be held by a reader that uses the record for longer than a turn; null: nothing to hold. */
+  /** Must be held by a reader that uses the record for longer than a tick of the event loop; null: nothing to hold. */
   block: Block | null;
 }
 
@@ -39,11 +39,11 @@ export function newPlace(): RecordPlace {
   return { bytes: nothing, start: 0, block: null };
 }
 
-const nothing = lent(Buffer.alloc(0));
+const nothing = borrowed(Buffer.alloc(0));
 
 /** Recycles the memory of blocks. */
 export class BlockPool implements BlockKeeper {
-  /** Bytes of an extent, without those beyond its end; a power of 2. */
+  /** Size of an extent in bytes, without the overlap after its end; a power of 2. */
   readonly extentBytes: number;
   /** Bytes of a block's memory. */
   readonly blockBytes: number;
@@ -83,7 +83,10 @@ export class BlockPool implements BlockKeeper {
     return memory;
   }
 
-  /** Releases a block that is neither cached nor held: unless that changes, its memory is reusable in the next turn. */
+  /**
+   * Releases a block that is neither cached nor held: unless that changes, its memory is reusable in the next tick of
+   * the event loop.
+   */
   give(block: Block): void {
     if (!isPooled(block.bytes)) return;
     this.#given.add(block);
@@ -113,7 +116,7 @@ export class BlockPool implements BlockKeeper {
   }
 }
 
-/** Was it allocated by the pool? A long record has its own memory. */
+/** Returns whether the memory was allocated by the pool. A long record has its own memory. */
 function isPooled(memory: Buffer): boolean {
   return memory.buffer instanceof SharedArrayBuffer;
 }
@@ -138,7 +141,7 @@ export class Block {
     this.#keeper = keeper;
   }
 
-  /** Does it contain the whole segment, from byte 0 on? */
+  /** Whether it contains the whole segment, from byte 0 on. */
   get isImage(): boolean {
     return true;
   }
@@ -214,7 +217,7 @@ export class Extent extends Block {
     return false;
   }
 
-  /** Does it contain the record of `length` bytes at `offset` of the segment, verified? Hot. */
+  /** Returns whether it contains the record of `length` bytes at `offset` of the segment, verified. Hot. */
   has(offset: number, length: number): boolean {
     if (offset < this.start || offset + length > this.endOffset) return false;
     const at = offset - this.start;
@@ -289,12 +292,12 @@ export class GatheredBlock extends Block {
     return at;
   }
 
-  /** Calls `tell` for each record, including those that were removed from their segment's table. */
-  each(tell: (segment: Segment, offset: number, start: number, length: number) => void): void {
+  /** Calls `visit` for each record, including records that were removed from their segment's table. */
+  each(visit: (segment: Segment, offset: number, start: number, length: number) => void): void {
     for (let at = 0; at < this.filled; ) {
       const segment = this.#segments[this.bytes.readUInt32LE(at)] as Segment; // added with it
       const length = this.bytes.readUInt32LE(at + 8);
-      tell(segment, this.bytes.readUInt32LE(at + 4) * 8, at + entryBytes, length);
+      visit(segment, this.bytes.readUInt32LE(at + 4) * 8, at + entryBytes, length);
       at += entryBytes + length;
     }
   }
@@ -319,7 +322,7 @@ export class SingleTable {
   #values = new Uint32Array(entryCountMin);
   #count = 0;
 
-  /** Sets `found` to the record's place and marks it as used. @returns whether it is in the table */
+  /** Sets `found` to the record's place and marks it as used. @returns whether the table contains the record */
   find(offset: number, found: SinglePlace): boolean {
     const at = this.#indexOf(offset / 8);
     if (at < 0) return false;
@@ -330,7 +333,7 @@ export class SingleTable {
     return true;
   }
 
-  /** Removes the record if it is at that place. @returns whether it was used; null when it is not there */
+  /** Removes the record if it is at that position. @returns whether it was used; null if it is not there */
   remove(offset: number, slot: number, start: number): boolean | null {
     const at = this.#indexOf(offset / 8);
     if (at < 0) return null;

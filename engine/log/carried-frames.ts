@@ -1,16 +1,16 @@
 /**
- * The frames of a log on their way to other nodes. While one is under way the open frame grows; it is sealed early, and
- * sent behind the others, when it is large enough to be worth a message of its own, or when so little is under way that
- * its transactions would only wait.
+ * The frames of a log on their way to other nodes. While a frame is being carried the open frame grows; it is sealed
+ * early, and sent after the others, when it is large enough to be worth a message of its own, or when so little is in
+ * flight that its transactions would only wait.
  *
  * Invariants:
  * - Frames are carried in the order in which they were sealed, and when all their bytes are in the image.
  */
 import { assert } from "../base/assert.ts";
 import { framesInFlightMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
+import type { DeferredCopies } from "./deferred-copies.ts";
 import type { Health } from "./health.ts";
-import type { LateCopies } from "./late-copies.ts";
 import type { LogCarrier } from "./log-carrier.ts";
 import type { Segment } from "./segment.ts";
 
@@ -18,7 +18,7 @@ import type { Segment } from "./segment.ts";
 export const carriedFrameBytes = 1024 * 1024;
 /** From this size on a frame is worth a message of its own: eight of them keep the servers of a stream busy. */
 export const largeFrameBytes = 128 * 1024;
-/** Smaller frames under way at a time: those who write while one is under way need not wait for its answer. */
+/** Maximum number of smaller frames in flight: writers need not wait for the acknowledgment of an earlier frame. */
 export const smallFramesMax = 4;
 
 export class CarriedFrames {
@@ -27,7 +27,7 @@ export class CarriedFrames {
   /** Called when one was carried, or never will be. */
   readonly #whenCarried: () => void;
   #underWay = 0;
-  /** Frames whose bytes are being completed; those behind them wait. */
+  /** Number of frames whose bytes are being completed; later frames wait. */
   #fillingCount = 0;
   #filled: Promise<void> = Promise.resolve();
 
@@ -37,12 +37,12 @@ export class CarriedFrames {
     this.#whenCarried = whenCarried;
   }
 
-  /** Is an open frame of so many bytes sealed before a transaction of `length` bytes? */
+  /** Returns whether an open frame of this size is sealed before a transaction of `length` bytes. */
   isFull(bytes: number, length: number): boolean {
     return this.#carrier.isSending && bytes > 0 && bytes + length > carriedFrameBytes;
   }
 
-  /** Is an open frame of so many bytes sealed although those before it are under way? */
+  /** Returns whether an open frame of this size is sealed although earlier frames are in flight. */
   mayFollow(bytes: number): boolean {
     if (!this.#carrier.isSending || bytes === 0) return false;
     return this.#underWay < (bytes < largeFrameBytes ? smallFramesMax : framesInFlightMax);
@@ -68,25 +68,26 @@ export class CarriedFrames {
   }
 
   #whenFilled(segment: Segment, from: number, to: number): Promise<Buffer> {
-    const { image, late } = segment;
+    const { image, deferredCopies } = segment;
     assert(image !== null, "a segment that is written to is in memory");
     const payload = image.subarray(from, to);
-    const isLate = late !== null && this.#carrier.isSending && late.isPending(from, to);
-    if (!isLate && this.#fillingCount === 0) return this.#carrier.carry(payload);
+    const isDeferred =
+      deferredCopies !== null && this.#carrier.isSending && deferredCopies.isPending(from, to);
+    if (!isDeferred && this.#fillingCount === 0) return this.#carrier.carry(payload);
     this.#fillingCount++;
     this.#filled = this.#filled.then(async () => {
-      if (isLate) await this.#fill(late, from, to);
+      if (isDeferred) await this.#fill(deferredCopies, from, to);
       this.#fillingCount--;
     });
     return this.#filled.then(() => this.#carrier.carry(payload));
   }
 
   /** Makes the deferred copies of a frame, in slices. */
-  async #fill(late: LateCopies, from: number, to: number): Promise<void> {
-    while (late.isPending(from, to)) {
+  async #fill(deferredCopies: DeferredCopies, from: number, to: number): Promise<void> {
+    while (deferredCopies.isPending(from, to)) {
       this.#health.check();
-      late.step();
-      await turnIsOver();
+      deferredCopies.step();
+      await pauseIfDue();
     }
     this.#health.check();
   }

@@ -21,9 +21,9 @@ export interface LogSpace {
   readonly liveBytes: number;
   /** Dead bytes in segments that can be compacted, without deletions that must be kept. */
   readonly deadBytes: number;
-  /** Those of them in segments where every record was replaced: these need no copying. */
+  /** Bytes in segments without live records, which need no copying. */
   readonly emptyBytes: number;
-  /** Everything: segments, including those kept for readers, and index snapshots. */
+  /** All bytes: segments, including segments retained for readers, and index snapshots. */
   readonly totalBytes: number;
 }
 
@@ -31,11 +31,13 @@ export interface LogSpace {
 export interface CompactionPace {
   /** Milliseconds until it starts; null: not now. */
   readonly delayMs: number | null;
-  /** Dead share (0 to 1) from which on a segment is copied; above 1, only segments that need no copying are taken. */
+  /**
+   * Dead share (0 to 1) from which on a segment is copied; above 1, only segments that need no copying are compacted.
+   */
   readonly worthShare: number;
-  /** The same for a compaction that started at once: less urgent segments are left to one after a delay. */
+  /** The same for a compaction that started immediately: less urgent segments are left to a delayed compaction. */
   readonly urgentShare: number;
-  /** Live bytes that are copied in one run: they take twice their space meanwhile. */
+  /** Live bytes that are copied in one run: until it ends they use twice their space. */
   readonly runBytesMax: number;
   /** Factor on its usual speed. */
   readonly speedUp: number;
@@ -66,8 +68,8 @@ const timeShareMax = 0.5;
 const brakeMax = 8;
 
 /**
- * `leastBytes`: live bytes are taken to be at least this many. `isHeld`: most of the log is about to be replaced, and
- * nothing is copied until `deadShareMax` is dead.
+ * `leastBytes`: lower bound for the live bytes in this calculation. `isHeld`: most of the log is about to be replaced,
+ * and nothing is copied until `deadShareMax` is dead.
  */
 export function paceOf(space: LogSpace, leastBytes: number, isHeld: boolean): CompactionPace {
   const live = Math.max(space.liveBytes, leastBytes);

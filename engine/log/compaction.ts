@@ -9,11 +9,11 @@
  *   1. the output is written and synced, but not listed: recovery removes it;
  *   2. the manifest lists it in the place of its sources: recovery reads it, and has the owner relocate;
  *   3. the owner relocates its entries to the copies, record by record;
- *   4. the sources are removed when no pin needs them: recovery removes what is not listed.
+ *   4. the sources are removed when no pin needs them: recovery removes files that are not listed.
  *
- * A deletion must be kept as long as the deleted record could come back: from an earlier segment that has dead records
- * and was not rewritten since, or from an earlier snapshot. `canDrop` is the rule. When segments make too many
- * deletions stay, they are rewritten, however little of them is dead.
+ * A deletion must be retained as long as the deleted record could reappear: from an earlier segment that has dead
+ * records and was not rewritten since, or from an earlier snapshot. `canDrop` is the rule. If segments force the
+ * retention of too many deletions, they are rewritten, even if few of their records are dead.
  *
  * Invariants:
  * - A frame of the output never has records from both sides of a snapshot's cut.
@@ -58,7 +58,7 @@ export interface CompactionOptions {
 }
 
 export interface CompactionReport {
-  /** Number of replaced segments, and of those that replaced them. */
+  /** Number of replaced segments, and of segments that replaced them. */
   readonly sources: number;
   readonly outputs: number;
   /** Bytes by which the files shrank, counting sources that a pin still holds. */
@@ -73,15 +73,15 @@ export interface CompactionContext {
   readonly owner: RecordOwner;
   readonly clock: Clock;
   readonly segmentBytesMax: number;
-  /** Live bytes of a log are taken to be at least this many. */
+  /** Lower bound for the live bytes of a log in pace calculations. */
   readonly leastBytes: number;
-  /** The last frame reported to the owner as durable. */
+  /** Returns the last frame reported to the owner as durable. */
   durableNumber(): number;
-  /** The last frames of all snapshots, including one being written. */
+  /** Returns the last frames of all snapshots, including one being written. */
   cuts(): number[];
 }
 
-/** A segment and what compacting it would reclaim. */
+/** A segment and the space that compacting it would reclaim. */
 interface Candidate {
   readonly segment: Segment;
   /** The share of its bytes that would be reclaimed: 0 to 1. */
@@ -114,7 +114,7 @@ export class Compactor {
     return this.#run.includes(segment) && segment.lastNumber <= this.#dropThrough;
   }
 
-  /** The present pace, see `paceOf`. Cost: O(segments). */
+  /** Returns the present pace, see `paceOf`. Cost: O(segments). */
   pace(isHeld: boolean): CompactionPace {
     const { store, leastBytes } = this.#context;
     const space = {
@@ -130,7 +130,7 @@ export class Compactor {
     return paceOf(space, leastBytes, isHeld);
   }
 
-  /** Is there anything to compact? */
+  /** Returns whether a segment is worth compacting. */
   isWorthwhile(pace: CompactionPace): boolean {
     return this.#nextRun(pace.worthShare, pace.runBytesMax, false) !== null;
   }
@@ -142,7 +142,7 @@ export class Compactor {
   }
 
   /**
-   * Compacts until nothing is left that is worth it, or, with `isUrgent`, that is urgent. `isHeld`: see `paceOf`.
+   * Compacts until no segment is worth it, or, with `isUrgent`, until none is urgent. `isHeld`: see `paceOf`.
    * @throws EngineError disk-full, database-stopped
    */
   async compact(
@@ -153,7 +153,7 @@ export class Compactor {
     assert(this.#run.length === 0, "one compaction at a time");
     const report = { sources: 0, outputs: 0, bytesFreed: 0, damaged: 0 };
     for (;;) {
-      // Until their files are removed, sources still take space.
+      // Sources use space until their files are removed.
       await this.#context.store.finishRemovals();
       const pace = this.pace(isHeld());
       const worthShare = isUrgent ? pace.urgentShare : pace.worthShare;
@@ -183,8 +183,8 @@ export class Compactor {
   }
 
   /**
-   * The segment that reclaims most, with adjacent ones that are worth copying too, up to the size of a run. When
-   * urgent, segments that need no copying go first, and separately from the others.
+   * Returns the segment that reclaims most, with adjacent ones that are worth copying too, up to the size of a run.
+   * When urgent, segments that need no copying go first, and separately from the others.
    */
   #nextRun(worthShare: number, runBytesMax: number, isUrgent: boolean): Segment[] | null {
     const candidates = this.#candidates();
@@ -214,7 +214,8 @@ export class Compactor {
   }
 
   /**
-   * All segments in order; those that cannot be compacted, or hold mostly deletions that must be kept, reclaim nothing.
+   * Returns all segments in order; segments that cannot be compacted, or hold mostly deletions that must be retained,
+   * reclaim nothing.
    */
   #plainCandidates(): Candidate[] {
     const candidates: Candidate[] = [];
@@ -253,7 +254,7 @@ export class Compactor {
     });
   }
 
-  /** The frame up to which deletions in `first`, the first segment of a run, can be dropped. */
+  /** Returns the frame up to which deletions in `first`, the first segment of a run, can be dropped. */
   #dropThroughBefore(first: Segment): number {
     let through = Math.min(...this.#context.cuts());
     for (const segment of this.#context.store.order) {
@@ -300,7 +301,7 @@ export class Compactor {
     return output;
   }
 
-  /** The segments of a log cover all frames without a gap. */
+  /** Returns the segments of a log cover all frames without a gap. */
   #firstNumberOf(segment: Segment): number {
     const { order } = this.#context.store;
     const before = order[order.indexOf(segment) - 1];
@@ -383,7 +384,7 @@ export class Compactor {
         const length = recordLengthIn(image, at, frame.end);
         if (!owner.relocate(image, at, length, base + at)) {
           output.deadBytes += length;
-          // It was superseded while it was copied, or is a deletion that had to be kept.
+          // The record was superseded while it was copied, or is a deletion that had to be retained.
           if (owner.isLive(image, at, length, base + at)) output.deadBytesAtBirth += length;
           else output.replacedBytes += length;
         }
@@ -411,7 +412,7 @@ class OutputBuilder {
 
   /** Abandons the output. */
   discard(): void {
-    this.#images.giveImage(this.#image);
+    this.#images.releaseImage(this.#image);
   }
 
   /** Bytes of the whole segment. */
@@ -444,7 +445,7 @@ class OutputBuilder {
     return this.#cuts.some((cut) => frame.number <= cut && cut < header.firstNumber);
   }
 
-  /** Is there room for one more record, in a frame of its own? */
+  /** Returns whether one more record fits, in a frame of its own. */
   hasRoom(length: number): boolean {
     return this.#end + frameHeaderBytes + length <= this.#image.length;
   }
@@ -459,7 +460,7 @@ class OutputBuilder {
       this.#image.copy(image, at, at, Math.min(this.#end, at + moveBytes));
       if (throttle.isDue()) await throttle.yield();
     }
-    this.#images.giveImage(this.#image);
+    this.#images.releaseImage(this.#image);
     this.#image = image;
   }
 
@@ -502,7 +503,10 @@ function isFree(segment: Segment): boolean {
   return segment.sealed && segment.settled && !segment.damaged;
 }
 
-/** A small output of an earlier compaction, which is merged with adjacent segments when these are rewritten anyway. */
+/**
+ * Returns a small output of an earlier compaction, which is merged with adjacent segments when these are rewritten
+ * anyway.
+ */
 function isSmall(segment: Segment, runBytesMax: number): boolean {
   return segment.kind === "compacted" && isFree(segment) && segment.size * 8 <= runBytesMax;
 }
@@ -513,12 +517,12 @@ function cleanThroughOf(segment: Segment): number {
   return isClean ? Number.POSITIVE_INFINITY : segment.cleanThrough;
 }
 
-/** Was every record in it replaced? Then it is reclaimed without being read. */
+/** Returns whether every record in the segment was replaced. Then it is reclaimed without being read. */
 function isEmpty(segment: Segment): boolean {
   return isFree(segment) && segment.replacedBytes === segment.payloadBytes;
 }
 
-/** The share of a segment that compacting it reclaims when `keptBytes` of its dead bytes must be kept. */
+/** Returns the share of a segment that compacting it reclaims when `keptBytes` of its dead bytes must be kept. */
 function shareOf(segment: Segment, keptBytes: number): number {
   if (segment.payloadBytes === 0) return segment.kind === "log" ? 1 : 0;
   return (segment.deadBytes - keptBytes) / segment.payloadBytes;

@@ -17,7 +17,7 @@ export class ComparedExtents {
   /** By extent number: start of the last read whose bytes were verified, in milliseconds of the monotonic clock. */
   readonly #readAtMs: number[] = [];
 
-  /** May the bytes of extent `index`, read at `nowMs`, be used without verification? */
+  /** Returns whether the bytes of extent `index`, read at `nowMs`, may be used without verification. */
   isTrusted(index: number, nowMs: number): boolean {
     const readAtMs = this.#readAtMs[index];
     return readAtMs !== undefined && nowMs - readAtMs < trustMs;

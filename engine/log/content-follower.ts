@@ -1,16 +1,16 @@
 /**
- * Follows the contents of attachments, for a copy of them elsewhere: which have been stored and were not taken yet.
+ * Follows the contents of attachments, for a copy of them elsewhere: lists stored contents that were not copied yet.
  *
  * Invariants:
- * - A content that waits stays on the disk when nothing refers to it any more: what was copied of the log may. Too much
- *   of it, in number or in bytes, and the follower is lost and keeps nothing any more.
+ * - A pending content stays on disk even if it is no longer referenced: the copied log may refer to it. If too many
+ *   contents or bytes are pending, the follower is lost and retains nothing.
  */
 import { followedContentsMax } from "../base/limits.ts";
 
-/** What a follower needs of the contents' store. */
+/** The interface of the blob store for a follower. */
 export interface FollowedContents {
   readonly followers: Set<ContentFollower>;
-  /** Nobody waits for this content any more: it is removed when nothing refers to it. */
+  /** Reports that no follower waits for this content: it is removed once it is unreferenced. */
   letGo(hash: string): void;
 }
 
@@ -36,12 +36,12 @@ export class ContentFollower {
     return [...this.#waiting.keys()];
   }
 
-  /** It keeps nothing any more. */
+  /** Whether it no longer retains contents. */
   get isLost(): boolean {
     return !this.#isOpen;
   }
 
-  /** Another follower, of those of the waiting contents that `isWanted`, and of all later ones. */
+  /** Returns another follower, of the pending contents that `isWanted` selects and of all later ones. */
   branch(isWanted: (hash: string) => boolean): ContentFollower {
     const other = new ContentFollower(this.#store, []);
     for (const [hash, bytes] of this.#waiting) if (isWanted(hash)) other.added(hash, bytes);
@@ -59,7 +59,7 @@ export class ContentFollower {
     if (this.#waiting.size > followedContentsMax) this.lose();
   }
 
-  /** From the store: nothing refers to this content any more. */
+  /** Called by the store when this content is no longer referenced. */
   unreferenced(hash: string): void {
     this.whenKept(this.#waiting.get(hash) ?? 0);
   }

@@ -1,8 +1,9 @@
 /**
- * The newest writes of one log to its files, with their sizes and times, for those who look for a slow disk.
+ * The newest writes of one log to its files, with their sizes and times, for the diagnosis of slow disks.
  *
  * Invariants:
- * - At most `keptWritesMax` are kept. One is a small object, beside a sync that takes a thousand times longer.
+ * - At most `keptWritesMax` are kept. An entry is a small object, whereas the sync that it describes takes a thousand
+ *   times longer.
  */
 
 /** `append`: a group commit; `sync`: making it durable; `rewrite`: a compacted segment or a snapshot, at leisure. */
@@ -43,7 +44,7 @@ export class DiskWrites {
     if (this.#kept.length >= 2 * keptWritesMax) this.#kept = this.#kept.slice(-keptWritesMax);
   }
 
-  /** Those after number `number`, oldest first; 0: all that are kept. */
+  /** Returns the writes after number `number`, oldest first; 0: all stored writes. */
   after(number: number): DiskWrite[] {
     const kept = this.#kept.slice(-keptWritesMax);
     return kept.filter((one) => one.number > number);

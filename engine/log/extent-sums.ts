@@ -8,19 +8,25 @@ import { crc32 } from "node:zlib";
 import { type Segment, segmentHeaderBytes } from "./segment.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** Bytes of an extent, if the cache is large enough: a read by the thread pool costs as much as copying some 100 KB. */
+/**
+ * Size of an extent in bytes, if the cache is large enough: a read by the thread pool costs as much as copying some 100
+ * KB.
+ */
 export const extentBytesMax = 1024 * 1024;
 /** Bytes read beyond the end of an extent, as a share of its size. */
 const overShare = 1 / 16;
 /** Extents summed in one call: some 250 microseconds each. */
 const sumsMax = 8;
 
-/** Bytes of an extent, including those read beyond its end. */
+/** Returns the size of an extent in bytes, including the overlap read after its end. */
 export function blockBytesFor(extentBytes: number): number {
   return extentBytes + extentBytes * overShare;
 }
 
-/** The next position after `at` where an extent begins, or the bytes read beyond one end: pieces are cut there. */
+/**
+ * Returns the next position after `at` where an extent or the overlap of an extent begins or ends: chunks are cut
+ * there.
+ */
 export function nextExtentEdge(at: number): number {
   const begin = Math.floor(at / extentBytesMax) * extentBytesMax;
   const over = begin + extentBytesMax * overShare;
@@ -29,19 +35,22 @@ export function nextExtentEdge(at: number): number {
 
 /** Computes sums of a few more extents whose bytes are durable and final. @returns whether there may be more */
 export function extendSums(segment: Segment, image: Buffer): boolean {
-  const { extentSums, pieceSums } = segment;
+  const { extentSums, chunkSums } = segment;
   for (let count = 0; count < sumsMax; count++) {
     const start = extentSums.length * extentBytesMax;
     const end = start + blockBytesFor(extentBytesMax);
     if (start >= segment.end || (end > segment.end && !segment.sealed)) return false;
     const from = Math.max(start, segmentHeaderBytes);
-    extentSums.push(pieceSums.sumOf(image, from, Math.min(end, segment.end)));
-    pieceSums.dropBelow(start + extentBytesMax);
+    extentSums.push(chunkSums.sumOf(image, from, Math.min(end, segment.end)));
+    chunkSums.dropBelow(start + extentBytesMax);
   }
   return true;
 }
 
-/** The sum of bytes `[start, end)` of a segment, without its header; byte 0 of `bytes` is the segment's byte `base`. */
+/**
+ * Returns the sum of bytes `[start, end)` of a segment, without its header; byte 0 of `bytes` is the segment's byte
+ * `base`.
+ */
 export function sumOf(bytes: Buffer, start: number, end: number, base: number): number {
   return crc32(bytes.subarray(Math.max(start, segmentHeaderBytes) - base, end - base));
 }

@@ -1,16 +1,16 @@
 /**
  * The meaning of failed reads. Only bytes that were read completely and fail verification, or are missing, count as
- * damage: a system error (no descriptor left, a device that does not respond) says nothing about the bytes, may be
+ * damage: a system error (no descriptor left, a device that does not respond) is no evidence about the bytes, may be
  * transient, and is not recorded.
  */
 import { EngineError } from "../base/errors.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 
-/** Number of attempts of a read, a turn of the event loop apart: descriptors soon become free. */
+/** Number of attempts of a read, one per tick of the event loop: descriptors soon become free. */
 export const readTriesMax = 3;
 const retryAfterSeconds = 1;
 
-/** Does the file not exist? Then it is lost, and retrying is useless. */
+/** Returns whether the file does not exist. Then it is lost, and retrying is useless. */
 export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === "ENOENT";
 }
@@ -26,7 +26,7 @@ const passing: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ]);
 
-/** System errors that last until somebody does something about them. */
+/** System errors that last until an operator intervenes. */
 const lasting: ReadonlySet<string> = new Set([
   "EACCES",
   "EDQUOT",
@@ -41,7 +41,10 @@ const lasting: ReadonlySet<string> = new Set([
   "ESTALE",
 ]);
 
-/** An error of opening a folder: read-failed for transient errors of the system, storage-failed for lasting ones. */
+/**
+ * Returns an error of opening a folder: read-failed for transient errors of the system, storage-failed for lasting
+ * ones.
+ */
 export function openingFailed(folder: string, error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   if (error instanceof EngineError) return error;
@@ -49,13 +52,13 @@ export function openingFailed(folder: string, error: unknown): unknown {
   return lasting.has(String(code)) ? storageFailed(folder, "opened", error) : error;
 }
 
-/** Is it an error that the system reports of files and devices? */
+/** Returns whether it is a system error of files or devices. */
 export function isSystemError(error: unknown): boolean {
   const code = String((error as NodeJS.ErrnoException | null)?.code);
   return passing.has(code) || lasting.has(code);
 }
 
-/** The error for the writer of a file: storage-failed for errors of the system, others unchanged. */
+/** Returns the error for the writer of a file: storage-failed for errors of the system, others unchanged. */
 export function writingFailed(path: string, error: unknown): unknown {
   if (error instanceof EngineError || !isSystemError(error)) return error;
   return storageFailed(path, "written", error);
@@ -69,7 +72,7 @@ function storageFailed(path: string, what: "opened" | "written", cause: unknown)
   );
 }
 
-/** The error for the reader. An EngineError is returned unchanged. */
+/** Returns the error for the reader. An EngineError is returned unchanged. */
 export function readFailed(path: string, cause: unknown): EngineError {
   if (cause instanceof EngineError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
@@ -96,7 +99,7 @@ export async function triedRead<Result>(
     } catch (error) {
       if (isMissing(error)) return missing;
       if (error instanceof EngineError || tries === readTriesMax) throw readFailed(path, error);
-      await nextTurn();
+      await nextSlice();
     }
   }
 }

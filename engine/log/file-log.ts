@@ -15,6 +15,7 @@
  * - Everything reported durable is found by `replay`, or opening fails and reports the damage.
  */
 import { assert } from "../base/assert.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Clock, DirectoryLock, FileSystem, Report, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -23,7 +24,6 @@ import {
   rivalNumbers,
   sliceMs,
 } from "../base/limits.ts";
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
 import { FencedFiles } from "../platform/fenced-files.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import { type CompactionOptions, type CompactionReport, Compactor } from "./compaction.ts";
@@ -83,7 +83,7 @@ export interface LogOptions {
   readonly oversizedBytesMin?: number;
   /** 16 bytes for a new database; random when left out. An existing one keeps its own. */
   readonly databaseId?: Buffer;
-  /** What replicates this log; left out: nothing does. */
+  /** Replication of this log; omitted if it is not replicated. */
   readonly carrier?: LogCarrier | undefined;
   /** Refuse to create a new database. */
   readonly mustExist?: boolean;
@@ -98,7 +98,7 @@ export interface LogOptions {
   readonly compaction?: CompactionOptions;
 }
 
-/** For compaction, live bytes are taken to be at least this many first segments. */
+/** Lower bound, in first segments, for the live bytes of a log in pace calculations. */
 const leastSegments = 16;
 /** While compaction lags, writers are limited to its speed divided by this and by the brake. */
 const brakeFactor = 4;
@@ -107,11 +107,11 @@ const heldReportMs = 60_000;
 
 /** The findings of opening. */
 export interface ReplayReport {
-  /** Number of replayed transactions, without those in the snapshot. */
+  /** Number of replayed transactions, excluding those in the snapshot. */
   readonly transactions: number;
-  /** Had the log been closed properly? */
+  /** Whether the log had been closed properly. */
   readonly wasClosed: boolean;
-  /** Bytes of a torn tail that was cut off; nothing in it had been acknowledged. */
+  /** Number of bytes of a torn tail that was truncated; they contained no acknowledged transaction. */
   readonly tornBytes: number;
   /** Damaged snapshots that were skipped. */
   readonly snapshotsIgnored: number;
@@ -167,7 +167,7 @@ export class FileLog implements CommitLog {
   #brake = 0;
   readonly #brakes: Throttle;
   /** Monotonic time of the last report that writers are held back. */
-  #toldHeldMs = Number.NEGATIVE_INFINITY;
+  #heldReportedAtMs = Number.NEGATIVE_INFINITY;
   /** Bytes of frames written since `#compactSoon` last examined the segments. */
   #bytesSinceLook = 0;
   /** The segment of the last `markReplaced`. */
@@ -238,7 +238,7 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Replays the records after the snapshot to the owner, then opens the log for `append`. Once, before anything else.
+   * Replays the records after the snapshot to the owner, then opens the log for `append`. Must be called once, first.
    * @throws EngineError database-damaged; then nothing on disk was changed, and the log can only be closed.
    *   disk-full when there is no space to rewrite the last segment, which is needed once after a crash.
    */
@@ -299,7 +299,7 @@ export class FileLog implements CommitLog {
     });
   }
 
-  /** Bytes of the next new segment: twice the last one's. */
+  /** Returns the bytes of the next new segment: twice the last one's. */
   #plannedSize(): number {
     const { segmentBytesMin, segmentBytesMax } = this.#options;
     const last = (this.#store.spare ?? this.#store.order.at(-1))?.size ?? segmentBytesMin / 2;
@@ -431,11 +431,11 @@ export class FileLog implements CommitLog {
     return this.#ready.flush();
   }
 
-  peek(position: Position, length: number): TransientBytes | null {
+  peek(position: Position, length: number): BorrowedBytes | null {
     return this.#store.peek(position, length);
   }
 
-  read(position: Position, length: number): Promise<KeptBytes> {
+  read(position: Position, length: number): Promise<OwnedBytes> {
     return this.#store.read(position, length);
   }
 
@@ -526,15 +526,15 @@ export class FileLog implements CommitLog {
     };
   }
 
-  /** Is the segment of `position` removed, or replaced by compaction? */
+  /** Returns whether the segment of `position` was removed, or replaced by compaction. */
   isReplaced(position: Position): boolean {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
     return segment === undefined || !this.#store.order.includes(segment);
   }
 
   /**
-   * May compaction drop the deletion at `position`? Only when no record that it deletes is left, neither in an earlier
-   * segment nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
+   * Returns whether compaction may drop the deletion at `position`. It may only when no record that it deletes is left,
+   * neither in an earlier segment nor in a snapshot. For the owner's `isLive`; at any other time the answer is no.
    */
   canDropDeletion(position: Position): boolean {
     const segment = this.#store.find(Math.floor(position / positionSegmentFactor));
@@ -554,7 +554,8 @@ export class FileLog implements CommitLog {
     isHeld: () => boolean,
     isUrgent: boolean,
   ): Promise<CompactionReport> {
-    // Of several waiters for the same one, the first goes on, and the others find that it has started.
+    // Of several waiters for the same compaction, the first continues, and the others find the next one already
+    // started.
     while (this.#compaction !== null) await this.#compaction;
     const compaction = compactor.compact(options, isHeld, isUrgent);
     this.#compaction = compaction.catch(() => undefined);
@@ -569,7 +570,9 @@ export class FileLog implements CommitLog {
     while (this.#compaction !== null) await this.#compaction;
   }
 
-  /** Schedules compaction according to `paceOf`; one scheduled for later is brought forward. Cost: O(segments). */
+  /**
+   * Schedules compaction according to `paceOf`; a compaction scheduled for later is moved forward. Cost: O(segments).
+   */
   #compactSoon(): void {
     const { compaction, clock } = this.#options;
     const compactor = this.#compactor;
@@ -612,16 +615,16 @@ export class FileLog implements CommitLog {
     this.#bytesSinceLook += bytes;
     if (this.#bytesSinceLook >= this.#options.segmentBytesMin) this.#compactSoon();
     if (this.#brake === 0 || this.#compaction === null) return null;
-    this.#tellHeld();
+    this.#reportHeldBack();
     return this.#brakes.spend(bytes * this.#brake);
   }
 
   /** Tells the operator that writers are held back, once in a while. */
-  #tellHeld(): void {
+  #reportHeldBack(): void {
     const { clock, folder, report } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (folder === null || nowMs - this.#toldHeldMs < heldReportMs) return;
-    this.#toldHeldMs = nowMs;
+    if (folder === null || nowMs - this.#heldReportedAtMs < heldReportMs) return;
+    this.#heldReportedAtMs = nowMs;
     const told = `Writers of ${folder} are held back, because they overwrite faster than compaction reclaims`;
     report?.(told, undefined, "writers-held");
   }
@@ -687,7 +690,8 @@ export class FileLog implements CommitLog {
     const store = this.#store;
     if (store.disk === null) return null;
     const { durableNumber, durableCrc } = this.#ready;
-    // A compacted one has a place though nothing is left in it: the commits after it follow those that it stands for.
+    // A compacted segment occupies a position in the order even if it is empty: later commits follow the commits that
+    // it represents.
     const used = store.order.filter(
       ({ kind, end }) => kind === "compacted" || end > segmentHeaderBytes,
     );
@@ -744,7 +748,7 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Everything is durable without it: if the device does not take it, the next start replays more. */
+  /** Everything is durable without the snapshot: if writing it fails, the next start replays more. */
   async #lastSnapshot(snapshots: Snapshots, sections: readonly SnapshotSection[]): Promise<void> {
     try {
       await snapshots.write(sections, Number.POSITIVE_INFINITY);

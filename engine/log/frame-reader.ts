@@ -1,6 +1,6 @@
 /**
  * Iterates over the frames of a sealed segment: from its image if that is in memory, else from its file through a
- * window, so that a large segment takes no more memory than its largest frame (at least 1 MiB).
+ * window, so that a large segment needs only the memory of its largest frame (at least 1 MiB).
  *
  * Invariants:
  * - Frames read from the file have been verified against their CRC-32.
@@ -55,7 +55,7 @@ export class FrameReader {
     this.#block?.release();
   }
 
-  /** Is there one more frame? */
+  /** Whether another frame follows. */
   get hasNext(): boolean {
     return this.#at < this.#segment.end;
   }

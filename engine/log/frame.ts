@@ -14,9 +14,11 @@
  * - `header crc` is CRC-32 of bytes 8 to 63, seeded by the segment's salt: a header of another file or of an earlier
  *   use of the file never fits. It must be verified before any other field is used.
  * - `number` grows by one from frame to frame in log segments. In a compacted segment it is the number of the last
- *   frame whose records are in this one, and `first number` that of the first; in log segments both are equal.
- * - `durable number`: every frame up to this one was on the device when this header was written. A damaged frame
- *   that a later header covers had been acknowledged; one that none covers may be the torn end of the log.
+ *   frame whose records are in this one, and `first number` is the number of the first such frame; in log segments both
+ *   are equal.
+ * - `durable number`: every frame up to this one was on the device when this header was written. A damaged frame that
+ *   is covered by a later header had been acknowledged; a damaged frame that no header covers may be the torn end of
+ *   the log.
  * - `previous crc` is the header crc of the frame before, across segments (0 for the very first).
  * - `wall clock` is in microseconds since 1970.
  *
@@ -32,7 +34,7 @@ const magic = 0x314d5246;
 const formatVersion = 1;
 
 /** Some 50 microseconds. */
-const crcPieceBytes = 256 * 1024;
+const crcChunkBytes = 256 * 1024;
 
 /** Bits of `flags`. */
 export const frameFlags = {
@@ -108,7 +110,7 @@ export function decodeFrameWithoutSalt(
   return payloadIsWhole(source, at, header) ? header : null;
 }
 
-/** The header CRC, which the next frame repeats. */
+/** Returns the header CRC, which the next frame repeats. */
 export function frameCrc(source: Buffer, at: number): number {
   return source.readUInt32LE(at + 4);
 }
@@ -118,7 +120,7 @@ function payloadCrcOf(source: Buffer, at: number, payloadLength: number): number
   return crc32(source.subarray(start, start + payloadLength));
 }
 
-/** The CRC-32 of a payload, yielding to the event loop. */
+/** Returns the CRC-32 of a payload, yielding to the event loop. */
 export async function slicedPayloadCrcOf(
   source: Buffer,
   at: number,
@@ -128,8 +130,8 @@ export async function slicedPayloadCrcOf(
   const start = at + frameHeaderBytes;
   const end = start + payloadLength;
   let crc = 0;
-  for (let from = start; from < end; from += crcPieceBytes) {
-    crc = crc32(source.subarray(from, Math.min(end, from + crcPieceBytes)), crc);
+  for (let from = start; from < end; from += crcChunkBytes) {
+    crc = crc32(source.subarray(from, Math.min(end, from + crcChunkBytes)), crc);
     if (throttle.isDue()) await throttle.yield();
   }
   return crc;
@@ -139,7 +141,7 @@ export function payloadIsWhole(source: Buffer, at: number, header: FrameHeader):
   return payloadCrcOf(source, at, header.payloadLength) === header.payloadCrc;
 }
 
-/** The next position from `at` where a header may begin, or -1. Cost: 1 ns per byte where there is none. */
+/** Returns the next position from `at` where a header may begin, or -1. Cost: 1 ns per byte that is not a candidate. */
 export function findMagic(source: Buffer, at: number, limit: number): number {
   let found = at - 1;
   for (;;) {
@@ -151,7 +153,7 @@ export function findMagic(source: Buffer, at: number, limit: number): number {
 
 const zeros = Buffer.alloc(64 * 1024);
 
-/** Are bytes [start, end) all zero? */
+/** Returns whether bytes [start, end) are all zero. */
 export function isZero(source: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += zeros.length) {
     const count = Math.min(zeros.length, end - at);

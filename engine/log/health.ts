@@ -2,8 +2,8 @@
  * Whether a log may still write, and the consequences of disk errors.
  *
  * After a failed sync the state of the device is unknown, and the next sync may falsely succeed: so the first failure
- * stops the log for good, and only recovery may read its files again. A full device is no such failure: it is detected
- * before anything is acknowledged.
+ * stops the log for good, and only recovery may read its files again. A full device is not such a failure: it is
+ * detected before anything is acknowledged.
  */
 import { EngineError } from "../base/errors.ts";
 
@@ -38,7 +38,7 @@ export class Health {
     try {
       this.onStop?.(error);
     } catch {
-      // The listener may itself be broken; the first reason is the one that matters.
+      // The listener itself may fail; the first reason is the relevant one.
     }
     return error;
   }
@@ -49,13 +49,16 @@ export class Health {
   }
 }
 
-/** Did this node stop leading? Then the disk is as it should be, and writers are told what became of their writes. */
+/**
+ * Returns whether the cause is that this node stopped leading. The disk is then intact, and writers are notified of the
+ * outcome of their writes.
+ */
 export function isOfCluster(cause: unknown): cause is EngineError {
   if (!(cause instanceof EngineError)) return false;
   return cause.code === "not-leader" || cause.code === "outcome-unknown";
 }
 
-/** Is the device, or the user's quota on it, full? */
+/** Returns whether the device, or the user's quota on it, is full. */
 export function isDiskFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   return code === "ENOSPC" || code === "EDQUOT";

@@ -4,18 +4,19 @@
  *
  * Images are in `SharedArrayBuffer`s, though no thread shares them: V8 does not count these as external memory, so it
  * does not collect garbage each time an image is allocated. Instead a collection is triggered once enough of them has
- * been dropped: only then is there something to collect.
- * The buffers are growable, though they never grow: V8 maps such memory itself, and unmaps it when collected. Other
- * allocations of some megabytes stay in the heap of the C library, fragmented (bench/cold.bench.ts).
+ * been dropped: only then is there something to collect. The buffers are growable, though they never grow: V8 maps such
+ * memory itself, and unmaps it when it is collected. Other allocations of some megabytes stay in the heap of the C
+ * library, fragmented (bench/cold.bench.ts).
  *
  * Invariants:
- * - Released memory is not reused before the next turn of the event loop: until then the bytes of a record may be read
+ * - Released memory is not reused before the next tick of the event loop: until then the bytes of a record may be read
  *   (`CommitLog.peek`).
- * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are kept, and none when no
- *   image was taken for a while.
+ * - At most `idleBytesMax` bytes (less if the cache leaves less) and `idleCountMax` images are retained, and none if no
+ *   image was acquired for a while.
  */
-import { countDropped, startCollection } from "../base/garbage.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
+
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
+import { countDropped, startCollection } from "../base/gc-hints.ts";
 import type { Block, BlockKeeper } from "./blocks.ts";
 
 export const idleCountMax = 32;
@@ -51,12 +52,12 @@ export class ImagePool implements BlockKeeper {
     return this.#idleBytes;
   }
 
-  /** Have images been released and taken lately? */
+  /** Whether images have been released and acquired recently. */
   get isInUse(): boolean {
     return this.#timer !== null;
   }
 
-  /** An image of `size` bytes with undefined content, aligned for typed views, at byte 0 of its memory. */
+  /** Returns an image of `size` bytes with undefined content, aligned for typed views, at byte 0 of its memory. */
   take(size: number): Buffer {
     this.#isTaken = true;
     const capacity = capacityFor(size);
@@ -70,13 +71,13 @@ export class ImagePool implements BlockKeeper {
     return Buffer.from(memory, 0, size);
   }
 
-  /** Releases `image`: nothing may read it after this turn of the event loop. */
-  giveImage(image: Buffer): void {
+  /** Releases `image`: it must not be read after this tick of the event loop. */
+  releaseImage(image: Buffer): void {
     const memory = image.buffer;
     setImmediate(() => this.#keep(memory));
   }
 
-  /** As `giveImage`, for a block's image; if a reader holds the block, once that releases it. */
+  /** As `releaseImage`, for a block's image; if a reader holds the block, once that releases it. */
   give(block: Block): void {
     setImmediate(() => {
       const image = block.isFree ? block.end() : null;
@@ -103,7 +104,7 @@ export class ImagePool implements BlockKeeper {
     this.#timer ??= setTimeout(() => this.#look(), this.#idleMs).unref();
   }
 
-  /** Drops all idle memory, and has dropped memory collected, when no image was taken since the last call. */
+  /** Drops all idle memory, and triggers collection of dropped memory, if no image was acquired since the last call. */
   #look(): void {
     this.#timer = null;
     if (!this.#isTaken) {
@@ -127,17 +128,20 @@ export class ImagePool implements BlockKeeper {
 }
 
 /**
- * For tests: what a reader gets instead of recycled memory, a copy that is overwritten when the turn of the event loop
- * ends. So a late read is detected whether or not the memory was in fact recycled.
+ * For tests: replaces recycled memory by a copy that is overwritten at the end of the tick of the event loop. So a late
+ * read is detected whether or not the memory was in fact recycled.
  */
-export function poisonedLater(bytes: TransientBytes): TransientBytes {
+export function poisonedAfterTick(bytes: BorrowedBytes): BorrowedBytes {
   const copy = Buffer.allocUnsafeSlow(bytes.length); // aligned, as records are
   bytes.copy(copy);
   setImmediate(() => copy.fill(poison));
-  return lent(copy);
+  return borrowed(copy);
 }
 
-/** The first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see above. */
+/**
+ * Returns the first `size` of `capacity` bytes of memory that is returned to the system when it is collected, see
+ * above.
+ */
 export function sharedMemory(capacity: number, size: number): Buffer {
   return Buffer.from(new GrowableMemory(capacity, { maxByteLength: capacity }), 0, size);
 }
@@ -147,7 +151,7 @@ const GrowableMemory = SharedArrayBuffer as new (
   options: { readonly maxByteLength: number },
 ) => SharedArrayBuffer;
 
-/** Counts `memory`, to which no reference is left, as garbage for V8 to collect. */
+/** Counts `memory`, which must be unreferenced, as garbage for V8 to collect. */
 export function letGo(memory: ArrayBufferLike): void {
   if (memory instanceof SharedArrayBuffer) collectSoon(memory.byteLength);
 }

@@ -1,6 +1,6 @@
 /**
- * The interface of a log to what replicates it: each frame is carried to other nodes before it is written here, so that
- * this log is always a beginning of theirs, and nothing in it is ever taken back.
+ * The interface of a log to its replication: each frame is carried to other nodes before it is written here, so that
+ * this log is always a prefix of the replicated stream, and nothing in it is ever rolled back.
  */
 import type { Position } from "./log.ts";
 
@@ -9,16 +9,16 @@ export const markBytes = 192;
 
 export interface LogCarrier {
   /**
-   * Do frames go to other nodes now? Otherwise they come from another one, and are carried at once: nothing is gained by
-   * sealing them before the device is idle.
+   * Whether this node sends frames to other nodes. Otherwise frames are received from another node, and count as
+   * carried already: sealing them before the device is idle has no benefit.
    */
   readonly isSending: boolean;
   /**
    * A frame was sealed. Called in the order of the frames. Resolves, in the same order, when it may be written here. When
    * it rejects, the log stops.
-   * @param payload the records that were appended to it. They stay as they are until it was carried.
-   * @returns the record of its mark, `markBytes` long: how far the log is a copy of what is replicated. It becomes the
-   * last one of the frame.
+   * @param payload the records that were appended to it. They must not change until the frame was carried.
+   * @returns the record of its mark, `markBytes` long: the position in the stream up to which the log is a copy. It
+   * becomes the last one of the frame.
    */
   carry(payload: Buffer): Promise<Buffer>;
   /** The frame with this mark is durable here, and visible. */

@@ -1,12 +1,12 @@
 /**
  * Verifies the files of a log without changing them: the manifest, each byte of each segment, and the snapshots. Unlike
- * recovery it begins with the first frame, whatever a snapshot covers, and goes on behind what is damaged.
+ * recovery it begins with the first frame, regardless of snapshots, and continues after damage.
  *
- * What is damage and what the torn end of an interrupted write is decided as in recovery.ts.
+ * It distinguishes damage from the torn end of an interrupted write as recovery.ts does.
  *
  * Invariants:
  * - Every byte of a segment is in a whole frame, in a damage that is reported, or was never acknowledged.
- * - Records passed to the sink are whole, and come in commit order.
+ * - Records passed to the sink are intact, and in commit order.
  */
 import type { FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -59,12 +59,12 @@ export interface CheckedLog {
 /** Called with the bytes of each file that was checked. Throws to end the check. */
 export type CheckProgress = (bytes: number) => void;
 
-/** Bytes that are read at once: what cannot be read is told this exactly. */
+/** Number of bytes per read: the resolution at which unreadable ranges are reported. */
 const readBytes = 1024 * 1024;
 
 /**
- * Checks the log in `folder`, which nobody may have open. One segment's file is in memory at a time.
- * @throws EngineError database-missing when there is no log
+ * Checks the log in `folder`, which must not be open. One segment's file is in memory at a time.
+ * @throws EngineError database-missing if the folder contains no log
  */
 export async function checkLog(
   files: FileSystem,
@@ -126,7 +126,7 @@ class LogCheck {
   #records = 0;
   #tornBytes = 0;
   #committedMicros = 0;
-  /** Number and CRC of the last frame; `crc` null: behind a damage, where the next one may be any later one. */
+  /** Number and CRC of the last frame; `crc` is null after damage, where any later frame may follow. */
   #last: { number: number; crc: number | null } = { number: 0, crc: 0 };
 
   constructor(
@@ -192,7 +192,7 @@ class LogCheck {
     this.#damages.push({ file, offset, length, reason });
   }
 
-  /** Null when no frame of it can be told from other bytes. */
+  /** Null if no frame of it can be recognized. */
   async #load(listed: ManifestSegment): Promise<Image | null> {
     const file = `${this.#folder}/log/${segmentFileName(listed.number)}`;
     const bytes = await this.#read(file, listed.size);
@@ -275,7 +275,7 @@ class LogCheck {
     const { bytes, listed, file, salt } = image;
     for (let at = segmentHeaderBytes; ; ) {
       at = this.#checkChain(image, at);
-      if (isZero(bytes, at, listed.size) || (await this.#goesOn(later))) return false;
+      if (isZero(bytes, at, listed.size) || (await this.#isContinuedIn(later))) return false;
       if (!(await this.#wasDurable(image, at, later))) {
         this.#tornBytes = listed.size - at;
         return true;
@@ -320,8 +320,8 @@ class LogCheck {
     return crc === null ? number > last : number === last + 1 && previousCrc === crc;
   }
 
-  /** As in recovery: then the bytes behind the chain are no frame. */
-  async #goesOn(later: readonly ManifestSegment[]): Promise<boolean> {
+  /** As in recovery: otherwise the bytes after the chain are not a frame. */
+  async #isContinuedIn(later: readonly ManifestSegment[]): Promise<boolean> {
     if (this.#last.crc === null) return false;
     for (const listed of later) {
       if (listed.kind === "compacted") return listed.firstNumber === this.#last.number + 1;
@@ -335,7 +335,7 @@ class LogCheck {
     return false;
   }
 
-  /** Does a later header say that the frame at `at` was on the device, or was a later segment begun? */
+  /** Returns whether a later header covers the frame at `at`, or a later segment was begun. */
   async #wasDurable(
     { bytes, listed, salt }: Image,
     at: number,
@@ -354,7 +354,7 @@ class LogCheck {
     return false;
   }
 
-  /** Header of a segment and of its first frame; zeros where there is none. */
+  /** Returns the headers of a segment and of its first frame; zeros if they are missing. */
   async #head({ number }: ManifestSegment): Promise<Buffer> {
     const head = Buffer.alloc(segmentHeaderBytes + frameHeaderBytes);
     const path = `${this.#folder}/log/${segmentFileName(number)}`;
@@ -404,7 +404,7 @@ class LogCheck {
   }
 }
 
-/** Where the next intact header of this segment begins; the end of the segment when there is none. */
+/** Returns the offset of the next intact header of this segment; the end of the segment if no header follows. */
 function nextFrame({ bytes, listed, salt }: Image, from: number): number {
   for (let at = findMagic(bytes, from, listed.size); at >= 0; ) {
     if (decodeFrameHeader(bytes, at, listed.size, salt) !== null) return at;

@@ -3,7 +3,7 @@ import { segmentBytesMax, segmentBytesMin } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
 import { SegmentCache } from "./segment-cache.ts";
 
-/** Tests of what happens when nothing is in memory set others before the first database is opened. */
+/** Tests of uncached reads set others before the first database is opened. */
 export const logDefaults = {
   cache: new SegmentCache(processMemory),
   segmentBytesMin,

@@ -47,7 +47,7 @@ export async function openFolder(
   return await createFolder(disk, newDatabaseId);
 }
 
-/** Removes unfinished manifests, before anything else, so that none can replace the one that is read. */
+/** Removes unfinished manifests first, so that none can replace the manifest that is read. */
 async function removeTemporary({ files, folder }: Disk): Promise<void> {
   for (const name of await files.list(folder)) {
     if (isManifestTemporary(name)) await files.unlink(`${folder}/${name}`);
@@ -74,7 +74,7 @@ async function createFolder(disk: Disk, databaseId: Buffer): Promise<Manifest> {
 /** @throws EngineError database-damaged when the folder contains more than the beginnings of a new log. */
 async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
   for (const name of await files.list(folder)) {
-    // The lock may exist before anything else.
+    // The lock may exist before all other files.
     if (isLockName(name)) continue;
     const isFolder = name === "log" || name === "snap";
     const content = isFolder ? await files.list(`${folder}/${name}`) : [name];
@@ -87,7 +87,7 @@ async function checkNeverUsed({ files, folder }: Disk): Promise<void> {
   }
 }
 
-/** The highest number of a file in `log/` or `snap/`; 0 when there is none. */
+/** Returns the highest number of a file in `log/` or `snap/`; 0 if both are empty. */
 export async function highestFileNumber(
   { files, folder }: Disk,
   inner: "log" | "snap",
@@ -121,8 +121,8 @@ export async function findLeftovers(disk: DiskFolder, manifest: Manifest): Promi
 }
 
 /**
- * A log segment is listed before anything is written to it: one in use that is not listed shows that the manifest is
- * too old.
+ * A log segment is listed before it is written to: a used segment that is not listed shows that the manifest is too
+ * old.
  */
 async function checkUnused({ files, folder }: DiskFolder, path: string): Promise<void> {
   const file = await files.open(`${folder}/${path}`, "read");
@@ -134,7 +134,7 @@ async function checkUnused({ files, folder }: DiskFolder, path: string): Promise
   }
   const header = decodeSegmentHeader(head);
   if (header?.kind !== "log") return;
-  // Anything but a frame header is a new file whose zero-filling was interrupted by a crash.
+  // A segment without a frame header is a new file whose zero-filling was interrupted by a crash.
   const limit = Number.POSITIVE_INFINITY;
   if (decodeFrameHeader(head, segmentHeaderBytes, limit, header.salt) === null) return;
   throw new EngineError(

@@ -1,5 +1,5 @@
 /**
- * Follows the frames of a log, for a copy of it elsewhere: which bytes are durable and have not been taken yet.
+ * Follows the frames of a log, for a copy of it elsewhere: lists the bytes that are durable and were not copied yet.
  *
  *   segment 7 (taken up to here v)    segment 8            segment 9, active
  *   +--------+--------+--------+------+--------+-----------+--------+--------+------+
@@ -8,10 +8,9 @@
  *                              |<----------------- waiting ----------------->|
  *
  * Invariants:
- * - Frames are taken in commit order, without gaps, and only when they are durable.
- * - The segments of frames that wait stay readable when compaction has replaced them. That costs space: with more than
- *   `keptBytesMax` of it, or when the disk is full, the follower is lost and keeps nothing any more. Writers never wait
- *   for it.
+ * - Frames are returned in commit order, without gaps, and only when they are durable.
+ * - The segments of pending frames stay readable after compaction has replaced them. This costs space: if they use more
+ *   than `keptBytesMax`, or the disk is full, the follower is lost and retains nothing. Writers never wait for it.
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
@@ -46,7 +45,7 @@ export interface WaitingFrames {
 
 interface Followed {
   readonly segment: Segment;
-  /** Bytes up to here were taken. */
+  /** Offset up to which bytes were copied. */
   from: number;
 }
 
@@ -74,7 +73,7 @@ export class LogFollower {
     return new LogFollower(store, point, segments);
   }
 
-  /** Follows from the oldest frame on behind which there are only frames as they were committed. */
+  /** Follows from the oldest frame after which all frames are in their original form, not compacted. */
   static fromOldest(store: SegmentStore): LogFollower {
     const last = store.order.findLast(({ kind }) => kind === "compacted");
     const at = last === undefined ? 0 : store.order.indexOf(last) + 1;
@@ -85,12 +84,12 @@ export class LogFollower {
     return new LogFollower(store, point, segments);
   }
 
-  /** The last frame taken. */
+  /** The position after the last copied frame. */
   get point(): LogPoint {
     return this.#point;
   }
 
-  /** It keeps nothing any more: it was closed, or what it kept took too much space. */
+  /** Whether it no longer retains segments: it was closed, or the retained segments used too much space. */
   get isLost(): boolean {
     return !this.#isOpen;
   }
@@ -100,7 +99,7 @@ export class LogFollower {
     return this.#segments.reduce((sum, { segment, from }) => sum + segment.end - from, 0);
   }
 
-  /** Must the file of `segment` stay? */
+  /** Returns whether the file of `segment` must be retained. */
   needs(segment: Segment): boolean {
     return this.#segments.some((one) => one.segment === segment);
   }
@@ -110,7 +109,7 @@ export class LogFollower {
     this.#segments.push({ segment, from: segmentHeaderBytes });
   }
 
-  /** From the store: a segment without durable frames is not in the log any more. */
+  /** Called by the store: a segment without durable frames is no longer in the log. */
   dropped(segment: Segment): void {
     const at = this.#segments.findIndex((one) => one.segment === segment);
     if (at >= 0) this.#segments.splice(at, 1);
@@ -128,7 +127,7 @@ export class LogFollower {
     if (this.#keptBytes > bytesMax) this.lose();
   }
 
-  /** Lets go of everything: it can be taken no more. */
+  /** Releases all segments: the follower is lost. */
   lose(): void {
     if (!this.#isOpen) return;
     this.close();
@@ -155,7 +154,7 @@ export class LogFollower {
     return new LogFollower(this.#store, point, [found, ...later.map((one) => ({ ...one }))]);
   }
 
-  /** The end of frame `point` in its segment. */
+  /** Returns the end of frame `point` in its segment. */
   async #find(point: LogPoint): Promise<Followed | null> {
     let before = this.#point;
     for (const { segment, from } of [...this.#segments]) {
@@ -189,8 +188,8 @@ export class LogFollower {
   }
 
   /**
-   * The frames to take next, oldest first: about `bytesMax`, but at least those of a segment. Null: all were taken, or
-   * it is lost.
+   * Returns the next pending frames, oldest first: about `bytesMax`, but at least those of a segment. Null if none is
+   * pending, or if the follower is lost.
    */
   waiting(bytesMax: number): WaitingFrames | null {
     const ranges: LogRange[] = [];
@@ -207,7 +206,10 @@ export class LogFollower {
     return { after: this.#point, through, ranges, isAll: bytes === this.waitingBytes };
   }
 
-  /** Copies of the bytes of a range, each valid until the next one. @throws EngineError read-failed, database-stopped when it is lost meanwhile */
+  /**
+   * Copies of the bytes of a range, each valid until the next one. @throws EngineError read-failed; database-stopped if
+   * the follower is lost in the meantime
+   */
   async *read(range: LogRange): AsyncGenerator<Buffer> {
     for await (const bytes of this.#store.readRange(range)) {
       if (!this.#isOpen) throw behind();
@@ -218,7 +220,7 @@ export class LogFollower {
   /** The copy of these frames is durable. */
   taken({ after, through, ranges }: WaitingFrames): void {
     if (!this.#isOpen) return;
-    assert(after === this.#point, "frames are taken in order");
+    assert(after === this.#point, "frames are acknowledged in order");
     for (const { segment, to } of ranges) {
       const one = this.#segments.find((followed) => followed.segment === segment);
       assert(one !== undefined, "a segment is followed until it was taken");
@@ -240,7 +242,7 @@ export class LogFollower {
 function behind(): EngineError {
   return new EngineError(
     "database-stopped",
-    "The log has let go of what was to be copied: the copy begins anew.",
+    "The log no longer retains the frames to be copied: the copy starts over.",
   );
 }
 

@@ -1,7 +1,7 @@
 /**
  * Group commit. Transactions are copied into the image of the active segment, one after another in an open frame. When
- * the device is idle the open frame is sealed, written and synced; transactions that arrive meanwhile go into the next.
- * There are no timers: the slower the device, the larger the frames.
+ * the device is idle the open frame is sealed, written and synced; transactions that arrive in the meantime go into the
+ * next frame. There are no timers: the slower the device, the larger the frames.
  *
  *   image of the active segment
  *   +--------+---------+---------+------------------------+----------------------+------------+
@@ -10,9 +10,9 @@
  *                                ^ segment.end            ^ #frameStart          ^ #tail      ^ segment.size
  *
  * Invariants:
- * - One write is under way at a time, of one frame; of several of one segment, when they were carried to other nodes
- *   (log-carrier.ts). The next is written when it is durable, so that a crash can tear only the last one, and every
- *   frame of a segment is durable before the first of the next segment is written.
+ * - One write is in progress at a time. It writes one frame, or several frames of one segment if they were carried to
+ *   other nodes (log-carrier.ts). The next is written when it is durable, so that a crash can tear only the last one,
+ *   and every frame of a segment is durable before the first of the next segment is written.
  * - Transactions become durable, and are reported, in the order in which they were appended.
  * - Nothing durable is ever overwritten, except for the empty frame that closed a log. The device is assumed to write
  *   sectors atomically: a write interrupted by a power loss changes no byte outside of it.
@@ -25,17 +25,17 @@ import type { Clock, Timer } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { transactionBytesMax } from "../base/limits.ts";
 import { recordCheckAt, recordKindAt, recordLengthAt } from "../base/record.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { CarriedFrames } from "./carried-frames.ts";
+import { pieceBytesMin } from "./chunk-sums.ts";
+import { DeferredCopies } from "./deferred-copies.ts";
 import type { DiskWriteKind } from "./disk-writes.ts";
 import { extendSums, nextExtentEdge } from "./extent-sums.ts";
 import { isSystemError } from "./failed-read.ts";
 import { encodeFrameHeader, frameFlags, frameHeaderBytes } from "./frame.ts";
 import { diskFull, isDiskFull } from "./health.ts";
-import { LateCopies } from "./late-copies.ts";
 import { type LogListener, type Position, positionSegmentFactor, type SummedBytes } from "./log.ts";
 import { type LogCarrier, markBytes, type PlacedMark } from "./log-carrier.ts";
-import { pieceBytesMin } from "./piece-sums.ts";
 import { type Segment, segmentFileName, segmentHeaderBytes } from "./segment.ts";
 import type { SegmentStore } from "./segment-store.ts";
 import type { SpaceGuard } from "./space-guard.ts";
@@ -45,10 +45,10 @@ import type { SpaceGuard } from "./space-guard.ts";
  * bytes.
  */
 const knownCrcBytesMin = 256 * 1024;
-/** Bytes of a frame whose CRC is computed at once. */
-const crcPieceBytes = 128 * 1024;
+/** Number of bytes of a frame whose CRC is computed in one call. */
+const crcChunkBytes = 128 * 1024;
 
-/** Bytes of frames behind which no other one is added to a write. */
+/** Size of a write, in bytes, from which on no further frame is added to it. */
 const writtenBytesMax = 8 * 1024 * 1024;
 
 /** Milliseconds without a write after which an empty frame covers the last one. */
@@ -95,7 +95,7 @@ interface Waiter {
 export interface WriterStart {
   /** Null when the last segment cannot be appended to. Its image is in memory. */
   readonly active: Segment | null;
-  /** The last frame is the one that properly closed the log. */
+  /** Whether the last frame is the empty frame written by a proper close. */
   readonly wasClosed: boolean;
   readonly lastNumber: number;
   readonly lastCrc: number;
@@ -114,7 +114,9 @@ export interface WriterOptions {
   readonly oversizedBytesMin?: number;
   /** See `LogOptions`. */
   readonly carrier?: LogCarrier | undefined;
-  /** Called after each frame of `bytes`; returns what to await before the next, so that compaction keeps up. */
+  /**
+   * Called after each frame of `bytes`; returns a promise to await before the next frame, so that compaction keeps up.
+   */
   slowDown(bytes: number): Promise<void> | null;
 }
 
@@ -145,7 +147,7 @@ export class LogWriter {
   #frameStart = 0;
   #tail = 0;
   #openTransactions = 0;
-  /** Is it looked at the end of this turn whether the open frame is sealed? */
+  /** Whether a check is scheduled for the end of this tick whether the open frame must be sealed. */
   #willSeal = false;
   /**
    * The CRC-32 of the open frame's payload up to `#crcEnd`, computed while the bytes are still in the processor's
@@ -230,7 +232,7 @@ export class LogWriter {
       this.#appendLarge(segment, image, payload, length, isGiven);
     else payload.copy(image, at, 0, length);
     this.#tail = at + length;
-    if (this.#tail - this.#crcEnd >= crcPieceBytes) this.#extendCrc(segment, image);
+    if (this.#tail - this.#crcEnd >= crcChunkBytes) this.#extendCrc(segment, image);
     this.#openTransactions++;
     this.appendedCount++;
     this.appendedBytes += length;
@@ -245,7 +247,7 @@ export class LogWriter {
     return this.#openTransactions === 0 ? 0 : this.#tail - this.#frameStart - frameHeaderBytes;
   }
 
-  /** Sends the open frame to other nodes while earlier ones are under way there, or are being written here. */
+  /** Sends the open frame to other nodes while earlier frames are in flight there, or are being written here. */
   #sealEarly(): void {
     const segment = this.#active;
     if (this.#store.health.stopped !== null || segment === null) return;
@@ -295,7 +297,7 @@ export class LogWriter {
     const segment = this.#active;
     if (this.#store.health.stopped !== null || segment === null || this.#store.disk === null)
       return;
-    // A segment that was taken but whose file was never created has nothing to close.
+    // A segment whose file was never created has nothing to close.
     if (segment.file === null || this.#frameStart + frameHeaderBytes > segment.size) return;
     const frame = this.#seal(segment, frameFlags.cleanClose);
     try {
@@ -314,7 +316,7 @@ export class LogWriter {
     this.#crcEnd = this.#tail;
   }
 
-  #extendCrc({ pieceSums }: Segment, image: Buffer): void {
+  #extendCrc({ chunkSums }: Segment, image: Buffer): void {
     if (this.#store.disk === null) return;
     while (this.#crcEnd < this.#tail) {
       const start = this.#crcEnd;
@@ -327,7 +329,7 @@ export class LogWriter {
       }
       const sum = crc32(bytes);
       this.#crc = combinedCrc(this.#crc, sum, bytes.length);
-      pieceSums.add(start, end, sum);
+      chunkSums.add(start, end, sum);
     }
   }
 
@@ -351,8 +353,8 @@ export class LogWriter {
       payload.copy(image, tail + copied, copied, at + recordKindAt);
       copied = at + length;
       if (isGiven) {
-        segment.late ??= new LateCopies(image);
-        segment.late.add(payload, tail, tail + at + recordKindAt, tail + copied);
+        segment.deferredCopies ??= new DeferredCopies(image);
+        segment.deferredCopies.add(payload, tail, tail + at + recordKindAt, tail + copied);
       } else payload.copy(image, tail + at + recordKindAt, at + recordKindAt, copied);
       if (this.#store.disk === null) continue;
       this.#crc = crc32(image.subarray(this.#crcEnd, tail + at + recordKindAt), this.#crc);
@@ -363,7 +365,7 @@ export class LogWriter {
     payload.copy(image, tail + copied, copied, payloadLength);
   }
 
-  /** Appends a payload whose `summed` beginning is copied later, in slices; the rest is copied at once. */
+  /** Appends a payload whose prefix of `summed` bytes is copied later, in slices; the rest is copied immediately. */
   #appendSummed(
     segment: Segment,
     image: Buffer,
@@ -371,11 +373,11 @@ export class LogWriter {
     length: number,
     summed: SummedBytes,
   ): void {
-    assert(summed.length <= length, "what is summed up is of the payload");
+    assert(summed.length <= length, "the summed prefix is within the payload");
     const tail = this.#tail;
     const end = tail + summed.length;
-    segment.late ??= new LateCopies(image);
-    segment.late.add(payload, tail, tail, end);
+    segment.deferredCopies ??= new DeferredCopies(image);
+    segment.deferredCopies.add(payload, tail, tail, end);
     payload.copy(image, end, summed.length, length);
     if (this.#store.disk === null) return;
     this.#crc = crc32(image.subarray(this.#crcEnd, tail), this.#crc);
@@ -385,10 +387,11 @@ export class LogWriter {
 
   /** Makes the deferred copies of large records, in slices. */
   async #fill(segment: Segment): Promise<void> {
-    const { late } = segment;
-    while (this.#store.health.stopped === null && late?.step() === true) await turnIsOver();
-    // Copies that were deferred meanwhile are made before their own frame is written.
-    if (segment.late?.isEmpty === true) segment.late = null;
+    const { deferredCopies } = segment;
+    while (this.#store.health.stopped === null && deferredCopies?.step() === true)
+      await pauseIfDue();
+    // Copies deferred in the meantime are made before their own frame is written.
+    if (segment.deferredCopies?.isEmpty === true) segment.deferredCopies = null;
   }
 
   /** Switches to the next segment, which has space for `length` bytes. */
@@ -407,7 +410,8 @@ export class LogWriter {
   }
 
   /**
-   * The segment that was created, or is being created, ahead of need. It is the spare until its first frame is written.
+   * Returns the segment that was created, or is being created, ahead of need. It is the spare until its first frame is
+   * written.
    */
   #takeSpare(needed: number): Segment | null {
     const ahead = this.#store.spare ?? this.#coming;
@@ -503,8 +507,8 @@ export class LogWriter {
   }
 
   /**
-   * Waits until the frame was carried, and adds those behind it that are carried, too. One write and one sync are enough
-   * for all of them: none says of another that it is durable, so whatever is torn of them is the end of the log.
+   * Waits until the frame was carried, and adds later frames that were carried too. One write and one sync are enough
+   * for all of them: no header of one covers another as durable, so torn frames among them are the end of the log.
    */
   async #finishCarried(frames: Frame[]): Promise<void> {
     for (let next = frames[0]; next !== undefined; next = this.#nextCarried(frames)) {
@@ -513,7 +517,7 @@ export class LogWriter {
     }
   }
 
-  /** Moves the oldest sealed frame to `frames` if it was carried and is to be written behind them. */
+  /** Moves the oldest sealed frame to `frames` if it was carried and is to be written after them. */
   #nextCarried(frames: Frame[]): Frame | undefined {
     const next = this.#sealed[0];
     if (next === undefined || next.record === null || next.segment !== frames[0]?.segment) return;
@@ -570,7 +574,7 @@ export class LogWriter {
     this.#scheduleBarrier();
   }
 
-  /** The next frame to write; the open one when no sealed one is waiting. */
+  /** Returns the next frame to write; the open one when no sealed one is waiting. */
   #takeFrame(): Frame | null {
     const oldest = this.#sealed.shift();
     if (oldest !== undefined) return oldest;
@@ -578,11 +582,14 @@ export class LogWriter {
     return this.#seal(this.#active, 0);
   }
 
-  /** Writes a frame, and those behind it that were carried meanwhile, which it adds to `frames`: all of one segment. */
+  /**
+   * Writes a frame and the later frames that were carried in the meantime, which it adds to `frames`: all in one
+   * segment.
+   */
   async #write(frames: [Frame, ...Frame[]]): Promise<void> {
     const [{ segment, start }] = frames;
     if (this.#carried !== null) await this.#finishCarried(frames);
-    if (segment.late !== null) await this.#fill(segment);
+    if (segment.deferredCopies !== null) await this.#fill(segment);
     await this.#store.prepare(segment, () => this.#store.append(segment));
     if (this.#store.spare === segment) {
       // The manifest lists the spare after the others: it need not be rewritten.
@@ -621,7 +628,7 @@ export class LogWriter {
 
   /**
    * Rewrites the frame that closed the log, before the first frame after it. If its sync had failed, recovery may have
-   * found it only in the system's cache; the log must not continue after a frame that is not on the device. It is
+   * read it only from the system's page cache; the log must not continue after a frame that is not on the device. It is
    * synced separately, so that a crash in between tears only this empty frame.
    */
   async #repeatClosing(next: Segment): Promise<void> {
@@ -716,7 +723,7 @@ export class LogWriter {
       .prepare(coming, () => this.#listComing(coming))
       .catch((error: unknown) => {
         if (isDiskFull(error)) this.#space.becameFull();
-        // If it was taken meanwhile, the writer gets the same error.
+        // If the segment was already in use, the writer receives the same error.
         if (!coming.isTaken) store.drop(coming);
       })
       .finally(() => {
@@ -732,13 +739,13 @@ export class LogWriter {
   }
 
   #fail(error: unknown): void {
-    // What was carried cannot be taken back: such a log can only stop, and go on when there is space.
+    // Carried frames cannot be rolled back: such a log can only stop, and continue when space is available.
     if (!isDiskFull(error) || this.#carried !== null || this.#store.health.stopped !== null) {
       this.#store.health.stop(error);
       return;
     }
     this.#space.becameFull();
-    // What is kept only for copies gives its space back first.
+    // Space retained only for copies is released first.
     for (const follower of [...this.#store.followers]) follower.lose();
     this.#cutBack();
     this.#lose(diskFull(error));
@@ -753,8 +760,8 @@ export class LogWriter {
       if (this.#store.order.includes(segment)) continue;
       this.#store.cache.remove(segment);
       segment.isTaken = false;
-      segment.late = null;
-      segment.pieceSums.cut(0);
+      segment.deferredCopies = null;
+      segment.chunkSums.cut(0);
       if (segment !== this.#store.spare && segment !== this.#coming) this.#store.drop(segment);
     }
     const last = this.#store.order.at(-1);
@@ -764,8 +771,8 @@ export class LogWriter {
     this.#lastCrc = this.durableCrc;
     if (last === undefined || last.kind !== "log" || last.image === null || last.sealed) return;
     this.#active = last;
-    last.late = null;
-    last.pieceSums.cut(last.end);
+    last.deferredCopies = null;
+    last.chunkSums.cut(last.end);
     this.#openFrameAt(last.end);
     for (const segment of this.#store.order) {
       if (segment !== last && !segment.sealed) this.#sealSegment(segment);
@@ -787,7 +794,7 @@ export class LogWriter {
     this.appendedCount = this.durableCount;
     this.unsyncedBytes = 0;
     this.#openTransactions = 0;
-    // These resume in a later turn, after the owner has dropped what it had staged.
+    // These resume in a later tick, after the owner has dropped its staged state.
     for (const waiter of this.#flushWaiters.splice(0)) waiter.reject(error);
     if (this.#store.health.stopped === null) {
       this.#settle(this.#spaceWaiters, (waiter) => this.unsyncedBytes <= waiter.count);
@@ -817,7 +824,7 @@ export class LogWriter {
     let segment = this.#active;
     this.#lastIsEmpty = true;
     if (segment === null || this.#openTransactions > 0) return;
-    // Then its image can be dropped: all of its room is used, and the empty frame goes to the next segment.
+    // Its image can then be dropped: all of its space is used, and the empty frame goes to the next segment.
     if (segment.isOversized && !this.#space.isFull()) segment = this.#roll(0);
     else if (segment.file === null) return;
     // It leaves room for the frame that closes the log.
@@ -832,7 +839,7 @@ export class LogWriter {
   }
 }
 
-/** Bytes of frames that follow one another. */
+/** Returns the bytes of frames that follow one another. */
 function bytesOf(frames: readonly Frame[]): number {
   const [first, last] = [frames[0], frames.at(-1)];
   return first === undefined || last === undefined ? 0 : last.end - first.start;

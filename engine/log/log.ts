@@ -5,7 +5,7 @@
  * A commit is the bytes of one transaction: whole records (record.ts), all of them durable or none.
  */
 
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Extent, RecordPlace } from "./blocks.ts";
 import type { CompactionOptions, CompactionReport } from "./compaction.ts";
 import type { DiskWrite } from "./disk-writes.ts";
@@ -23,8 +23,8 @@ export interface RecordOwner {
   /** Called with each committed record, in commit order. `bytes` belongs to the log: copy whatever is kept. */
   replay(bytes: Buffer, start: number, length: number, position: Position): void;
   /**
-   * Is the record at `position` still needed? Called by compaction; must not change anything. A deletion is needed
-   * unless `canDropDeletion` allows to drop it.
+   * Returns whether the record at `position` is still needed. Called by compaction; must not change any state. A
+   * deletion is needed unless `canDropDeletion` allows to drop it.
    */
   isLive(bytes: Buffer, start: number, length: number, position: Position): boolean;
   /**
@@ -33,7 +33,10 @@ export interface RecordOwner {
    * record that the snapshot already has at that position: then it returns true.
    */
   relocate(bytes: Buffer, start: number, length: number, target: Position): boolean;
-  /** Can the owner use the sections of this snapshot? Otherwise an older one is used, or the whole log is replayed. */
+  /**
+   * Returns whether the owner can use the sections of this snapshot. Otherwise an older one is used, or the whole log
+   * is replayed.
+   */
   acceptsSnapshot?(sections: ReadonlyMap<string, Buffer>): boolean;
 }
 
@@ -79,7 +82,7 @@ export interface SummedBytes {
 /** Sizes, all in bytes but the counts. Exact, also after recovery. */
 export interface LogMetrics {
   readonly segments: number;
-  /** Bytes of the segments' files (or images, in memory), including those that a pin still holds. */
+  /** Bytes of the segments' files (or images, in memory), including segments that a pin still holds. */
   readonly segmentBytes: number;
   /** Bytes of segment images in memory. */
   readonly imageBytes: number;
@@ -94,11 +97,11 @@ export interface LogMetrics {
 
 export interface CommitLog {
   /**
-   * Copies `payload[0, length)`, the records of one transaction, to the end of the log.
-   * Synchronous: the position is final, the bytes can be read at once, durability comes later.
+   * Copies `payload[0, length)`, the records of one transaction, to the end of the log. Synchronous: the position is
+   * final, the bytes are readable immediately, durability follows later.
    * @param evenIfFull it may use the reserve of the device.
    * @param summed only with `isGiven`: this part is copied later too, whatever the size of its records.
-   * @param isGiven the payload's memory will not be changed any more: large records may be copied later.
+   * @param isGiven the payload's memory will not be modified later: large records may be copied later.
    * @returns the position of the payload's first byte.
    * @throws EngineError disk-full or database-stopped; then nothing was appended.
    */
@@ -109,7 +112,7 @@ export interface CommitLog {
     isGiven?: boolean,
     summed?: SummedBytes | null,
   ): Position;
-  /** The newest writes to its files after number `after`, oldest first; none of a log in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a log in memory. */
   diskWrites(after: number): DiskWrite[];
   /** Number of transactions appended since the log was opened. */
   readonly appendedCount: number;
@@ -117,33 +120,45 @@ export interface CommitLog {
   readonly durableCount: number;
   /** Resolves when `appendedCount` transactions, as of now, are durable; rejects when one cannot become so. */
   flush(): Promise<void>;
-  /** The bytes at `position` if they are in memory, else null. No copy: valid until the next turn of the event loop. */
-  peek(position: Position, length: number): TransientBytes | null;
   /**
-   * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next turn of the event
-   * loop; longer while the place's block is held, or, if it has none, while a pin is. With `isWalk` it does not count
-   * as a use of an extent. @returns whether it was found
+   * Returns the bytes at `position` if they are in memory, else null. Not a copy: valid until the next tick of the
+   * event loop.
+   */
+  peek(position: Position, length: number): BorrowedBytes | null;
+  /**
+   * Sets `target` to the place of the record at `position` if it is in memory. Valid until the next tick of the event
+   * loop; longer while the place's block is held, or, if it has no block, while a pin is held. With `isWalk` it does
+   * not count as a use of an extent. @returns whether the record is in memory
    */
   place(position: Position, length: number, target: RecordPlace, isWalk?: boolean): boolean;
-  /** As `place`, for a reader that holds neither block nor pin: valid until the next turn of the event loop. */
+  /** As `place`, for a reader that holds neither block nor pin: valid until the next tick of the event loop. */
   lend(position: Position, length: number, target: RecordPlace): boolean;
-  /** Would `place` find every record now? Cost: O(segments). */
+  /** Returns whether `place` would find every record now. Cost: O(segments). */
   isInMemory(): boolean;
-  /** For scans: the extent of `position`, if it is in memory as such. Hold it. Does not count as a use. */
+  /**
+   * For scans: returns the extent of `position`, if it is in memory as an extent. The caller must hold it. Does not
+   * count as a use.
+   */
   extentAt(position: Position): Extent | null;
-  /** The start of the next extent in commit order; null when there is none, or it is not only on disk. */
+  /**
+   * Returns the start of the next extent in commit order; null if no extent follows, or if the next is not only on
+   * disk.
+   */
   extentAfter(position: Position): Position | null;
-  /** Reads that extent from disk. Hold it at once. @returns null when it cannot be read, or must not be */
+  /**
+   * Reads that extent from disk. The caller must hold it immediately. @returns null if it cannot be read, or must not
+   * be
+   */
   readExtent(position: Position): Promise<Extent | null>;
   /** Bytes of an extent: it holds the records that begin in a multiple of it, up to the next. */
   readonly extentBytes: number;
   /** Bytes from the start of an extent to where a record that begins in it must end. */
   readonly blockBytes: number;
   /**
-   * The bytes at `position`, from memory or disk, with verified checksum: a copy, as turns pass until the caller gets
-   * it. @throws EngineError record-damaged
+   * Reads the bytes at `position`, from memory or disk, with verified checksum: a copy, because ticks pass before the
+   * caller receives it. @throws EngineError record-damaged
    */
-  read(position: Position, length: number): Promise<KeptBytes>;
+  read(position: Position, length: number): Promise<OwnedBytes>;
   /**
    * The record there is no longer needed, as whatever supersedes it is durable. Once per record; counts toward
    * compaction.
@@ -155,7 +170,7 @@ export interface CommitLog {
    */
   markReplaced(position: Position, length: number): void;
   pin(): Pin;
-  /** The part of the log that a copy of it begins with. Null in memory. */
+  /** Returns the part of the log that a copy of it begins with. Null in memory. */
   image(): LogImage | null;
   /**
    * Follows the log from its present end on, or as `LogFollower.fromOldest`. Null in memory.
@@ -167,17 +182,17 @@ export interface CommitLog {
   readonly unsyncedBytes: number;
   /** Resolves when `unsyncedBytes` is at most `bytes`; rejects when the log stops. */
   whenUnsyncedBelow(bytes: number): Promise<void>;
-  /** Are all writes but deletions refused because the device is full? */
+  /** Whether all writes except deletions are refused because the device is full. */
   readonly isDiskFull: boolean;
   metrics(): LogMetrics;
-  /** The file and byte offset of a position, for messages. In memory there is no file. */
+  /** Returns the file and byte offset of a position, for messages. In memory there is no file. */
   placeOf(position: Position): { readonly file: string; readonly offset: number };
   /**
    * Compacts everything worth it, see compaction.ts; first waits for a running compaction.
    * @throws EngineError disk-full, database-stopped
    */
   compact(options?: CompactionOptions): Promise<CompactionReport>;
-  /** Resolves when none is running: records are not moved before the next turn. */
+  /** Resolves when no compaction is running: records are not moved before the next tick. */
   compactionEnded(): Promise<void>;
   /**
    * Postpones compaction until `release`, for work that is about to replace most of the log: half-dead segments would
@@ -185,7 +200,7 @@ export interface CommitLog {
    * overridden when there are `deadShareMax` times as many dead bytes as live ones.
    */
   holdCompaction(): Pin;
-  /** Is it held, because an operation replaces many records? */
+  /** Whether compaction is held, because an operation replaces many records. */
   readonly isCompactionHeld: boolean;
   /**
    * Writes a snapshot of the index. `sections` contain exactly the state that was reported durable to the owner; their
@@ -195,7 +210,10 @@ export interface CommitLog {
   writeSnapshot(sections: readonly SnapshotSection[], bytesPerSecond?: number): Promise<number>;
   /** Bytes of the newest snapshot's file; 0 when there was none. */
   readonly lastSnapshotBytes: number;
-  /** Bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost: O(segments). */
+  /**
+   * Returns the bytes of deletions that must be kept until there is a newer snapshot, as far as is known. Cost:
+   * O(segments).
+   */
   deletionBytesBeyondSnapshots(): number;
   /** Bytes of needed records. Cost: O(segments). */
   readonly liveBytes: number;
@@ -209,14 +227,14 @@ export interface CommitLog {
   /** Stops the log for a reason of its owner: nothing more is written, and everything not yet being written is lost. */
   stop(cause: unknown): void;
   /**
-   * Makes everything durable, ends the log, and releases its folder; also after a failure. With `sections` it writes a
-   * final snapshot. Call it after `flush`, so that they contain everything. `sections` is called when a running
-   * compaction has ended: until then it moves records.
+   * Makes everything durable, closes the log, and releases its folder; also after a failure. With `sections` it writes
+   * a final snapshot. Call it after `flush`, so that the sections contain everything. `sections` is called when a
+   * running compaction has ended: until then it moves records.
    */
   close(sections?: () => readonly SnapshotSection[]): Promise<void>;
 }
 
-/** Called by the log, in order, in a separate turn of the event loop. */
+/** Called by the log, in order, in a separate tick of the event loop. */
 export interface LogListener {
   /** The first `count` transactions since opening are durable. */
   durable(count: number): void;

@@ -9,7 +9,7 @@
  *
  * Invariants:
  * - Files are on the device before it lists them, and removed after it no longer lists them.
- * - `segments` is in commit order; numbers need not be, as a compacted segment takes the place of its sources.
+ * - `segments` is in commit order; numbers need not be, because a compacted segment replaces its sources in place.
  * - Log files without a manifest are damage, never a new database.
  */
 import { crc32 } from "node:zlib";
@@ -22,7 +22,7 @@ const formatName = "jackdaw-log";
 const formatVersion = 1;
 const manifestBytesMax = 64 * 1024 * 1024;
 
-/** Is this a temporary manifest? No two owners of a folder use the same name. */
+/** Returns whether this is a temporary manifest. No two owners of a folder use the same name. */
 export function isManifestTemporary(name: string): boolean {
   return /^MANIFEST(\.\w+)?\.tmp$/.test(name);
 }
@@ -52,7 +52,7 @@ export interface Manifest {
   /** The number of the next new segment. */
   readonly nextSegmentNumber: number;
   readonly nextSnapshotNumber: number;
-  /** In commit order; unused ones come last. */
+  /** In commit order; unused segments are last. */
   readonly segments: readonly ManifestSegment[];
   /** Oldest first, at most two. */
   readonly snapshots: readonly ManifestSnapshot[];
@@ -91,8 +91,8 @@ export function decodeManifest(bytes: Buffer): Manifest | null {
 }
 
 /**
- * Reads the manifest of `folder`. @returns null when there is none.
- * @throws EngineError database-damaged when it is damaged.
+ * Reads the manifest of `folder`. @returns null if it does not exist.
+ * @throws EngineError database-damaged if it is damaged.
  */
 export async function readManifest(files: FileSystem, folder: string): Promise<Manifest | null> {
   const path = `${folder}/${manifestName}`;

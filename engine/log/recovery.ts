@@ -1,14 +1,14 @@
 /**
  * Reads a log from its segments, in commit order, and finds its end.
  *
- * A frame that is not intact is one of two things. If a later header says that it was durable, or a later segment was
- * begun, it had been acknowledged: the log is damaged, and recovery fails. Else it is the torn end of a log whose last
- * write was interrupted by a crash: it is truncated silently, because it was never acknowledged.
+ * A frame that is not intact has one of two causes. If a later header covers it as durable, or a later segment was
+ * begun, it had been acknowledged: the log is damaged, and recovery fails. Otherwise it is the torn end of a log whose
+ * last write was interrupted by a crash: it is truncated silently, because it was never acknowledged.
  *
  * Invariants:
  * - Only intact frames are replayed, in commit order, from the snapshot's cut (or the beginning) to the end.
  * - Nothing is changed on disk before the end is found.
- * - If the log was not closed properly, its last file is rewritten before anything is appended: what was read may be
+ * - If the log was not closed properly, its last file is rewritten before anything is appended: the bytes read may be
  *   in the page cache and not on the device (a failed sync leaves such pages).
  */
 import { assert } from "../base/assert.ts";
@@ -31,9 +31,9 @@ import type { SegmentStore } from "./segment-store.ts";
 import type { SnapshotCut, SnapshotSegment } from "./snapshot-file.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** What recovery found. */
+/** The result of recovery. */
 export interface RecoveryResult {
-  /** The last log segment with frames; its image is in memory. Null when there is none. */
+  /** The last log segment with frames; its image is in memory. Null if no log segment has frames. */
   readonly active: Segment | null;
   readonly lastNumber: number;
   readonly lastCrc: number;
@@ -98,7 +98,10 @@ export class Recovery {
     };
   }
 
-  /** Restores a segment that the snapshot covers entirely from the snapshot. @returns false for others: read those */
+  /**
+   * Restores a segment that the snapshot covers entirely from the snapshot. @returns false for other segments, which
+   * must be read
+   */
   #skip(segment: Segment): boolean {
     const known = this.#known.get(segment.number);
     if (known === undefined) return false;
@@ -173,7 +176,7 @@ export class Recovery {
     await this.#replayLog(segment, image);
     const { end } = segment;
     const isAtEnd = isZero(image, end, segment.size);
-    if (!isAtEnd && !(await this.#goesOn(later))) {
+    if (!isAtEnd && !(await this.#isContinuedIn(later))) {
       await this.#checkTorn(segment, image, later);
       this.#tornBytes = segment.size - end;
       await this.#makeActive(segment, image);
@@ -215,8 +218,11 @@ export class Recovery {
     return header.number === this.#lastNumber + 1 && header.previousCrc === this.#lastCrc;
   }
 
-  /** Does the next used segment begin with the next frame? Then the bytes after the end of this one are no frame. */
-  async #goesOn(later: readonly Segment[]): Promise<boolean> {
+  /**
+   * Returns whether the next used segment begins with the next frame. Then the bytes after the end of this one are no
+   * frame.
+   */
+  async #isContinuedIn(later: readonly Segment[]): Promise<boolean> {
     for (const segment of later) {
       if (segment.kind === "compacted") return segment.firstNumber === this.#lastNumber + 1;
       if (await this.#isUnused(segment)) continue;
@@ -228,7 +234,7 @@ export class Recovery {
     return false;
   }
 
-  /** @throws EngineError database-damaged when the bad frame at the end of `segment` had been durable. */
+  /** @throws EngineError database-damaged if the bad frame at the end of `segment` had been durable. */
   async #checkTorn(segment: Segment, image: Buffer, later: readonly Segment[]): Promise<void> {
     const number = this.#lastNumber + 1;
     const found = { durableNumber: 0, number: 0 };
@@ -244,13 +250,13 @@ export class Recovery {
     throw this.#damaged(segment, segment.end, Math.max(found.number, number) - number);
   }
 
-  #damaged(segment: Segment, at: number, behind: number): EngineError {
+  #damaged(segment: Segment, at: number, laterCommits: number): EngineError {
     const path = this.#store.pathOf(segment);
     return new EngineError(
       "database-damaged",
       `${path} is damaged at byte ${at}: commit ${this.#lastNumber + 1} was durable and is not whole; ` +
-        `${behind} later commits follow it. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
-      { details: { file: path, offset: at, commitsBehind: behind } },
+        `${laterCommits} later commits follow it. Nothing was changed; the readable records can be copied with 'jackdaw salvage'.`,
+      { details: { file: path, offset: at, commitsBehind: laterCommits } },
     );
   }
 
@@ -299,10 +305,10 @@ export class Recovery {
     }
     const isOwned = segment.imageBlock !== null;
     cache.remove(segment);
-    if (image !== null && !isOwned) cache.images.giveImage(image);
+    if (image !== null && !isOwned) cache.images.releaseImage(image);
   }
 
-  /** Was no frame ever written to it? */
+  /** Returns whether no frame was ever written to the segment. */
   async #isUnused(segment: Segment): Promise<boolean> {
     const head = await this.#read(segment, segmentHeaderBytes + frameHeaderBytes);
     return isZero(head, segmentHeaderBytes, head.length);
@@ -351,7 +357,7 @@ function shortFile(path: string, count: number, size: number): EngineError {
   );
 }
 
-/** The offset of the first frame before `end` that is not intact, or null. */
+/** Returns the offset of the first frame before `end` that is not intact, or null. */
 function findDamagedFrame(segment: Segment, image: Buffer, end: number): number | null {
   let at = segmentHeaderBytes;
   while (at < end) {
@@ -371,7 +377,7 @@ function takeFromSnapshot(segment: Segment, known: SnapshotSegment): void {
   segment.extentSums = [...(known.extentSums ?? [])];
 }
 
-/** The length of the record at `at`, in a payload whose checksum holds. */
+/** Returns the length of the record at `at`, in a payload whose checksum holds. */
 export function recordLengthIn(image: Buffer, at: number, end: number): number {
   const length = image.readUInt32LE(at + recordLengthAt);
   assert(length >= recordHeaderBytes, "a record in a whole frame has a header");

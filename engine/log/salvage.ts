@@ -2,8 +2,8 @@
  * Reads the intact records of a damaged log, with or without its manifest, and passes them to a sink in commit order,
  * as far as that is known. The source is opened for reading only.
  *
- * A superseded or deleted record may come back when the newer record is lost: hence the report. Segments that
- * compaction had already replaced are skipped when the compacted segment is intact.
+ * A superseded or deleted record may reappear if the newer record is lost: hence the report. Segments that compaction
+ * had already replaced are skipped if the compacted segment is intact.
  *
  * Invariants:
  * - Every record passed to the sink is in an intact frame, or its own checksum is correct.
@@ -145,7 +145,7 @@ function examine(number: number, file: string, image: Buffer): Source {
   };
 }
 
-/** The frame at `at`, if its header or its payload verifies. */
+/** Returns the frame at `at`, if its header or its payload verifies. */
 function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   const proven = salt === null ? null : decodeFrameHeader(image, at, image.length, salt);
   const header = proven ?? decodeFrameWithoutSalt(image, at, image.length);
@@ -155,14 +155,14 @@ function frameAt(image: Buffer, at: number, salt: number | null): Part | null {
   return { start, end: start + header.payloadLength, header, isWhole };
 }
 
-/** The end of the used bytes, before the zeros that fill the file; rounded up to 8. */
+/** Returns the end of the used bytes, before the zeros that fill the file; rounded up to 8. */
 function lastUsedByte(image: Buffer, from: number): number {
   let end = image.length;
   while (end > from && image[end - 1] === 0) end--;
   return Math.min(Math.ceil(end / 8) * 8, image.length);
 }
 
-/** The segments to read, in commit order: that of the manifest, or by frame numbers. */
+/** Returns the segments to read in commit order: the order of the manifest, or of frame numbers. */
 function inOrder(
   sources: readonly Source[],
   manifest: Manifest | null,
@@ -185,7 +185,7 @@ function inOrder(
     .sort((one, other) => one.lastNumber - other.lastNumber || one.number - other.number);
 }
 
-/** Is all of `source` in a newer, complete compacted segment? */
+/** Returns whether all of `source` is in a newer, complete compacted segment. */
 function isReplaced(source: Source, all: readonly Source[]): boolean {
   return all.some(
     (other) =>
@@ -223,7 +223,7 @@ async function give(
   }
 }
 
-/** The length of the intact record at `at`; 0 when there is none. */
+/** Returns the length of the intact record at `at`; 0 if no intact record begins there. */
 function recordIn(image: Buffer, at: number, end: number): number {
   if (at + recordHeaderBytes > end) return 0;
   const length = image.readUInt32LE(at + recordLengthAt);

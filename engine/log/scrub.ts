@@ -68,7 +68,7 @@ export async function scrub(
       }
       report.damages += damages.length;
       for (const damage of damages) onDamage(damage);
-      images.giveImage(image);
+      images.releaseImage(image);
       await throttle.yield();
     }
   } finally {
@@ -130,7 +130,7 @@ function findDamagedRecords(
   }
 }
 
-/** The offset of the next intact record, from `at` on; `end` when there is none. */
+/** Returns the offset of the next intact record, from `at` on; `end` if none follows. */
 export function findRecord(image: Buffer, at: number, end: number): number {
   const payload = image.subarray(0, end);
   for (let start = at; start + recordHeaderBytes <= end; start += 8) {

@@ -1,20 +1,21 @@
 /**
  * Cache of the records of sealed segments, shared by all logs of a process: images of segments that were written or
- * replayed, and blocks (blocks.ts) of what was read since. Images of segments that are being written are counted but
- * never evicted; those of in-memory logs are neither cached nor counted.
+ * replayed, and blocks (blocks.ts) of records read since. Images of segments that are being written are counted but
+ * never evicted; images of in-memory logs are neither cached nor counted.
  *
  * Eviction is resistant to scans of more data than fits:
- * - New extents are on probation, and are evicted first in, first out while they take more than a tenth of the bytes.
- *   One that was used meanwhile, or is read again soon after its eviction, is promoted to the main queue.
+ * - New extents are on probation, and are evicted first in, first out while they use more than a tenth of the bytes. An
+ *   extent that is used during probation, or is read again soon after its eviction, is promoted to the main queue.
  * - Else the least recently used of all others (images, extents, blocks of single records) is evicted. The records of
  *   an evicted block that were used are copied to another block.
  * A scan's use of an extent does not count, as it visits everything once.
  *
  * Invariants:
- * - Cached data takes at most `bytesMax` bytes.
+ * - Cached data uses at most `bytesMax` bytes.
  */
+
+import { borrowed } from "../base/borrowed-bytes.ts";
 import { MemoryBudget } from "../base/memory-budget.ts";
-import { lent } from "../base/transient-bytes.ts";
 import {
   Block,
   BlockPool,
@@ -34,12 +35,12 @@ const blockCountMin = 16;
 const extentBytesMin = 256;
 /** A smaller cache holds nothing: then blocks, which only readers hold, have the usual size. */
 const cacheBytesMin = 4096;
-/** The share of the bytes that new extents may take. */
+/** Maximum share of the bytes for new extents. */
 const probationShare = 1 / 10;
 const usesMax = 3;
-/** The share of the bytes that remains for records, however much the segments that are being written take. */
+/** Minimum share of the bytes for records, regardless of the segments that are being written. */
 const recordsShare = 1 / 4;
-/** A single record takes at most this share of a block; a longer one has its own memory. */
+/** Maximum share of a block for a single record; a longer record has its own memory. */
 const singleShare = 1 / 8;
 /** The share of the bytes that is kept free for the next reads; likewise for images. */
 const idleShare = 1 / 16;
@@ -49,7 +50,7 @@ const slackShare = 1 / 8;
 const gatheredAgainMax = 8;
 
 export class SegmentCache {
-  /** Allocates images, and recycles those of removed segments. */
+  /** Allocates images, and recycles the images of removed segments. */
   readonly images: ImagePool;
   readonly blocks: BlockPool;
   readonly #limit: number | MemoryBudget;
@@ -127,7 +128,7 @@ export class SegmentCache {
     this.#shrink();
   }
 
-  /** Do `bytes` more bytes fit without an eviction? */
+  /** Returns whether `bytes` more bytes fit without an eviction. */
   hasRoom(bytes: number): boolean {
     return this.bytes + bytes <= this.bytesMax;
   }
@@ -157,7 +158,7 @@ export class SegmentCache {
 
   // Extents
 
-  /** The extent at byte `offset` of the segment, if it is cached. */
+  /** Returns the extent at byte `offset` of the segment, if it is cached. */
   extentAt(segment: Segment, offset: number): Extent | null {
     return segment.extents[Math.floor(offset / this.blocks.extentBytes)] ?? null;
   }
@@ -195,7 +196,7 @@ export class SegmentCache {
 
   // Single records
 
-  /** Caches a copy of a record that was read alone and verified. */
+  /** Caches a copy of a record that was read individually and verified. */
   addSingle(segment: Segment, offset: number, source: Buffer, start: number, length: number): void {
     const { blockBytes } = this.blocks;
     if (blockBytes > this.bytesMax) return;
@@ -230,7 +231,7 @@ export class SegmentCache {
 
   // Finding
 
-  /** Sets `target` to the place of a record outside of images. @returns whether it is in memory */
+  /** Sets `target` to the position of a record outside of images. @returns whether it is in memory */
   place(
     segment: Segment,
     offset: number,
@@ -246,7 +247,7 @@ export class SegmentCache {
       if (singles.find(offset, found)) {
         const block = this.#slots[found.slot] as GatheredBlock; // the table refers only to cached blocks
         block.usedAt = ++this.#ticks;
-        target.bytes = lent(block.bytes);
+        target.bytes = borrowed(block.bytes);
         target.start = found.start;
         target.block = block;
         return true;
@@ -261,7 +262,7 @@ export class SegmentCache {
       if (extent.uses < usesMax) extent.uses++;
       extent.usedAt = ++this.#ticks;
     }
-    target.bytes = lent(extent.bytes);
+    target.bytes = borrowed(extent.bytes);
     target.start = offset - extent.start;
     target.block = extent;
     return true;
@@ -293,15 +294,15 @@ export class SegmentCache {
   }
 
   /**
-   * Bytes reserved for idle images: while images are in use, enough for one, whether or not one is idle. Each new image
-   * then reuses the memory of one that is evicted. (If only the present idle bytes were counted, a new image would
-   * evict none, the next would need new memory, and then two would be evicted.)
+   * Returns the bytes reserved for idle images: while images are in use, enough for one, whether or not one is idle.
+   * Each new image then reuses the memory of an evicted image. (If only the current idle bytes were counted, a new
+   * image would evict none, the next would need new memory, and then two would be evicted.)
    */
   #idleImageBytes(bytesMax: number): number {
     return this.images.isInUse ? Math.max(bytesMax * idleShare, this.#writtenImageBytes) : 0;
   }
 
-  /** Idle images may exceed the reserved bytes for a while: dropped, they take memory until they are collected. */
+  /** Idle images may exceed the reserved bytes for a while: dropped images use memory until they are collected. */
   #keepIdle(): void {
     const { bytesMax } = this;
     const room = bytesMax - this.bytes;
@@ -317,7 +318,7 @@ export class SegmentCache {
     return oldest;
   }
 
-  /** The extent to evict next, if any. Promotes extents on probation that were used meanwhile. */
+  /** Returns the extent to evict next, if any. Promotes extents that were used during probation. */
   #nextExtent(bytesMax: number): Extent | null {
     for (;;) {
       const newest = first(this.#probation);
@@ -325,7 +326,7 @@ export class SegmentCache {
       const isCrowded = this.#probationBytes > bytesMax * probationShare;
       const others = this.#mainBytes + this.#imageBytes + this.#gathered.size;
       if (!isCrowded && others > 0) break;
-      // Evicted before anything else.
+      // An extent evicted first.
       if (newest.uses === 0) {
         newest.usedAt = 0;
         return newest;
@@ -390,7 +391,7 @@ function first<Item>(set: ReadonlySet<Item>): Item | null {
   return null;
 }
 
-/** The least recently used item. */
+/** Returns the least recently used item. */
 function oldestOf(...items: readonly (Segment | Block | null)[]): Segment | Block | null {
   let oldest: Segment | Block | null = null;
   for (const item of items) {

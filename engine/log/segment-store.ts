@@ -7,17 +7,22 @@
  * - A segment that is no longer listed stays readable while a pin that is older than its removal is held.
  */
 import { assert } from "../base/assert.ts";
+import {
+  type BorrowedBytes,
+  borrowed,
+  type OwnedBytes,
+  ownedCopy,
+} from "../base/borrowed-bytes.ts";
 import type { DirectoryLock, Environment, FileHandle, FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { syncLatency } from "../base/latency-counts.ts";
 import { verifyRecord } from "../base/record.ts";
 import { recordLookups } from "../base/record-lookups.ts";
-import { type KeptBytes, kept, lent, type TransientBytes } from "../base/transient-bytes.ts";
 import { Extent, newPlace, type RecordPlace } from "./blocks.ts";
 import { DiskWrites } from "./disk-writes.ts";
 import { triedRead } from "./failed-read.ts";
 import { type Health, isDiskFull } from "./health.ts";
-import { poisonedLater } from "./image-pool.ts";
+import { poisonedAfterTick } from "./image-pool.ts";
 import { type Pin, type Position, positionSegmentFactor } from "./log.ts";
 import type { LogFollower, LogRange } from "./log-follower.ts";
 import { type Manifest, type ManifestSnapshot, writeManifest } from "./manifest.ts";
@@ -71,7 +76,7 @@ export class SegmentStore {
   isSnapshotComing = false;
   /** The newest writes to its files. */
   readonly writes = new DiskWrites();
-  /** Those who copy the log elsewhere. */
+  /** Followers that copy the log elsewhere. */
   readonly followers = new Set<LogFollower>();
   /** Called when another segment becomes eligible for compaction. */
   onSealed: (() => void) | null = null;
@@ -84,7 +89,7 @@ export class SegmentStore {
   readonly #place = newPlace();
   #generation = 0;
   #isClosed = false;
-  #manifestTurn: Promise<void> = Promise.resolve();
+  #manifestSaved: Promise<void> = Promise.resolve();
   #removals: Promise<void> = Promise.resolve();
 
   constructor(
@@ -110,7 +115,7 @@ export class SegmentStore {
     return `${this.disk.folder}/log/${segmentFileName(segment.number)}`;
   }
 
-  /** A new segment, without image, visible to readers at once; `prepare` creates its file. */
+  /** Creates a segment without image, immediately visible to readers; `prepare` creates its file. */
   newSegment(kind: SegmentKind, size: number): Segment {
     const number = this.nextNumber++;
     const segment = new Segment({ number, kind, salt: this.#newSalt(), size });
@@ -145,7 +150,7 @@ export class SegmentStore {
 
   /**
    * Creates the file of a log segment: header and zeros, synced; then runs `list` and writes the manifest.
-   * @throws errors of the disk; when it is full, no file is left.
+   * @throws errors of the disk; if it is full, no file is left.
    */
   prepare(segment: Segment, list: ManifestChange): Promise<void> {
     segment.ready ??= this.#prepare(segment, list);
@@ -224,9 +229,9 @@ export class SegmentStore {
    * @throws the disk's error when it is full (the change is undone), else EngineError database-stopped.
    */
   saveManifest(change: ManifestChange): Promise<void> {
-    const turn = this.#manifestTurn.then(() => this.#saveManifest(change));
-    this.#manifestTurn = turn.catch(() => undefined);
-    return turn;
+    const saved = this.#manifestSaved.then(() => this.#saveManifest(change));
+    this.#manifestSaved = saved.catch(() => undefined);
+    return saved;
   }
 
   async #saveManifest(change: ManifestChange): Promise<void> {
@@ -280,8 +285,8 @@ export class SegmentStore {
     }
     recordLookups.found++;
     this.cache.touch(segment);
-    segment.late?.finish(start, start + length);
-    target.bytes = lent(image);
+    segment.deferredCopies?.finish(start, start + length);
+    target.bytes = borrowed(image);
     target.start = start;
     target.block = segment.imageBlock;
     return true;
@@ -310,7 +315,7 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.peek`. */
-  peek(position: Position, length: number): TransientBytes | null {
+  peek(position: Position, length: number): BorrowedBytes | null {
     const place = this.#place;
     if (!this.lend(position, length, place)) return null;
     return place.bytes.subarray(place.start, place.start + length);
@@ -320,7 +325,7 @@ export class SegmentStore {
   lend(position: Position, length: number, target: RecordPlace): boolean {
     if (!this.place(position, length, target)) return false;
     if (this.cache.images.poisons) {
-      target.bytes = poisonedLater(target.bytes.subarray(target.start, target.start + length));
+      target.bytes = poisonedAfterTick(target.bytes.subarray(target.start, target.start + length));
       target.start = 0;
       target.block = null;
     }
@@ -333,28 +338,28 @@ export class SegmentStore {
     return count * this.lastSnapshotBytes;
   }
 
-  /** Bytes of all segments, listed or not yet removed. */
+  /** Returns the bytes of all segments, listed or not yet removed. */
   segmentBytes(): number {
     let bytes = 0;
     for (const segment of this.#byNumber.values()) bytes += segment.size;
     return bytes;
   }
 
-  /** Bytes of durable records that are still needed. */
+  /** Returns the bytes of durable records that are still needed. */
   liveBytes(): number {
     let bytes = 0;
     for (const segment of this.order) bytes += segment.payloadBytes - segment.deadBytes;
     return bytes;
   }
 
-  /** Bytes of durable records that are no longer needed. */
+  /** Returns the bytes of durable records that are no longer needed. */
   deadBytes(): number {
     let bytes = 0;
     for (const segment of this.order) bytes += segment.deadBytes;
     return bytes;
   }
 
-  /** Bytes of the images of segments that are in memory now. */
+  /** Returns the bytes of the images of segments that are in memory now. */
   imageBytes(): number {
     let bytes = 0;
     for (const segment of this.#byNumber.values()) bytes += segment.image?.length ?? 0;
@@ -362,9 +367,9 @@ export class SegmentStore {
   }
 
   /** See `CommitLog.read`. */
-  async read(position: Position, length: number): Promise<KeptBytes> {
+  async read(position: Position, length: number): Promise<OwnedBytes> {
     const inMemory = this.peek(position, length);
-    if (inMemory !== null) return kept(inMemory);
+    if (inMemory !== null) return ownedCopy(inMemory);
     const number = Math.floor(position / positionSegmentFactor);
     const start = position - number * positionSegmentFactor;
     const segment = this.#byNumber.get(number);
@@ -454,7 +459,7 @@ export class SegmentStore {
     return null;
   }
 
-  /** May data read from the segment be cached: is it sealed and still in the log? */
+  /** Returns whether data read from the segment may be cached: whether it is sealed and still in the log. */
   #keeps(segment: Segment): boolean {
     return !this.#isClosed && segment.sealed && this.#byNumber.get(segment.number) === segment;
   }
@@ -499,7 +504,7 @@ export class SegmentStore {
     return segment.file;
   }
 
-  /** Counts the handle of a sealed segment among those kept open, and closes the one opened longest ago. */
+  /** Counts the handle of a sealed segment among the open ones, and closes the handle opened longest ago. */
   keepOpen(segment: Segment): void {
     this.#openForReading.add(segment);
     if (this.#openForReading.size <= openFilesMax) return;
@@ -542,7 +547,7 @@ export class SegmentStore {
       this.#byNumber.delete(retired.segment.number);
       const { image, imageBlock } = retired.segment;
       this.cache.remove(retired.segment);
-      if (image !== null && imageBlock === null) this.cache.images.giveImage(image);
+      if (image !== null && imageBlock === null) this.cache.images.releaseImage(image);
       this.#removals = this.#removals.then(() => this.removeFile(retired.segment));
     }
   }
@@ -569,7 +574,7 @@ export class SegmentStore {
 
   /** Waits for operations in progress, closes all files and releases the memory. */
   async close(): Promise<void> {
-    await this.#manifestTurn;
+    await this.#manifestSaved;
     await this.#removals;
     this.#isClosed = true;
     for (const segment of this.#byNumber.values()) {

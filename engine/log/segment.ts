@@ -19,17 +19,17 @@
 import { crc32 } from "node:zlib";
 import type { FileHandle } from "../base/environment.ts";
 import type { Block, Extent, SingleTable } from "./blocks.ts";
+import { ChunkSums } from "./chunk-sums.ts";
 import { ComparedExtents } from "./compared-extents.ts";
+import type { DeferredCopies } from "./deferred-copies.ts";
 import { readInteger, writeInteger } from "./frame.ts";
-import type { LateCopies } from "./late-copies.ts";
-import { PieceSums } from "./piece-sums.ts";
 
 export const segmentHeaderBytes = 64;
 const magic = "JACKDAW1";
-/** Format 1 had another checksum of records. */
+/** Format 1 used another checksum for records. */
 export const segmentFormat = 2;
 
-/** "log": frames as they were committed. "compacted": the live records of one or more segments, in their order. */
+/** "log": frames in their original form. "compacted": the live records of one or more segments, in their order. */
 export type SegmentKind = "log" | "compacted";
 
 const kindCodes: Readonly<Record<SegmentKind, number>> = { log: 0, compacted: 1 };
@@ -52,9 +52,9 @@ export interface SegmentIdentity {
 }
 
 /**
- * What a field has first that V8 is to hold as a double from the beginning. One that has had small integers only makes all
- * objects of its class change when it first gets a double, which throws away the compiled code of all who use them: of patches,
- * in the middle of the first of them.
+ * Initial value that makes V8 represent a field as a double. If a field has only had small integers, its first double
+ * changes the map of all objects of the class, which discards the compiled code of all users: of patches, in the middle
+ * of the first patch.
  */
 const notSmall = Number.NaN;
 
@@ -71,7 +71,7 @@ export class Segment {
   /** The owner of the image's memory; null in an in-memory log. */
   imageBlock: Block | null = null;
   /** Pending copies into the image; null: none. */
-  late: LateCopies | null = null;
+  deferredCopies: DeferredCopies | null = null;
   /** When the image was last used, in ticks of the cache. */
   usedAt = 0;
   /** End of the last durable frame. */
@@ -79,11 +79,11 @@ export class Segment {
   /** Bytes of all records in durable frames. */
   payloadBytes = 0;
   /**
-   * Those of records that are no longer needed. This and the other numbers that begin as `notSmall` may come from arithmetic
-   * in doubles, or have more than 31 bits.
+   * Bytes of records that are no longer needed. This and the other numbers initialized to `notSmall` may result from
+   * arithmetic in doubles, or have more than 31 bits.
    */
   deadBytes = notSmall;
-  /** Those of records replaced since the log was opened: no deletions, which may still be needed. */
+  /** Bytes of records replaced since the log was opened, excluding deletions, which may still be needed. */
   replacedBytes = notSmall;
   /** In a compacted segment: dead bytes when it was created (deletions that must be kept). */
   deadBytesAtBirth = 0;
@@ -102,7 +102,7 @@ export class Segment {
   settled = true;
   /** Created ahead of need, and now the active segment. */
   isTaken = false;
-  /** Resolves when the file is on the device and listed; null before that has begun. */
+  /** Resolves when the file is on the device and listed; null until its creation begins. */
   ready: Promise<void> | null = null;
   file: FileHandle | null = null;
   /** Reads in progress on `file`; with `closeAfterRead` it is closed when they have ended. */
@@ -110,8 +110,8 @@ export class Segment {
   closeAfterRead = false;
   /** By extent number, for the first extents: CRC-32 of their durable bytes. See extent-sums.ts. */
   extentSums: number[] = [];
-  /** While it is written: what `extentSums` is going to be made of. */
-  readonly pieceSums = new PieceSums();
+  /** Input of `extentSums` while the segment is written. */
+  readonly chunkSums = new ChunkSums();
   /** Which extents were verified lately, and need not be verified again. */
   readonly compared = new ComparedExtents();
   /** Cached extents by number, and reads of extents in progress. */
@@ -137,7 +137,7 @@ export class Segment {
   }
 }
 
-/** An image of `size` zero bytes, aligned for typed views. */
+/** Returns an image of `size` zero bytes, aligned for typed views. */
 export function newImage(size: number): Buffer {
   return Buffer.from(new ArrayBuffer(size));
 }
@@ -154,7 +154,7 @@ export function encodeSegmentHeader(target: Buffer, header: SegmentHeader): void
   target.writeUInt32LE(crc32(target.subarray(12, segmentHeaderBytes)), 8);
 }
 
-/** The segment format in an intact header; null when there is none. */
+/** Returns the segment format in an intact header; null if the header is not intact. */
 export function segmentFormatOf(source: Buffer): number | null {
   if (source.length < segmentHeaderBytes) return null;
   if (source.toString("latin1", 0, 8) !== magic) return null;
@@ -179,7 +179,7 @@ export function segmentFileName(number: number): string {
   return `${number.toString().padStart(20, "0")}.seg`;
 }
 
-/** The number in a segment's file name; null for other names. */
+/** Returns the number in a segment's file name; null for other names. */
 export function segmentNumberOf(name: string): number | null {
   return /^\d{20}\.seg$/.test(name) ? Number(name.slice(0, 20)) : null;
 }

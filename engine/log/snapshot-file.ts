@@ -30,7 +30,7 @@ const blockBytes = 1024 * 1024;
 const readBytes = 8 * blockBytes;
 /** Written bytes of a section are synced this often, so that no other sync has to wait for many of them. */
 const syncBytes = 8 * blockBytes;
-/** Bytes copied and checksummed at once: some 50 microseconds. */
+/** Number of bytes copied and checksummed in one call: some 50 microseconds. */
 const pieceBytes = 128 * 1024;
 /** Version of the file and its sections: a snapshot of another version is ignored, and the log replayed. */
 const formatVersion = 3;
@@ -43,7 +43,7 @@ export interface SnapshotSegment {
   readonly deadBytes: number;
   readonly lastNumber: number;
   readonly lastCrc: number;
-  /** See extent-sums.ts; older snapshots have none. */
+  /** See extent-sums.ts; absent in older snapshots. */
   readonly extentSums?: readonly number[];
 }
 
@@ -144,7 +144,7 @@ class SectionWriter {
   }
 
   async add(part: Uint8Array): Promise<void> {
-    // Making the next part may take a while, and yield nothing yet.
+    // Producing the next part may take a while without output.
     if (part.length === 0 && this.#throttle.isDue()) await this.#throttle.yield();
     for (let at = 0; at < part.length; ) {
       const count = Math.min(blockBytes - this.#used, part.length - at, pieceBytes);
@@ -189,7 +189,7 @@ export function passingMemory(bytes: number): ArrayBuffer {
   return new ResizableMemory(bytes, { maxByteLength: bytes });
 }
 
-/** Releases the memory of a snapshot in `passingMemory` to the system; its sections must not be read any more. */
+/** Releases the memory of a snapshot in `passingMemory` to the system; its sections must not be read afterwards. */
 export function letGoOf(snapshot: LoadedSnapshot): void {
   for (const { buffer } of snapshot.sections.values()) (buffer as ResizableMemory).resize(0);
 }
@@ -214,8 +214,8 @@ export async function readSnapshotFile<Head = SnapshotCut>(
 }
 
 /**
- * Where a snapshot cannot be used and why; null: all of it is intact. `progress` is called with the bytes of each piece
- * that was read.
+ * Returns the position and reason of damage in a snapshot; null if all of it is intact. `progress` is called with the
+ * bytes of each chunk that was read.
  */
 export async function findSnapshotDamage(
   files: FileSystem,
@@ -262,7 +262,7 @@ async function readWholeFile<Head>(
   try {
     const text = await readText<Head>(file, identity);
     if (text === null || !isWanted(text.head)) return null;
-    // All at once: reading overlaps with verifying. The file stays open until the last section is read.
+    // In parallel: reading overlaps with verifying. The file stays open until the last section is read.
     const reads = await Promise.allSettled(
       text.sections.map((section) =>
         readSection(file, section, Buffer.from(newMemory(section.length))),

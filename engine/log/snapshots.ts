@@ -1,7 +1,7 @@
 /**
- * Writes snapshots of the index and keeps the newest, and the one before in case the newer is damaged, unless one of
- * them is large relative to the log. Without any, the whole log is replayed: that takes longer and gives the same
- * result.
+ * Writes snapshots of the index and retains the newest, and the previous one in case the newer is damaged, unless one
+ * of them is large relative to the log. Without snapshots, the whole log is replayed: that takes longer and produces
+ * the same result.
  *
  * Invariants:
  * - A snapshot is listed only once it is on the device under its final name.
@@ -24,7 +24,10 @@ import { Throttle } from "./throttle.ts";
 /** Two are kept while each has at most this share of the log's live bytes, or is small. */
 const keptShare = 1 / 8;
 const smallBytes = 1024 * 1024;
-/** Minimum share of the process's time: deletions kept until the next snapshot take more space the longer it takes. */
+/**
+ * Minimum share of the process's time: deletions are retained until the next snapshot, and use more space the longer it
+ * takes.
+ */
 const timeShare = 0.25;
 
 export class Snapshots {
@@ -45,14 +48,14 @@ export class Snapshots {
     this.#clock = clock;
   }
 
-  /** The last frames of all snapshots that recovery might use. */
+  /** Returns the last frames of all snapshots that recovery might use. */
   cuts(): number[] {
     const cuts = this.#store.snapshots.map((snapshot) => snapshot.throughNumber);
     if (this.#cut !== null) cuts.push(this.#cut.throughNumber);
     return cuts;
   }
 
-  /** Does the newest snapshot contain everything durable? */
+  /** Returns whether the newest snapshot contains everything durable. */
   isCurrent(): boolean {
     return this.#transactionCount === this.#writer.durableCount;
   }
@@ -85,11 +88,11 @@ export class Snapshots {
   async finish(): Promise<void> {
     this.#throttle?.hurry();
     await this.#underWay;
-    // The caller's `write` ends in the same turn or before.
+    // The caller's `write` completes in the same tick or before.
     await Promise.resolve();
   }
 
-  /** The present state of the log, as reported to the owner. */
+  /** Returns the present state of the log, as reported to the owner. */
   #takeCut(): SnapshotCut {
     const segments: SnapshotSegment[] = [];
     for (const segment of this.#store.order) {
@@ -117,7 +120,7 @@ export class Snapshots {
     const temporary = `${path}.tmp`;
     const startMs = this.#clock.monotonicMs();
     try {
-      // Somebody may have removed it.
+      // The folder may have been removed.
       await disk.files.makeDirectory(folder);
       const bytes = await this.#writeFile(disk, temporary, number, cut, sections, throttle);
       const most = Math.max(bytes, store.lastSnapshotBytes);

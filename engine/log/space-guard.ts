@@ -1,10 +1,10 @@
 /**
- * Detects that the device has too little space for anything but deletions, by `freeBytes`, called at a limited rate,
- * and by failed writes. It recovers by itself: a refused write checks again after a second.
+ * Detects that the device has too little space for writes other than deletions, by `freeBytes`, called at a limited
+ * rate, and by failed writes. It recovers automatically: a refused write checks again after a second.
  *
- * The operator gets one message when the device fills up, however many databases are affected, and one when there is
- * space again: when each of them has found twice its reserve, so that a device at the limit does not cause a message
- * every second.
+ * The operator receives one message when the device fills up, however many databases are affected, and one when space
+ * is available again: when each of them has found twice its reserve, so that a device at the limit does not cause a
+ * message every second.
  */
 import type { Clock, FileSystem, Report } from "../base/environment.ts";
 import type { Disk } from "./segment-store.ts";
@@ -19,13 +19,13 @@ export class SpaceGuard {
   readonly #clock: Clock;
   readonly #reserveBytes: number;
   readonly #report: Report;
-  /** That of all databases: the one of a disk may be a wrapper around it. */
+  /** The file system of all databases: the one of a disk may be a wrapper around it. */
   readonly #files: FileSystem;
   #full = false;
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #checking: Promise<void> | null = null;
-  /** Has this guard reported the present shortage? */
-  #isTold = false;
+  /** Whether this guard has reported the current shortage. */
+  #isReported = false;
 
   constructor(
     disk: Disk | null,
@@ -41,7 +41,10 @@ export class SpaceGuard {
     this.#reserveBytes = reserveBytes;
   }
 
-  /** Are writes refused? While they are, calling this triggers a new check of the device, at most once a second. */
+  /**
+   * Returns whether writes are refused. While they are, calling this triggers a new check of the device, at most once a
+   * second.
+   */
   isFull(): boolean {
     if (this.#full) this.wrote();
     return this.#full;
@@ -51,7 +54,7 @@ export class SpaceGuard {
   becameFull(): void {
     this.#full = true;
     this.#checkedAtMs = this.#clock.monotonicMs();
-    this.#tellFull("A write found no room");
+    this.#reportFull("A write found no room");
   }
 
   /** The database is closed: its guard no longer suppresses messages of others. */
@@ -59,28 +62,28 @@ export class SpaceGuard {
     fullGuards.get(this.#files)?.delete(this);
   }
 
-  #tellFull(what: string): void {
+  #reportFull(what: string): void {
     if (this.#disk === null) return;
     const { folder } = this.#disk;
     const known = fullGuards.get(this.#files) ?? new Set();
     fullGuards.set(this.#files, known.add(this));
-    if (known.size > 1 || this.#isTold) return;
-    this.#isTold = true;
+    if (known.size > 1 || this.#isReported) return;
+    this.#isReported = true;
     const reserve = Math.round(this.#reserveBytes / 1024 ** 2);
     this.#report(
       `The disk of ${folder} is full. ${what}: until there is room again, writes are refused, but for deletions. ` +
-        `The last ${reserve} MB are kept for those and for compaction, which give room back`,
+        `The last ${reserve} MB are kept for those and for compaction, which free space`,
       undefined,
       "disk-full",
     );
   }
 
-  #tellRoom(): void {
+  #reportSpace(): void {
     if (this.#disk === null) return;
     const { folder } = this.#disk;
     fullGuards.get(this.#files)?.delete(this);
-    if (!this.#isTold) return;
-    this.#isTold = false;
+    if (!this.#isReported) return;
+    this.#isReported = false;
     const told = `The disk of ${folder} has room again: all writes are taken`;
     this.#report(told, undefined, "disk-has-room");
   }
@@ -105,7 +108,7 @@ export class SpaceGuard {
     this.#checkedAtMs = this.#clock.monotonicMs();
     const free = await this.#disk.files.freeBytes(this.#disk.folder);
     this.#full = free < this.#reserveBytes;
-    if (this.#full) this.#tellFull(`${Math.floor(free / 1024 ** 2)} MB are free`);
-    else if (free >= 2 * this.#reserveBytes) this.#tellRoom();
+    if (this.#full) this.#reportFull(`${Math.floor(free / 1024 ** 2)} MB are free`);
+    else if (free >= 2 * this.#reserveBytes) this.#reportSpace();
   }
 }

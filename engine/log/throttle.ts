@@ -13,8 +13,8 @@ export class Throttle {
   readonly #sliceMs: number;
   readonly #isAwaited: boolean;
   /**
-   * Minimum share of the time, 0 to below 1: its slices are lengthened in proportion to the turns of other work, up to
-   * `sliceMs` of limits.ts. With 0 it gets one short slice per turn, however long that is.
+   * Minimum share of the time, 0 to below 1: its slices are lengthened in proportion to the time of other work, up to
+   * `sliceMs` of limits.ts. With 0 it runs one short slice per tick of the event loop, however long the tick is.
    */
   timeShare = 0;
   /** Length of the present slice. */
@@ -23,7 +23,7 @@ export class Throttle {
   #owedMs = Number.NaN;
   #hurried = false;
   #timer: Timer | null = null;
-  #goOn: (() => void) | null = null;
+  #wake: (() => void) | null = null;
 
   /**
    * `bytesPerSecond` may be infinite; `sliceMs`: how long it may block the event loop; `isAwaited`: a request waits for
@@ -48,10 +48,10 @@ export class Throttle {
   hurry(): void {
     this.#hurried = true;
     this.#timer?.cancel();
-    this.#goOn?.();
+    this.#wake?.();
   }
 
-  /** Is the present slice used up? */
+  /** Returns whether the current slice is used up. */
   isDue(): boolean {
     return this.#clock.monotonicMs() - this.#sliceStartMs >= this.#presentSliceMs;
   }
@@ -90,7 +90,7 @@ export class Throttle {
 
   async #sleep(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      this.#goOn = resolve;
+      this.#wake = resolve;
       this.#timer = this.#clock.setTimer(ms, resolve, this.#isAwaited);
     });
   }

@@ -11,7 +11,7 @@ export class FencedFiles implements FileSystem {
   readonly #files: FileSystem;
   readonly #lock: DirectoryLock;
 
-  /** `lock` is that of the folder in which files are changed, or of an enclosing one. */
+  /** `lock`: lock of the folder in which files are changed, or of an enclosing one. */
   constructor(files: FileSystem, lock: DirectoryLock) {
     // An inner lock covers its outer lock.
     this.#files = files instanceof FencedFiles ? files.#files : files;

@@ -34,8 +34,8 @@ export function nodeEnvironment(locks: FolderLockOptions = {}): Environment {
 const stepMsMin = 1000;
 
 /**
- * The time in microseconds since 1970: that of the start and of a clock with microseconds since, which follows the system's
- * when that was set, or went on while the computer slept.
+ * Returns the time in microseconds since 1970: the start time plus a monotonic microsecond clock, adjusted to the
+ * system's clock when that was set, or advanced while the computer slept.
  * @param wallMs the system's clock, @param finerMs another one, in milliseconds since 1970
  */
 export function steppedMicros(wallMs: () => number, finerMs: () => number): () => number {
@@ -190,7 +190,7 @@ class NodeFileSystem implements FileSystem {
   }
 
   async syncDirectory(path: string): Promise<void> {
-    // Windows has no way to sync a folder, and needs none.
+    // Windows has no way to sync a folder, and does not need it.
     if (process.platform === "win32") return;
     const folder = await open(path, "r");
     try {

@@ -1,4 +1,4 @@
-/** What an operation by query does to one document: run a script on it, or delete it. */
+/** The change that an operation by query applies to each document: a patch script or a deletion. */
 
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -8,7 +8,10 @@ import { ScriptPatch, type WatchedPatch } from "../writes/script-patch.ts";
 
 export interface DocumentChange {
   readonly isDeletion: boolean;
-  /** Changes many documents at once, up to the first that requires `apply`; null: `apply` is the only way. */
+  /**
+   * Changes many documents in one call, up to the first that requires `apply`; null if the change always requires
+   * `apply`.
+   */
   readonly bytes: BytePatch | null;
   /** Whether the last `apply` took so long that the clock must be checked. */
   readonly isLong: boolean;
@@ -20,7 +23,7 @@ export interface DocumentChange {
 
 const detailType = "Raven.Client.Documents.Operations.BulkOperationResult";
 
-/** `keepsUndo`: what was there is kept, which a patch of bytes does not do. */
+/** `keepsUndo`: a revision of each document is stored before the change; byte patches do not support this. */
 export function changeOf(
   query: AnalyzedQuery,
   liftsLimits: boolean,
@@ -88,7 +91,7 @@ export class PatchChange implements DocumentChange {
     return { $type, Id, ChangeVector, Status: "Patched" };
   }
 
-  /** As `apply`, with the texts of the document before and after; null: there is no such document. */
+  /** As `apply`, and returns the document's text before and after the change; null if the document does not exist. */
   watch(transaction: Transaction, document: number): WatchedPatch | null {
     this.hasChanged = false;
     if (!transaction.exists(document)) return null;

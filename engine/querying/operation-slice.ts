@@ -1,10 +1,10 @@
 /**
- * One transaction of an operation by query: documents of a batch from one on, until the time is up. It may be run again
- * from its beginning, and then forgets what it had found.
+ * One transaction of an operation by query: documents of a batch, starting at a given position, until the time slice
+ * ends. It may be run again from its beginning; earlier results are then discarded.
  *
  * Invariants:
- * - A trial leaves nothing: neither records nor etags. A document on which the script fails is the last of its slice, so
- *   that the next one does not see what the script had done until then.
+ * - A trial leaves nothing: neither records nor etags. A document on which the script fails is the last of its slice,
+ *   so that the next document does not see the script's partial changes.
  */
 import { EngineError } from "../base/errors.ts";
 import type { Store } from "../store/store.ts";
@@ -30,7 +30,7 @@ export interface SlicePart {
   readonly samplesLeft: number | null;
 }
 
-/** A document as it is and as it would be. Texts are null where they are long. */
+/** A document before and after the change. Texts are null where they are long. */
 export interface DryRunSample {
   readonly Id: string;
   readonly Before: string | null;
@@ -53,7 +53,7 @@ export class Slice {
   end: number;
   /** Documents that existed and were processed. */
   count = 0;
-  /** Those of them that are different now. */
+  /** Number of documents that the change modified. */
   changed = 0;
   isDone = false;
 
@@ -105,7 +105,7 @@ export class Slice {
     this.isDone = true;
   }
 
-  /** Changes the next document, however long it takes. */
+  /** Changes the next document, regardless of the time that this takes. */
   #next(transaction: Transaction, range: PatchRange): void {
     const document = range.batch[range.at++] as number; // below its end
     if (transaction.etagOf(document) > range.etagMax) return;

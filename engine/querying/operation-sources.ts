@@ -1,6 +1,6 @@
 /**
- * The documents that an operation by query goes through: those of a collection, in the order of etags, or those that an
- * index has found.
+ * The documents that an operation by query visits: the documents of a collection in etag order, or the results of an
+ * index.
  *
  * Invariants:
  * - A document of a collection that was written after the operation began is not among them.
@@ -14,7 +14,7 @@ export interface NumberSource {
   /** Documents with a greater etag are skipped. */
   readonly etagMax: number;
   fill(batch: Uint32Array, limit: number): number;
-  /** No document behind those that were filled in has a smaller etag; 0: they are in no order of etags. */
+  /** Lower bound of the etags that follow the documents filled in so far; 0 if the source is not in etag order. */
   readonly nextEtag: number;
 }
 
@@ -42,7 +42,7 @@ export class ListSource implements NumberSource {
 
 /**
  * A collection in etag order as of the start: documents written later have a greater etag, and a rewritten document has
- * lost its old one. For all documents, the collection that holds clients' id ranges is left out.
+ * lost its old one. The collection of all documents excludes the documents that store clients' id ranges.
  */
 export class CollectionSource implements NumberSource {
   readonly total: number;
@@ -54,7 +54,7 @@ export class CollectionSource implements NumberSource {
   #toTake: number;
   nextEtag: number;
 
-  /** `etagMin`: where it goes on; 0: at the beginning. */
+  /** `etagMin`: etag to resume at; 0 to start at the beginning. */
   constructor(
     database: Store,
     collection: number,
@@ -110,7 +110,7 @@ export class CollectionSource implements NumberSource {
     }
   }
 
-  /** Is nothing of the batch, which is in the order of etags, to be left out? */
+  /** Returns whether every document of the batch, which is in etag order, is included. */
   #takesAll(batch: Uint32Array, count: number): boolean {
     if (count === 0 || this.#leftOut >= 0 || this.#toSkip > 0 || this.#toTake < count) return false;
     const { documents } = this.#database.state;

@@ -1,22 +1,22 @@
 /**
  * Patching and deleting by query, in the background. The results of a collection query are walked in etag order up to
- * the etag at the start; those of an index are collected first. Both are changed in transactions of a few milliseconds
- * and at most `setBatchMax` documents.
+ * the etag at the start; the results of an index are collected first. Both are changed in transactions of a few
+ * milliseconds and at most `setBatchMax` documents.
  *
  * Invariants:
  * - A document of a collection that was written after the start is not changed: neither a new one, nor one just written
  *   by the operation itself or by another client.
  * - A transaction is durable as a whole; when one fails, the earlier ones remain.
- * - Each transaction writes how far the operation is, and none is begun after one that failed. An operation that was
- *   interrupted goes on from there, with the documents that were not written since it began, so that none is changed
- *   twice: a collection behind the last document that it had come to; the results of an index from the beginning, which
- *   only repeats what it had left as it was.
+ * - Each transaction stores the progress of the operation; after a failed transaction no other transaction begins. An
+ *   interrupted operation resumes from its stored progress, with documents that were not written since it began, so
+ *   that no document is changed twice: a collection continues after the last visited document; the results of an index
+ *   start over, which only repeats the documents that were left unchanged.
  */
 
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { newIndexWaitMs } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { allCollections, type DocumentTable } from "../keyspaces/document-table.ts";
 import { newPlace } from "../log/blocks.ts";
 import { collectionIdNamed } from "../reading/query-rows.ts";
@@ -56,7 +56,7 @@ export interface SetOperationOptions {
   readonly parametersText: string | null;
   /** Use an index that has not processed all documents yet. */
   readonly allowsStale: boolean;
-  /** Milliseconds to wait for the index; undefined: it must be up to date at once. */
+  /** Milliseconds to wait for the index; undefined if it must be up to date already. */
   readonly staleTimeoutMs: number | undefined;
   /** Documents a second; undefined: no limit. */
   readonly operationsPerSecondMax: number | undefined;
@@ -66,9 +66,9 @@ export interface SetOperationOptions {
   readonly liftsLimits: boolean;
   /** An id from `Operations.nextId`; undefined: the next one. */
   readonly operationId?: number | undefined;
-  /** Who asked for it. */
+  /** Name of the client that started the operation. */
   readonly startedBy?: string | undefined;
-  /** Keeps a revision of each document as it was, from which the operation can be undone. */
+  /** Stores a revision of each document before the change, from which the operation can be undone. */
   readonly keepsUndo?: boolean;
 }
 
@@ -92,14 +92,17 @@ const sharedSliceMs = 0.1;
 /** Milliseconds for which the database counts as shared after another request was served, and at the start. */
 const sharedForMs = 50;
 const sharedAtStartMs = 10;
-/** Transactions in flight to the disk while the next is prepared; those that are ready are committed in one turn. */
+/**
+ * Maximum number of transactions being synced while the next is prepared; transactions that are ready commit in one
+ * tick of the event loop.
+ */
 const inFlightMax = 32;
 const sharedInFlightMax = 4;
-/** Documents on which a script fails, of which a dry run tells why. */
+/** Maximum number of failing documents that a dry run reports. */
 const shownMistakesMax = 100;
 /**
- * Starts patching the documents that a query finds. Errors in the text are thrown at once; the operation reports
- * missing parameters.
+ * Starts patching the documents that a query finds. Errors in the text are thrown immediately; missing parameters are
+ * reported by the operation.
  * @throws query-syntax, query-invalid, not-supported, script-syntax, invalid-operation
  */
 export async function startPatchByQuery(
@@ -152,10 +155,10 @@ export async function startDryRun(
 }
 
 /**
- * Lets an operation by query that was interrupted go on from where it was.
- * @throws operation-missing, invalid-operation, and what its text throws when an index or the like is gone
+ * Resumes an interrupted operation by query.
+ * @throws operation-missing, invalid-operation, and the errors of its query, for example if its index was deleted
  */
-export async function goOnByQuery(database: QueriedStore, id: number): Promise<StartedOperation> {
+export async function resumeByQuery(database: QueriedStore, id: number): Promise<StartedOperation> {
   const info = database.operations.get(id);
   const request = info?.request as SetOperationRequest | undefined;
   const control = new OperationControl(info?.rateMax ?? null);
@@ -166,10 +169,10 @@ export async function goOnByQuery(database: QueriedStore, id: number): Promise<S
     const mark = database.state.keyspaces.values.get(markKey(id)) as Mark | undefined;
     work = workOf(database, query, { id, options, etagMax, control, mark, trial: null });
   }
-  return await database.operations.goOn(id, control, work);
+  return await database.operations.resumeInterrupted(id, control, work);
 }
 
-/** What an interrupted operation goes on with. */
+/** The stored request of an operation, from which it resumes. */
 interface SetOperationRequest {
   readonly kind: "patch" | "delete";
   readonly text: string;
@@ -184,9 +187,9 @@ interface Mark {
   readonly Total: number;
   readonly Changed: number;
   readonly Unchanged: number;
-  /** Where a collection goes on; 0: what an index finds is gone through again. */
+  /** Etag at which a collection resumes; 0 if the results of an index are visited again. */
   readonly Etag: number;
-  /** Documents of the collection that were come to, of those between offset and limit. */
+  /** Number of visited documents of the collection, between offset and limit. */
   readonly Taken: number;
 }
 
@@ -196,13 +199,13 @@ interface Trial {
   readonly most: number;
 }
 
-/** What one run of an operation has besides its query. */
+/** Parameters of one run of an operation besides its query. */
 interface RunOptions {
   readonly id: number;
   readonly options: SetOperationOptions;
   readonly etagMax: number;
   readonly control: OperationControl;
-  /** It goes on from there. */
+  /** Stored progress to resume from; undefined if the operation starts. */
   readonly mark: Mark | undefined;
   readonly trial: Trial | null;
 }
@@ -268,8 +271,8 @@ function workOf(database: QueriedStore, query: AnalyzedQuery, options: RunOption
 }
 
 /**
- * As RavenDB 7.2.7, lists what an index is asked for among the queries: killing that ends the operation. A walk of a collection
- * is listed only as an operation; null.
+ * As RavenDB 7.2.7 does, lists the index query of an operation among the running queries: killing the query stops the
+ * operation. Returns null for the walk of a collection, which is listed only as an operation.
  */
 function addRunning(
   { queries, operations, clock }: QueriedStore,
@@ -284,7 +287,9 @@ function addRunning(
   return running;
 }
 
-/** Whether a parameter of the conditions has no value: the one error that RavenDB 7.2.7 finds only at run time. */
+/**
+ * Returns whether a parameter of the conditions has no value: the only error that RavenDB 7.2.7 reports at run time.
+ */
 function isMissingParameter(error: unknown): boolean {
   if (!(error instanceof EngineError) || error.code !== "query-invalid") return false;
   return /^(The query is parametrized but|Value of parameter '.*' was not provided)/.test(
@@ -354,7 +359,7 @@ class SetOperation {
     this.#markKey = markKey(run.id);
     const { mark } = run;
     this.#durableChanged = mark?.Changed ?? 0;
-    // What an index finds and was left as it was is come to again.
+    // Results of an index that were left unchanged are visited again.
     this.#durableCount = mark === undefined ? 0 : mark.Etag > 0 ? mark.Processed : mark.Changed;
     this.#stagedCount = this.#durableCount;
     this.#stagedChanged = this.#durableChanged;
@@ -365,11 +370,11 @@ class SetOperation {
     };
   }
 
-  /** `running`: as it is listed among the queries; null: it is not. */
+  /** `running`: its entry among the running queries; null if it is not listed. */
   async run(running: RunningQuery | null): Promise<OperationFigures> {
     const source = running === null ? await this.#source() : await this.#indexSource(running);
     this.#total = this.#run.mark?.Total ?? source.total;
-    this.#tell();
+    this.#reportProgress();
     const batch = new Uint32Array(setBatchMax);
     let visited = 0;
     let hold = this.#database.holdCompaction();
@@ -399,7 +404,7 @@ class SetOperation {
       : this.#outcome();
   }
 
-  /** What a dry run has found. */
+  /** Returns the result of a dry run. */
   #outcome(): OperationFigures {
     const changed = this.#durableChanged;
     const failed = this.#mistakeCount;
@@ -415,7 +420,7 @@ class SetOperation {
     };
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const Processed = this.#durableCount;
     const Changed = this.#durableChanged;
     this.#progress({
@@ -462,17 +467,17 @@ class SetOperation {
       this.#inFlight.push(written);
       const most = isShared ? sharedInFlightMax : inFlightMax;
       while (this.#inFlight.length > most) await this.#inFlight.shift();
-      await nextTurn();
+      await nextSlice();
     }
   }
 
-  /** How many changed documents a dry run still shows; null: this is none. */
+  /** Returns the number of changed documents that a dry run still samples; null if this is not a dry run. */
   #samplesLeft(): number | null {
     const { trial } = this.#run;
     return trial === null ? null : trial.samples - this.#samples.length;
   }
 
-  /** Writes how far the operation is, together with what a slice has changed. `etag`: the last one before it. */
+  /** Stores the progress of the operation together with the changes of a slice. `etag`: the last one before it. */
   #finish(
     transaction: Transaction,
     slice: Slice,
@@ -508,10 +513,10 @@ class SetOperation {
       this.#mistakeCount++;
       if (this.#mistakes.length < shownMistakesMax) this.#mistakes.push(slice.mistake);
     }
-    this.#tell();
+    this.#reportProgress();
   }
 
-  /** Whether another request was served since the last slice, or recently. A slice itself counts as one. */
+  /** Returns whether another request was served since the last slice, or recently. A slice itself counts as one. */
   #isShared(): boolean {
     const { servedCount, clock } = this.#database;
     const others = servedCount - this.#servedCount - 1;
@@ -540,7 +545,7 @@ class SetOperation {
     return new CollectionSource(this.#database, collection, etagMax, from, most, mark?.Etag);
   }
 
-  /** Of what was found: what is to be done. */
+  /** Returns the results of an index that are still to be changed. */
   #list(found: Uint32Array, etagMax: number): NumberSource {
     const { mark, trial } = this.#run;
     if (trial !== null) return new ListSource(found.subarray(0, trial.most), etagMax);
@@ -604,7 +609,10 @@ class SetOperation {
     return Math.max(ready, from + 1);
   }
 
-  /** Nothing is written after a transaction that failed: its mark would say that what was lost is done. */
+  /**
+   * Throws if a transaction failed or the operation was stopped. After a failed transaction nothing may be written: the
+   * stored progress would cover lost changes.
+   */
   #checkAborted(): void {
     if (this.#failure !== null) throw this.#failure.error;
     if (!this.#signal.aborted) return;
@@ -613,8 +621,8 @@ class SetOperation {
 }
 
 /**
- * The least etag that a document behind number `end` of a batch can have; 0: the source is in no order of etags. What is
- * staged of these documents has greater ones.
+ * Returns the smallest etag that a document from position `end` of a batch can have; 0 if the source is not in etag
+ * order. Staged versions of these documents have greater etags.
  */
 function nextEtagOf(
   documents: DocumentTable,

@@ -2,7 +2,7 @@
  * Queries of one database: wires rql/, indexing/ and scripting/ to its documents.
  *
  * Invariants:
- * - A reply's etag is taken before the first document is read: it may be older than the rows, never newer.
+ * - A reply's etag is computed before the first document is read: it may be older than the rows, never newer.
  */
 
 import { assert } from "../base/assert.ts";
@@ -11,7 +11,7 @@ import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
 import { awaited, runSteps, type Steps } from "../base/steps.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
 import { covers, type IndexDefinition, isMergeable } from "../indexing/index-definition.ts";
@@ -30,13 +30,13 @@ import {
   executeQuery,
   type QueryRequest,
 } from "../rql/execute.ts";
+import { executeFastPath } from "../rql/execute-fast-path.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
-import { executePlain } from "../rql/execute-plain.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
 import { parseQuery } from "../rql/parser.ts";
 import { planText } from "../rql/plan-text.ts";
 import { printServerSide } from "../rql/print-server-side.ts";
-import { type KnownQueryInfo, QueryCompiler } from "../rql/query.ts";
+import { type CachedQueryInfo, QueryCompiler } from "../rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
@@ -52,11 +52,11 @@ import {
 } from "./running-queries.ts";
 import { searchEngineOf } from "./search-engine-setting.ts";
 
-/** The index that an answer comes from, as the answer tells of it. */
+/** The index that answers a query, as described in the reply. */
 export type AnsweringIndex = Pick<OpenIndex, "name" | "indexedAtMicros">;
 
-/** A query with its values, whose answer somebody keeps. */
-export interface KeptQuery {
+/** A query with its parameter values, whose reply a caller caches. */
+export interface CacheableQuery {
   readonly query: AnalyzedQuery;
 }
 
@@ -74,14 +74,14 @@ export interface QueryOptions {
   readonly skipDuplicateChecking?: boolean | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
-  /** The rows are streamed: `start` is added to the offset in the text, and a total may be that of the page. */
+  /** The rows are streamed: `start` is added to the offset in the text, and a total may be the size of the page. */
   readonly isStream?: boolean;
   /** The etag of the caller's cached answer: while it is valid, the query does not run. */
   readonly unlessEtag?: number | undefined;
   /** Aborted when the caller no longer wants the answer; the query then ends. */
   readonly signal?: Abortable | undefined;
   readonly taker?: QueryTaker | undefined;
-  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  /** Filled in while the query runs; omitted if the query is not traced. */
   readonly trace?: QueryTrace | undefined;
   /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
   readonly onEtag?: (etag: number) => void;
@@ -93,7 +93,10 @@ export interface IndexExplanation {
   readonly reasons: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** Thrown to stop a query whose answer the caller already has. One for all: it is no failure, and its stack tells nothing. */
+/**
+ * Thrown to stop a query whose reply the caller has cached. A single instance: it is not a failure, and its stack is
+ * meaningless.
+ */
 const notModified = new Error("not modified");
 
 const defaultTimeoutMs = 15_000;
@@ -104,8 +107,8 @@ export class DatabaseQueries {
   readonly #database: Store;
   readonly #clock: Clock;
   readonly #compiler: QueryCompiler;
-  /** What plain queries read, which end before another begins. */
-  readonly #plainRows: QueryRows;
+  /** Rows of queries on the fast path, each of which completes before another begins. */
+  readonly #fastPathRows: QueryRows;
   /** Makes the etags of stale answers unique. */
   #staleCount = 0;
 
@@ -119,7 +122,7 @@ export class DatabaseQueries {
     this.#database = database;
     this.#clock = clock;
     this.#compiler = new QueryCompiler(() => clock.nowMicros());
-    this.#plainRows = new QueryRows(database, clock);
+    this.#fastPathRows = new QueryRows(database, clock);
     this.administration = new IndexAdministration(database, clock, place, options);
   }
 
@@ -138,8 +141,8 @@ export class DatabaseQueries {
     return this.#compiler.compile(text, kind, parameters, { start, pageSize });
   }
 
-  /** The texts of queries whose trees are kept. */
-  known(): Iterable<KnownQueryInfo> {
+  /** Returns the texts of queries whose trees are kept. */
+  known(): Iterable<CachedQueryInfo> {
     return this.#compiler.known();
   }
 
@@ -148,7 +151,7 @@ export class DatabaseQueries {
     return this.#prepared(text, kind, options);
   }
 
-  /** As `prepare`, at once where nothing pauses. */
+  /** As `prepare`, but completes synchronously if nothing waits. */
   #prepared(
     text: string,
     kind: QueryKind,
@@ -173,41 +176,42 @@ export class DatabaseQueries {
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | null | Promise<QueryOutcome | null> {
-    const outcome = this.#plainly(text, options, sink);
+    const outcome = this.#viaFastPath(text, options, sink);
     return outcome === null ? runSteps(this.#query(text, options, sink)) : outcome;
   }
 
   /**
-   * Runs a query at once, if it is plain (execute-plain.ts). It is not entered among the running ones: nobody could see it
-   * there. @returns null: it is not plain, and nothing was done
+   * Runs a query synchronously if the fast path supports it (execute-fast-path.ts). The query is not listed as running,
+   * because no caller could observe it. @returns null if the fast path does not support the query; nothing was done
+   * then
    */
-  #plainly(
+  #viaFastPath(
     text: string,
     options: QueryOptions,
     sink: RowSink,
   ): QueryOutcome | Promise<QueryOutcome> | null {
     const { parametersText = null, start, pageSize } = options;
-    if (!isPlainRequest(options)) return null;
+    if (!isPageRequest(options)) return null;
     const startMs = this.#clock.monotonicMs();
     const budget = new WorkBudget(options.signal);
-    const rows = this.#plainRows;
+    const rows = this.#fastPathRows;
     try {
-      const query = this.#compiler.compilePlain(text, parametersText, budget, { start, pageSize });
+      const query = this.#compiler.compileSimple(text, parametersText, budget, { start, pageSize });
       if (query === null) return null;
       const isRestoring =
         query.access.kind !== "collection" && this.administration.restored !== null;
       const index = isRestoring ? undefined : this.answeringIndex(query);
       if (index === undefined) return null;
-      if (index !== null && (index.outputs !== null || this.#tellsScores(index))) return null;
+      if (index !== null && (index.outputs !== null || this.#reportsScores(index))) return null;
       const resultEtag = this.fingerprintOf(query, index);
-      return executePlain(query, { source: rows, index, resultEtag, startMs }, budget, sink);
+      return executeFastPath(query, { source: rows, index, resultEtag, startMs }, budget, sink);
     } finally {
       rows.close();
       budget.close();
     }
   }
 
-  #tellsScores(index: OpenIndex): boolean {
+  #reportsScores(index: OpenIndex): boolean {
     return searchEngineOf(this.#database.settings, index) === "Lucene";
   }
 
@@ -303,9 +307,9 @@ export class DatabaseQueries {
       isStream: options.isStream,
       signal,
       trace: options.trace,
-      tellsScores: ({ name }) => {
+      reportsScores: ({ name }) => {
         const index = this.indexes.byName(name);
-        return index !== undefined && this.#tellsScores(index);
+        return index !== undefined && this.#reportsScores(index);
       },
     };
   }
@@ -331,10 +335,10 @@ export class DatabaseQueries {
   }
 
   /**
-   * A query that was answered, for `isUnchanged`; null: its answer is not the same the next time, although nothing changes.
-   * @param options short: its parameters are read at once. @throws as `prepare`
+   * Returns a query for `isUnchanged`; null if its reply may differ the next time although nothing changed.
+   * @param options must be short: parameters are parsed synchronously. @throws as `prepare`
    */
-  kept(text: string, options: QueryOptions): KeptQuery | null {
+  cacheable(text: string, options: QueryOptions): CacheableQuery | null {
     const { parametersText } = options;
     const parameters = parametersText == null ? null : parseQueryParameters(parametersText);
     const query = withCallsAsScript(this.compile(text, "read", parameters, options));
@@ -342,11 +346,11 @@ export class DatabaseQueries {
   }
 
   /**
-   * Whether a query would be answered with this etag now, and from the same index as before, if it uses one: as far as
-   * that is known without running it. It counts as asked. Hot.
+   * Returns whether a query would be answered with this etag now, and by the same index as before if it uses an index,
+   * as far as this is known without running the query. Counts as a use of the query. Hot.
    */
   isUnchanged(
-    { query }: KeptQuery,
+    { query }: CacheableQuery,
     etag: number,
     isSame: (index: AnsweringIndex) => boolean,
   ): boolean {
@@ -355,11 +359,11 @@ export class DatabaseQueries {
     if (index === undefined || this.fingerprintOf(query, index) !== etag) return false;
     if (index !== null && !isSame(index)) return false;
     index?.wasQueried();
-    this.#compiler.askedAgain(query.text);
+    this.#compiler.noteUse(query.text);
     return true;
   }
 
-  /** The index that answers a query now; null: it needs none; undefined: there is none that is up to date. */
+  /** Returns the index that answers a query now; null if it needs no index; undefined if no index is up to date. */
   answeringIndex(query: AnalyzedQuery): OpenIndex | null | undefined {
     const { access } = query;
     if (access.kind === "collection") return null;
@@ -370,7 +374,7 @@ export class DatabaseQueries {
     return index?.isStale === true ? undefined : index;
   }
 
-  /** A hash of the state that the query reads; changes when that state does. */
+  /** Returns a hash of the state that the query reads; changes when that state does. */
   fingerprintOf(query: AnalyzedQuery, index: OpenIndex | null): number {
     const read = query.moments.reduce(safeHash, this.#readBy(query));
     // The index may have been replaced, and its maps may have read compare-exchange values, whose changes are counted
@@ -443,7 +447,8 @@ export class DatabaseQueries {
   }
 
   /**
-   * Runs a query without its rows, and tells how it ran, and with which index it would read clearly less.
+   * Runs a query, discards its rows, and returns how it was executed and which index would let it read clearly fewer
+   * entries.
    * @throws as `prepare` and `execute`
    */
   async plan(text: string, options: QueryOptions): Promise<QueryPlan> {
@@ -475,7 +480,7 @@ export class DatabaseQueries {
     return this.#automatics().find((index) => covers(index.definition, definition));
   }
 
-  /** The query in canonical form. @throws query-syntax, query-invalid */
+  /** Returns the query in canonical form. @throws query-syntax, query-invalid */
   canonicalText(text: string): string {
     return printServerSide(parseQuery(text));
   }
@@ -527,7 +532,7 @@ export class DatabaseQueries {
     await this.administration.close(withSnapshots);
   }
 
-  /** Whether a query may have to wait for its prerequisites. */
+  /** Returns whether a query may have to wait for its prerequisites. */
   #mustSettle({ access }: AnalyzedQuery): boolean {
     return access.kind === "collection"
       ? access.ids?.kind === "prefix"
@@ -538,12 +543,12 @@ export class DatabaseQueries {
   async #settle({ access }: AnalyzedQuery): Promise<void> {
     if (access.kind !== "collection") await this.administration.restored;
     if (access.kind !== "collection" || access.ids?.kind !== "prefix") return;
-    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextTurn();
+    while (!this.#database.state.documents.settleOrder(sliceMs)) await nextSlice();
   }
 }
 
-/** Whether the options of a query ask for nothing but a page of its rows. */
-function isPlainRequest(options: QueryOptions): boolean {
+/** Returns whether the options of a query request only a page of its rows. */
+function isPageRequest(options: QueryOptions): boolean {
   return (
     options.unlessEtag === undefined &&
     options.metadataOnly !== true &&
@@ -556,7 +561,7 @@ function isPlainRequest(options: QueryOptions): boolean {
 
 /**
  * Provides indexes, and computes the reply's etag each time: the last time is right before the entry lookup, in the
- * same turn.
+ * same tick of the event loop.
  */
 class EtagMarker implements IndexProvider {
   etag = 0;
@@ -607,8 +612,8 @@ class EtagMarker implements IndexProvider {
   }
 
   /**
-   * Whether the caller has the answer, as far as is known before the query begins. Nearly all such answers are told here:
-   * to throw and catch what stops a query costs ten microseconds.
+   * Returns whether the caller has the reply, as far as is known before the query begins. Detects nearly all such
+   * replies: throwing and catching the error that stops a query costs ten microseconds.
    */
   isAnswered(): boolean {
     if (this.#options.unlessEtag === undefined || isRandomOrder(this.#query.orderBy)) return false;
@@ -630,7 +635,7 @@ class EtagMarker implements IndexProvider {
     this.#options.onEtag?.(fingerprint);
   }
 
-  /** Whether the caller has the answer to this state of what the query reads. */
+  /** Returns whether the caller has the reply for this state of the data that the query reads. */
   #has(fingerprint: number, index: OpenIndex | null): boolean {
     const isHad = this.#options.unlessEtag === fingerprint;
     if (isHad) index?.wasQueried();
@@ -652,13 +657,13 @@ class NumberRows extends QueryRows {
   }
 }
 
-/** Whether a field is compared with the value of a compare-exchange key. */
+/** Returns whether a field is compared with the value of a compare-exchange key. */
 function readsCompareExchange(condition: Condition): boolean {
   if (condition.kind === "comparison") return condition.value.type === "compare-exchange";
   return operandsOf(condition).some(readsCompareExchange);
 }
 
-/** Documents of a collection, all or by an id condition, in the order of the query's rows. */
+/** Returns the documents of a collection, all or by an id condition, in the order of the query's rows. */
 function collectionNumbers(database: Store, { access, source }: AnalyzedQuery): number[] {
   assert(access.kind === "collection", "it is a query of a collection");
   const { documents } = database.state;

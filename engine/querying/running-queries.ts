@@ -1,11 +1,12 @@
 /**
- * The queries of one database that run now: who asks sees them, and may end one.
+ * The running queries of one database, which callers can list and kill.
  *
  * Invariants:
- * - A query is listed from its analysis until its last row was taken, whatever it waits for in between.
- * - A query that was killed ends where it would pause next, or at once where it waits for an index.
+ * - A query is listed from its analysis until its last row was read, including any waits in between.
+ * - A killed query stops at its next pause, or immediately if it is waiting for an index.
  *
- * Every query is entered, most for some microseconds only: a linked list, whose entries are what the query is stopped by.
+ * Every query is listed, most of them for some microseconds only: the list is a linked list, and its entries are the
+ * abort signals of the queries.
  */
 
 import { assert } from "../base/assert.ts";
@@ -18,7 +19,7 @@ import { sourceNameOf } from "../rql/query.ts";
 /** UTF-16 units of a query's text that are shown. */
 const shownLengthMax = 8_192;
 
-/** The options of a query that are shown, and what ends it. */
+/** Options of a query that are reported, and its abort signal and reader. */
 export interface RunningOptions {
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
@@ -30,13 +31,13 @@ export interface RunningOptions {
   readonly taker?: QueryTaker | undefined;
 }
 
-/** Who takes the rows of a query, perhaps slowly. */
+/** The reader of a query's rows, which may be slow. */
 export interface QueryTaker {
-  /** Called once when the query is killed: it must not wait for its rows to be taken. */
+  /** Called once when the query is killed: it must not wait until its rows are read. */
   queryKilled(): void;
 }
 
-/** A query as it is shown. */
+/** A running query, as reported to callers. */
 export interface RunningQueryInfo {
   readonly id: number;
   /** The index that it uses, or `collection/Name`. */
@@ -47,7 +48,7 @@ export interface RunningQueryInfo {
   /** null: as many as there are. */
   readonly take: number | null;
   readonly waitsForNonStale: boolean;
-  /** How long it waits for that; null: not told, or it does not. */
+  /** Maximum wait for the index; null if unspecified, or if the query does not wait. */
   readonly timeoutMs: number | null;
   readonly skipsDuplicateChecking: boolean;
   readonly isStream: boolean;
@@ -62,7 +63,7 @@ export class RunningQuery implements Abortable {
   isKilled: boolean;
   /** The index that was chosen for it; null: not yet, or none is used. */
   indexName: string | null;
-  /** Ends what the query waits for. */
+  /** Stops the query's current wait. */
   wake: (() => void) | null;
   next: RunningQuery | null;
   previous: RunningQuery | null;
@@ -83,7 +84,7 @@ export class RunningQuery implements Abortable {
     return this.isKilled || this.options.signal?.aborted === true;
   }
 
-  /** Waits for what cannot be stopped; a kill ends the waiting. @throws EngineError query-killed */
+  /** Waits for a promise that cannot be cancelled; a kill stops the wait. @throws EngineError query-killed */
   async orKilled<Result>(waiting: Promise<Result>): Promise<Result> {
     if (this.isKilled) throw queryKilled();
     const killed = new Promise<never>((_, reject) => {
@@ -104,7 +105,7 @@ export class RunningQuery implements Abortable {
   }
 }
 
-/** What the caller of a query that was killed gets, in RavenDB's words. */
+/** Returns the error for the caller of a killed query, in RavenDB's words. */
 export function queryKilled(): EngineError {
   return new EngineError("query-killed", "The operation was canceled.");
 }
@@ -137,14 +138,14 @@ export class RunningQueries {
     running.previous = null;
   }
 
-  /** The newest first. */
+  /** Returns the newest first. */
   list(nowMs: number): RunningQueryInfo[] {
     const found: RunningQueryInfo[] = [];
     for (let one = this.#newest; one !== null; one = one.previous) found.push(infoOf(one, nowMs));
     return found;
   }
 
-  /** Ends the query that has this number and uses this index. @returns false when there is none */
+  /** Kills the query that has this number and uses this index. @returns false if no such query exists */
   kill(indexName: string, id: number): boolean {
     const wanted = foldedName(indexName);
     for (let one = this.#newest; one !== null; one = one.previous) {
@@ -156,7 +157,7 @@ export class RunningQueries {
   }
 }
 
-/** The name of what a query is answered from, as its answer will have it. */
+/** Returns the source of a query's rows, under the name that its reply uses. */
 function nameOf({ query, indexName }: RunningQuery): string {
   return indexName ?? sourceNameOf(query);
 }

@@ -23,7 +23,7 @@ import { counterKey } from "../keyspaces/counters.ts";
 import { allCollections, type DocumentReader } from "../keyspaces/document-table.ts";
 import { policiesOf } from "../keyspaces/series-policies.ts";
 import { segmentPrefix, seriesKey, viewedSegments } from "../keyspaces/time-series.ts";
-import type { PlainSource } from "../rql/execute-plain.ts";
+import type { FastPathSource } from "../rql/execute-fast-path.ts";
 import type { RowCursor, StoredRow, StoredSeries } from "../rql/row-source.ts";
 import { seriesParts } from "../rql/time-series/series-parts.ts";
 import type { DatabaseState } from "../store/database-state.ts";
@@ -113,7 +113,7 @@ export function newRow(): StoredRow {
 
 const noNumbers: NumberCursor = { fill: () => 0 };
 
-export class QueryRows implements PlainSource {
+export class QueryRows implements FastPathSource {
   readonly #database: Store;
   readonly #state: DatabaseState;
   readonly #clock: Clock;
@@ -128,7 +128,7 @@ export class QueryRows implements PlainSource {
     this.#records = new RecordReader(database);
   }
 
-  /** Releases what the walks used. No cursor may be used afterward. */
+  /** Releases the resources of the walks. No cursor may be used afterward. */
   close(): void {
     this.#records.close();
     if (this.#views.length === 0) return;
@@ -200,7 +200,7 @@ export class QueryRows implements PlainSource {
     return true;
   }
 
-  readAtOnce(docNum: number, row: StoredRow): boolean {
+  readNow(docNum: number, row: StoredRow): boolean {
     const { documents } = this.#state;
     const etag = documents.etagOf(docNum);
     if (etag === 0) return false;
@@ -308,16 +308,16 @@ export class QueryRows implements PlainSource {
   }
 }
 
-/** No collection has this number: those in rows have 16 bits. */
+/** No collection has this number: numbers in rows have 16 bits. */
 export const missingCollection = 0x1_0000;
 
-/** The number of a collection, or `missingCollection`. */
+/** Returns the number of a collection, or `missingCollection`. */
 export function collectionIdNamed(state: DatabaseState, name: string): number {
   const id = state.keyspaces.collections.find(name);
   return id < 0 ? missingCollection : id;
 }
 
-/** A row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+/** Returns a row's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
 export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buffer): Buffer {
   const { bytes, start } = row;
   const member = state.collectionMember(collectionIdOf(bytes, start));
@@ -328,9 +328,9 @@ export function metadataTextOf(state: DatabaseState, row: StoredRow, extra: Buff
 }
 
 /**
- * A safe integer that identifies the state of a collection's documents (null: all documents): as long as it is equal,
- * so are they. It combines the greatest etag ever assigned in the collection with the number of documents: without a
- * write, documents can only become fewer.
+ * Returns a safe integer that identifies the state of a collection's documents (null: all documents): equal integers
+ * mean equal states. It combines the greatest etag ever assigned in the collection with the number of documents:
+ * without a write, documents can only become fewer.
  */
 export function fingerprintOf(state: DatabaseState, collection: string | null): number {
   const { documents } = state;
@@ -355,7 +355,7 @@ export function safeHash(first: number, second: number): number {
   return (high & 0x1f_ffff) * 2 ** 32 + (low >>> 0);
 }
 
-/** The last steps of MurmurHash3 for 32 bits: every bit of the input changes half of the output. */
+/** Returns the last steps of MurmurHash3 for 32 bits: every bit of the input changes half of the output. */
 function mixed(word: number): number {
   let bits = word;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);

@@ -4,8 +4,8 @@
  */
 
 import { assert } from "../base/assert.ts";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError } from "../base/errors.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import type { Position } from "../log/log.ts";
 import type {
@@ -66,7 +66,7 @@ import {
 const rowName = "__document";
 
 /** Reads the record that a script missed, into its own buffer. */
-export type FetchRecord = (missing: RecordNotResident) => Promise<KeptBytes>;
+export type FetchRecord = (missing: RecordNotResident) => Promise<OwnedBytes>;
 
 /** Fetched records that scripts keep from row to row. */
 const fetchedMax = 64;
@@ -229,8 +229,8 @@ function showStored({ root }: ScriptDocument, stored: string): void {
 }
 
 /**
- * The functions `key()`, `count()` and `sum(x => x.F)` for a script over groups: they read members of the reduced
- * object.
+ * Returns the functions `key()`, `count()` and `sum(x => x.F)` for a script over groups: they read members of the
+ * reduced object.
  */
 function groupFunctions(name: string, keys: readonly string[]): string[] {
   const members = keys.map((key) => `${JSON.stringify(key)}: ${name}[${JSON.stringify(key)}]`);
@@ -248,7 +248,7 @@ function functionText({ name, parameters, body }: Declaration): string {
   return `function ${name}(${parameters}) ${body.text}`;
 }
 
-/** The rows of a projection's result: an unchanged document stays a document. */
+/** Returns the rows of a projection's result: an unchanged document stays a document. */
 function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   if (isArray(value)) {
     return value.items.flatMap((item) => resultsOf({ value: (item ?? null) as Value, run }));
@@ -264,7 +264,7 @@ function resultsOf({ value, run }: Outcome): readonly ProjectedText[] {
   return resultTexts({ value, run }).map((text) => ({ text, isDocument: false }));
 }
 
-/** A loaded document's text: body and metadata, as one value of the script. */
+/** Returns a loaded document's text: body and metadata, as one value of the script. */
 function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boolean): Value {
   if (loaded === null || loaded === undefined) return null;
   if (typeof loaded !== "string") {
@@ -281,7 +281,7 @@ function loadedValue(loaded: LoadedValue | undefined, alias: string, isList: boo
   return ScriptDocument.fromText(body, metadataText, metadata?.["@id"] ?? null).root;
 }
 
-/** The expression that computes the row. */
+/** Returns the expression that computes the row. */
 function projectionText(projection: AnalyzedQuery["projection"], root: string): string {
   if (projection.kind === "script") return projection.script.text;
   assert(projection.kind === "call", "a script makes the rows");
@@ -403,7 +403,7 @@ export class ReadingScriptHost implements ScriptHost {
   readonly #source: RowSource;
   readonly series = new SeriesResults();
   /** Records that a run missed, fetched for the next run, by position. */
-  readonly fetched = new Map<Position, KeptBytes>();
+  readonly fetched = new Map<Position, OwnedBytes>();
 
   constructor(state: DatabaseState, source: RowSource) {
     this.#state = state;

@@ -1,17 +1,17 @@
 /**
- * Reads records for a scan: many at once when they must be read from disk, whole extents where most of an extent is
- * needed, and the next ones ahead of the scan. It holds what it has fetched until the scan has passed: a full cache
- * makes a scan slower, but never keeps it from ending.
+ * Reads records for a scan: in batches if they must be read from disk, whole extents if most of an extent is needed,
+ * and with read-ahead. It holds the fetched records until the scan has passed them: a full cache makes a scan slower,
+ * but never prevents its completion.
  *
  * Hot: bench/scan.bench.ts, bench/cold.bench.ts.
  *
  * Invariants:
- * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this turn and in later ones,
+ * - Once a promise of `gather` or `pending` has resolved, the missing record is found, in this tick and in later ones,
  *   until another one is requested.
  * - The bytes of a row remain unchanged until the row is placed again.
  */
 
-import { type KeptBytes, kept, lent } from "../base/transient-bytes.ts";
+import { borrowed, type OwnedBytes, ownedCopy } from "../base/borrowed-bytes.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { Extent, newPlace, type RecordPlace } from "../log/blocks.ts";
 import type { CommitLog, Position } from "../log/log.ts";
@@ -19,17 +19,17 @@ import { positionSegmentFactor } from "../log/log.ts";
 import type { RecordSource } from "../store/fetched-records.ts";
 import type { Store } from "../store/store.ts";
 
-/** Positions of documents' records: the table, or a view of it. A length of 0: there is none. */
+/** Positions of documents' records: the table, or a view of it. A length of 0: no record. */
 export interface RecordTable {
   positionOf(number: number): Position;
   lengthOf(number: number): number;
-  /** When the numbers are not those of documents: the document of a record. */
+  /** Returns the document of a record, if the numbers are not document numbers. */
   documentOf?(number: number): number;
 }
 
 /** Bytes of records fetched by one `gather`, or one record. */
 const gatherBytesMax = 1024 * 1024;
-/** Extents held at once; fetched by one `gather`; read ahead. */
+/** Maximum number of extents held; fetched by one `gather`; read ahead. */
 const heldMax = 5;
 const gatheredExtentsMax = 2;
 const aheadExtents = 2;
@@ -41,7 +41,7 @@ const singlesMax = 64;
 
 /** Most readers fetch nothing. Nothing is added to these. */
 const noExtents = new Map<number, Promise<void>>();
-const noRecords = new Map<Position, KeptBytes>();
+const noRecords = new Map<Position, OwnedBytes>();
 
 interface Wanted {
   readonly document: number;
@@ -132,7 +132,7 @@ export class RecordReader implements RecordSource {
     }
     const bytes = this.#gathered.get(position) ?? this.#singles.get(position);
     if (bytes === undefined) return false;
-    place.bytes = lent(bytes);
+    place.bytes = borrowed(bytes);
     place.start = 0;
     place.block = null;
     return true;
@@ -142,7 +142,7 @@ export class RecordReader implements RecordSource {
     const offset = position - extent.segment.number * positionSegmentFactor;
     if (!extent.has(offset, length)) return false;
     const place = this.#place;
-    place.bytes = lent(extent.bytes);
+    place.bytes = borrowed(extent.bytes);
     place.start = offset - extent.start;
     place.block = extent;
     return true;
@@ -163,7 +163,7 @@ export class RecordReader implements RecordSource {
     }
   }
 
-  /** -1 when there is none on disk. */
+  /** -1 if no extent on disk follows. */
   #keyAfter(key: number): number {
     const position = this.#log.extentAfter(key * this.#extentBytes);
     return position === null ? -1 : position / this.#extentBytes;
@@ -188,7 +188,7 @@ export class RecordReader implements RecordSource {
     const position = key * this.#extentBytes;
     if (this.#coming.has(key) || this.#log.extentAt(position) !== null) return;
     if (this.#held.some((extent) => this.#keyOf(extent) === key)) return;
-    // It never fails: what cannot be read is treated as missing.
+    // It never fails: unreadable extents are treated as missing.
     this.#readExtent(key).catch(() => undefined);
   }
 
@@ -219,14 +219,14 @@ export class RecordReader implements RecordSource {
   }
 
   /** As a copy. */
-  async #read(document: number, position: Position, length: number): Promise<KeptBytes> {
+  async #read(document: number, position: Position, length: number): Promise<OwnedBytes> {
     const read = this.#database.recordAt(document, position, length);
-    return read instanceof Promise ? await read : kept(read);
+    return read instanceof Promise ? await read : ownedCopy(read);
   }
 
   /**
    * Fetches those of the records `numbers[from, to)` of the table that are not in memory, at least the first of them.
-   * @throws EngineError record-damaged when the first missing one is damaged
+   * @throws EngineError record-damaged if the first missing one is damaged
    */
   async gather(table: RecordTable, numbers: Uint32Array, from: number, to: number): Promise<void> {
     if (await this.#comes(table, numbers[from] as number)) return;
@@ -260,7 +260,7 @@ export class RecordReader implements RecordSource {
     return this.#find(position, length, true);
   }
 
-  /** Does it end after the block that is read for its extent? */
+  /** Returns whether the record ends after the block that is read for its extent. */
   #isLong({ position, length, key }: Wanted): boolean {
     return position + length > key * this.#extentBytes + this.#log.blockBytes;
   }
@@ -270,10 +270,10 @@ export class RecordReader implements RecordSource {
     this.#gathered.set(position, bytes);
   }
 
-  /** The missing records, in order; drops gathered records that are not among the documents. */
+  /** Returns the missing records, in order; drops gathered records that are not among the documents. */
   #wantedOf(table: RecordTable, numbers: Uint32Array, from: number, to: number): Wanted[] {
     const wanted: Wanted[] = [];
-    const stillWanted = new Map<Position, KeptBytes>();
+    const stillWanted = new Map<Position, OwnedBytes>();
     let bytes = 0;
     for (let i = from; i < to; i++) {
       const number = numbers[i] as number; // i < to
@@ -295,8 +295,8 @@ export class RecordReader implements RecordSource {
   }
 
   /**
-   * The first of the extents that are read whole; records in further such extents are removed from `wanted`, and
-   * fetched by a later `gather`.
+   * Returns the first of the extents that are read whole; records in further such extents are removed from `wanted`,
+   * and fetched by a later `gather`.
    */
   #denseOf(wanted: Wanted[]): number[] {
     const densities = new Map<number, Density>();
@@ -321,7 +321,7 @@ export class RecordReader implements RecordSource {
     return dense;
   }
 
-  /** As `rest`; the rows that it placed must not be used any more. */
+  /** As `rest`; rows that it placed must not be used afterward. */
   close(): void {
     this.rest();
     if (this.#rows.size === 0) return;

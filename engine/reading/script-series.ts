@@ -22,7 +22,7 @@ export class SeriesPending extends Error {
   readonly series: string;
   readonly args: readonly SeriesArgument[];
 
-  /** `key`: of the call among those of its row. `series`: the name of the query. */
+  /** `key`: identifies the call among the calls of its row. `series`: the name of the query. */
   constructor(key: string, series: string, args: readonly SeriesArgument[]) {
     super("the result of a series query is not known yet");
     this.key = key;
@@ -50,10 +50,10 @@ export class SeriesResults {
   /** JSON texts by name and arguments. */
   readonly #texts = new Map<string, string>();
 
-  /** The series queries that there are. */
+  /** Returns the series queries that there are. */
   names: { has(name: string): boolean } = new Set();
 
-  /** @throws SeriesPending when it must be computed first; script-failed when there is no such query */
+  /** @throws SeriesPending if it must be computed first; script-failed if the query does not exist */
   textOf(name: string, values: readonly Value[]): string {
     if (!this.names.has(name)) {
       throw new EngineError("script-failed", `${seriesQueryName} is not defined`);
@@ -85,7 +85,7 @@ export class SeriesResults {
   }
 }
 
-/** A stored series, to be read. Null: there is none. */
+/** A stored series for reading. Null if it does not exist. */
 export class StoredScriptSeries implements ScriptTimeSeries {
   readonly #stored: StoredSeries | null;
 
@@ -128,12 +128,12 @@ export class StoredScriptSeries implements ScriptTimeSeries {
   }
 }
 
-/** A function of the script that runs a series query. */
+/** Returns a function of the script that runs a series query. */
 export function seriesFunctionText(name: string): string {
   return `function ${name}(...args) { return ${seriesQueryName}(${JSON.stringify(name)}, args); }`;
 }
 
-/** The error of a script that changes something in a query. */
+/** Returns the error of a script that changes something in a query. */
 export function readOnly(): EngineError {
   return new EngineError("invalid-operation", "Cannot make modifications in readonly context");
 }

@@ -1,4 +1,4 @@
-/** The names given to the values of a time series, in the database's settings. */
+/** The configured names of the values of a time series, in the database's settings. */
 
 /** `settings`: the database's record. Collections and series are compared without case. Cost: O(names). */
 export function valueNamesOf(

@@ -1,18 +1,18 @@
 /**
- * What a leader has proposed and not settled: the queue of proposals, and the frames of the first of them that are
- * appended and whose outcomes are not known, the window.
+ * The proposals of a leader that are not settled: the queue of proposals, and the window of frames of the first of them
+ * that are appended and whose outcomes are unknown.
  *
  *     proposals   [A: 3 frames, all sent] [B: 2 frames, 1 sent] [C] [D]
  *     window      A1 A2 A3 B1              the slots position + 1, position + 2, …
  *
  * Invariants:
  * - The frames of the window have consecutive sequences, and each has the hash of the one before.
- * - A frame is made once for its place: what is appended again is the same message.
+ * - A frame is created once for its sequence: repeating an append sends the same message.
  */
 import { assert } from "../base/assert.ts";
 import { framesInFlightMax, replicatedGroupBytesMax } from "../base/limits.ts";
 import {
-  contentPieces,
+  contentChunks,
   type EncodedFrame,
   encodeFrame,
   type FramePlace,
@@ -25,9 +25,9 @@ import type { Proposal } from "./replica-types.ts";
 export interface InFlight {
   readonly frame: EncodedFrame;
   /**
-   * - `sent`: the stream has not answered the last append of it.
-   * - `stored`: the stream says that it has it.
-   * - `doubtful`: it says that it has not, or nothing.
+   * - `sent`: the stream has not acknowledged the last append of it.
+   * - `stored`: the stream has acknowledged it.
+   * - `doubtful`: the stream has refused it, or has not replied.
    */
   state: "sent" | "stored" | "doubtful";
   /** The token of its proposal, when it is the last frame of that; otherwise null. */
@@ -50,7 +50,7 @@ export class AppendWindow {
   /** Bytes of a group in one frame. */
   readonly partBytesMax: number;
   readonly #queue: Queued[] = [];
-  /** The index in the queue of the first one that is not sent whole. */
+  /** Index in the queue of the first proposal whose frames are not all sent. */
   #next = 0;
   readonly frames: InFlight[] = [];
 
@@ -58,7 +58,7 @@ export class AppendWindow {
     this.partBytesMax = partBytesMax;
   }
 
-  /** Are there no proposals that are not settled? */
+  /** Whether all proposals are settled. */
   get isEmpty(): boolean {
     return this.#queue.length === 0;
   }
@@ -67,7 +67,9 @@ export class AppendWindow {
     this.#queue.push({ token, payloads: payloadsOf(proposal, this.partBytesMax), sent: 0 });
   }
 
-  /** The next frame that may be appended, which enters the window; null: there is none, or the window is full. */
+  /**
+   * Returns the next frame that may be appended, which enters the window; null if all are sent, or the window is full.
+   */
   next(after: FramePlace): InFlight | null {
     const queued = this.#queue[this.#next];
     if (queued === undefined || this.frames.length >= framesInFlightMax) return null;
@@ -79,7 +81,7 @@ export class AppendWindow {
       previous: last?.hash ?? after.previous,
     };
     const payload = queued.payloads[queued.sent];
-    assert(payload !== undefined, "what is sent whole is passed over");
+    assert(payload !== undefined, "completely sent proposals are skipped");
     queued.sent++;
     const isWhole = queued.sent === queued.payloads.length;
     if (isWhole) this.#next++;
@@ -101,14 +103,17 @@ export class AppendWindow {
     return first;
   }
 
-  /** None of the window's frames can get into the chain any more: all proposals begin again. */
+  /** None of the window's frames can become part of the chain: all proposals start over. */
   rewind(): void {
     this.frames.length = 0;
     for (const queued of this.#queue) queued.sent = 0;
     this.#next = 0;
   }
 
-  /** Empties it. @returns the tokens in order, and whether each may still get into the chain by what was appended */
+  /**
+   * Empties the queue. @returns the tokens in order, and whether each proposal may still become part of the chain
+   * because all its frames were appended
+   */
   drain(): { readonly token: number; readonly wasSent: boolean }[] {
     const all = this.#queue.map(({ token, payloads, sent }) => ({
       token,
@@ -123,7 +128,7 @@ export class AppendWindow {
 function payloadsOf(proposal: Proposal, partBytesMax: number): Payload[] {
   if (proposal.kind === "barrier") return [{ type: frameTypes.barrier, pieces: [] }];
   if (proposal.kind === "content") {
-    return [{ type: frameTypes.content, pieces: contentPieces(proposal) }];
+    return [{ type: frameTypes.content, pieces: contentChunks(proposal) }];
   }
   const parts = partsOf(proposal.pieces, partBytesMax);
   return parts.map((pieces, at) => ({

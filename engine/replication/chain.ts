@@ -1,9 +1,9 @@
 /**
- * The chain: which frames of the stream count, decided by every node alike from the frames themselves.
+ * The chain: the frames of the stream that count, which every node determines identically from the frames themselves.
  *
- * A frame counts (is *valid*) when its previous hash is that of the last valid frame and its epoch is the present one; an
- * EPOCH frame, when its epoch is higher. A leader that was replaced may have had frames under way: those that still get
- * into the stream are *void*. They take a sequence and nothing else:
+ * A frame counts (is *valid*) if its previous hash is the hash of the last valid frame and its epoch is the current
+ * one; an EPOCH frame, if its epoch is higher. A replaced leader may have had frames in flight: frames that still reach
+ * the stream are *void*. They use a sequence and have no other effect:
  *
  *     sequence   7         8          9          10         11          12
  *     frame      commit e1 EPOCH e2   commit e1  commit e1  EPOCH e3    commit e3
@@ -11,15 +11,15 @@
  *     verdict    valid     valid      void       void       valid       valid
  *
  * Frame 9 was meant to follow a commit 8' of its own leader. The leader of e2 has lost its slot 9, and begins another
- * epoch rather than give a frame another place: nothing of e2 that is under way can count any more.
+ * epoch rather than move a frame to another sequence: frames of e2 in flight can no longer be valid.
  *
- * What is neither cannot come of nodes that keep the protocol and a stream that keeps what it stored: the stream is
- * *broken*, for this node, and it stops.
+ * A frame that is neither valid nor void cannot occur if nodes follow the protocol and the stream retains stored
+ * frames: the stream is *broken*, for this node, and it stops.
  *
  * Invariants:
  * - `hash`, `epoch` and `tip` are of the last valid frame; `position` and `lastHash`, of the last one, valid or void.
  * - After a void frame only an EPOCH frame is valid.
- * - A group whose last frame has not come when an EPOCH frame comes is dropped.
+ * - A group whose last frame has not arrived when an EPOCH frame arrives is dropped.
  */
 import { unreachable } from "../base/assert.ts";
 import { framesInFlightMax, replicatedGroupBytesMax } from "../base/limits.ts";
@@ -35,8 +35,8 @@ import {
 import type { Delivery, Mark } from "./replica-types.ts";
 
 /**
- * Void frames that can follow each other: those under way of one leader, of which the first lost its slot to a valid
- * one. The limit is twice that.
+ * Maximum number of consecutive void frames: the frames in flight of one leader, the first of which lost its slot to a
+ * valid frame. The limit is twice that.
  */
 export const voidFramesMax = 2 * framesInFlightMax;
 
@@ -44,10 +44,10 @@ export type Verdict =
   | { readonly kind: "valid" }
   | { readonly kind: "void" }
   | { readonly kind: "broken"; readonly reason: string }
-  /** The generation begins where this node's own log has not come to. */
+  /** The generation begins after the end of this node's own log. */
   | { readonly kind: "behind"; readonly reason: string };
 
-/** What a valid frame completes. */
+/** The delivery or settlement that a valid frame completes. */
 export interface Taken {
   readonly delivery: Delivery | null;
   readonly epoch: EpochBegin | null;
@@ -63,7 +63,7 @@ export class Chain {
   /** Where the own log is, in an earlier generation; null: it is empty, or of this generation. */
   readonly #seed: Mark | null;
   position: number;
-  /** Sequence of the last valid frame; 0: there is none of this generation. */
+  /** Sequence of the last valid frame; 0 if this generation has no valid frame yet. */
   tip: number;
   epoch: number;
   hash: string;
@@ -93,7 +93,7 @@ export class Chain {
     return { generation: this.generation, sequence: this.tip, epoch: this.epoch, hash: this.hash };
   }
 
-  /** What the frame is at the next position, which must be its own. Changes nothing. */
+  /** Returns the verdict on the frame at the next position, which must be its own. Changes no state. */
   verdictOn(frame: Frame): Verdict {
     if (frame.sequence === 1 || frame.type === frameTypes.genesis) return this.#onGenesis(frame);
     const isLinked = frame.previous === this.hash;
@@ -111,14 +111,14 @@ export class Chain {
     return this.#onContents(frame);
   }
 
-  /** Takes the frame at the next position, on which the verdict was "void". */
+  /** Skips the frame at the next position, whose verdict was "void". */
   skip(frame: Frame): void {
     this.position = frame.sequence;
     this.lastHash = frame.hash;
     this.#voids++;
   }
 
-  /** Takes the frame, on which the verdict was "valid". The payload is kept until its group is complete. */
+  /** Adds the frame, whose verdict was "valid". The payload is retained until its group is complete. */
   take(frame: Frame): Taken {
     this.position = frame.sequence;
     this.tip = frame.sequence;

@@ -6,20 +6,21 @@
  *     | 4      | 1       | 1    | 2     | 4          | 4             | 8     | 8        | 32             | 8    |           | 32   |
  *
  * All integers are little-endian; epoch and sequence are below 2^53. These widths are on disk: never change them.
- * - `hash` is the SHA-256 of everything before it; `previous hash` is that of the last valid frame (chain.ts).
- * - `sequence` is the one that the stream gives the message: it is known before, because an append names it.
+ * - `hash` is the SHA-256 of everything before it; `previous hash` is the hash of the last valid frame (chain.ts).
+ * - `sequence` is the sequence that the stream assigns to the message: it is known in advance, because an append
+ *   specifies it.
  *
  * Payloads by type:
  * - genesis: the first frame of a generation. The mark that it continues: 4 generation, 8 sequence (its epoch and hash are
  *   the frame's epoch and previous hash; all zero for a new database), then the database's id.
  * - epoch: another leader begins. 1 length, node tag, 1 length, incarnation.
- * - part: a part of a group that goes on in the next frame.
- * - commit: the last or only part of a group.
+ * - part: a section of a group that continues in the next frame.
+ * - commit: the last or only section of a group.
  * - content: 32 hash of the attachment's content, 8 offset, 8 total bytes, then bytes.
  * - barrier: nothing.
  *
  * Invariants:
- * - The same arguments give the same bytes: an append that is repeated is the same message.
+ * - The same arguments produce the same bytes: a repeated append sends the same message.
  */
 import { hash } from "node:crypto";
 import { assert } from "../base/assert.ts";
@@ -136,7 +137,7 @@ function frameTypeOf(value: number): FrameType | null {
   return null;
 }
 
-/** The payload of a generation's first frame, which continues the log that ends with `mark`. */
+/** Returns the payload of a generation's first frame, which continues the log that ends with `mark`. */
 export function genesisPayload(databaseId: string, mark: Mark | null): Buffer {
   const id = Buffer.from(databaseId);
   const payload = Buffer.alloc(12 + id.length);
@@ -153,7 +154,7 @@ export interface Genesis {
   readonly sequence: number;
 }
 
-/** Null: the payload is none of a genesis. */
+/** Null if the payload is not that of a genesis frame. */
 export function readGenesis(payload: Buffer): Genesis | null {
   if (payload.length < 12) return null;
   const [generation, sequence] = [payload.readUInt32LE(0), readNumber(payload, 4)];
@@ -176,7 +177,7 @@ export interface EpochBegin {
   readonly incarnation: string;
 }
 
-/** Null: the payload is none of an epoch. */
+/** Null if the payload is not that of an epoch frame. */
 export function readEpoch(payload: Buffer): EpochBegin | null {
   const tagEnd = 1 + (payload[0] ?? 0);
   const end = tagEnd + 1 + (payload[tagEnd] ?? 0);
@@ -185,8 +186,8 @@ export function readEpoch(payload: Buffer): EpochBegin | null {
   return { tag, incarnation: payload.toString("utf8", tagEnd + 1, end) };
 }
 
-/** The payload's pieces: the content's bytes are not copied. */
-export function contentPieces(chunk: ContentChunk): Buffer[] {
+/** Returns the payload in chunks: the content's bytes are not copied. */
+export function contentChunks(chunk: ContentChunk): Buffer[] {
   assert(chunk.bytes.length <= contentChunkBytesMax, "a chunk of content has a limit");
   const head = Buffer.alloc(contentHeadBytes);
   head.write(chunk.sha256, 0, "hex");
@@ -195,7 +196,7 @@ export function contentPieces(chunk: ContentChunk): Buffer[] {
   return [head, chunk.bytes];
 }
 
-/** Null: the payload is none of a content. */
+/** Null if the payload is not that of a content frame. */
 export function readContent(payload: Buffer): ContentChunk | null {
   if (payload.length < contentHeadBytes) return null;
   return {

@@ -1,26 +1,27 @@
 /**
- * One node's part in the replication of a database's log: a machine that is told what happened and says what to do. It
- * waits for nothing, reads no clock and does no input or output, so every schedule of events can be simulated
+ * One node's part in the replication of a database's log: a state machine that receives events and returns effects. It
+ * waits for nothing, reads no clock and performs no I/O, so every schedule of events can be simulated
  * (test/simulation/replication-schedules.ts).
  *
- * A node that follows takes the frames of the stream into its own log. To lead, it appends an EPOCH frame behind all that
- * it has read: that this append succeeds proves that it has read everything, and makes whatever an earlier leader still
- * has under way void (chain.ts). Heartbeats only say when to try.
+ * A follower applies the frames of the stream to its own log. To lead, a node appends an EPOCH frame after all frames
+ * that it has read: a successful append proves that it has read everything, and makes frames that an earlier leader has
+ * in flight void (chain.ts). Heartbeats only determine when to try.
  *
- * A leader appends up to `framesInFlightMax` frames at once, each for a place that it names. Answers other than "stored"
- * prove nothing, so it reads the first place that is open, until the stream shows what is there:
+ * A leader has up to `framesInFlightMax` frames in flight, each appended for a given sequence. Replies other than
+ * "stored" prove nothing, so the leader reads the first open sequence until the stream returns its content:
  *
  *     its own frame           in the chain: committed
- *     a later EPOCH frame     another node leads: none of its open frames can count any more
- *     a void frame            the same, but it still leads: it begins another epoch, and proposes them again behind that
- *     nothing                 the same message again, for the same place
+ *     a later EPOCH frame     another node leads: its open frames can no longer be valid
+ *     a void frame            the same, but it still leads: it begins another epoch, and proposes them again
+ *     nothing                 it repeats the append of the same message, for the same sequence
  *
  * Invariants:
  * - A proposal is settled as committed when the frames before it are known to be in the chain, and its own are stored.
- * - Under one epoch, a place has one frame: nothing is appended for another place because an append failed.
- * - A node stands when the stream has just shown that it has this node's last valid frame, and when no other node says
- *   that it has applied more than this one has read. It serves when the stream has shown that frame again behind the fence.
- * - It goes on from the last valid frame, or stops: nothing is passed over.
+ * - Under one epoch, a sequence has one frame: a failed append never moves a frame to another sequence.
+ * - A node starts an election only if the stream has just confirmed this node's last valid frame, and if no other node
+ *   reports to have applied more than this node has read. It serves once the stream has confirmed that frame again
+ *   after the fence.
+ * - It continues from the last valid frame, or stops: no frame is skipped.
  */
 import { assert } from "../base/assert.ts";
 import {
@@ -64,10 +65,12 @@ interface Checkpoint {
 
 const checkpointsMax = 8;
 
-/** Frames of the largest size that are made in one turn: each takes some 1.5 ms. */
-const framesATurn = 2;
+/** Number of frames of the largest size that are created in one tick of the event loop: each takes some 1.5 ms. */
+const framesPerTick = 2;
 
-/** Times that something must be missing in a row before it is believed: a server of the stream may be behind. */
+/**
+ * Number of consecutive times that a frame must be missing before it counts as lost: a server of the stream may lag.
+ */
 const missesMin = 5;
 
 export class Replica implements ReplicaInputs {
@@ -86,16 +89,16 @@ export class Replica implements ReplicaInputs {
   #isFollowing = false;
   /** When to follow again; null: it follows, or may not. */
   #followAt: number | null = null;
-  /** Has it stopped following because the own log is behind? */
+  /** Whether it has stopped following because the own log lags. */
   #isPaused = false;
 
   /** Until when it leaves leading to others. */
   #standAt = 0;
-  /** Does it leave leading to others for good? */
+  /** Whether this node is excluded from leading until further notice. */
   #isAbstaining = false;
   /** Until when it tries to lead although another node does. */
   #askedUntil = 0;
-  /** What other nodes say that they have applied. */
+  /** Positions that other nodes report to have applied. */
   readonly #appliedByOthers = new Map<string, number>();
 
   /** The frame that it wants at the next position: an EPOCH frame to lead, or the first frame of all. */
@@ -106,20 +109,20 @@ export class Replica implements ReplicaInputs {
   /** The frame before that, until the stream has shown that it still has it. */
   #fencedOn: Checkpoint | null = null;
   readonly #sent = new Map<number, InFlight>();
-  /** Has it asked for another turn to append more? */
-  #isToGoOn = false;
+  /** Whether it has requested another tick to append more. */
+  #hasRequestedTick = false;
   /** The read of the next position. */
   #readToken = 0;
   #readSequence = 0;
-  /** When to append again what is open; null: an answer is expected, or nothing is open. */
+  /** When to repeat open appends; null: a reply is expected, or nothing is open. */
   #retryAt: number | null = null;
   #retries = 0;
-  /** How often in a row the stream refused what is claimed, and had nothing at that position. */
+  /** Number of consecutive refusals of the claim while the stream had no message at that position. */
   #hidden = 0;
   #isRefused = false;
-  /** Does another node say that it leads in a later epoch? */
+  /** Whether another node reports that it leads in a later epoch. */
   #isDoubted = false;
-  /** When the stream last took something of what is open. */
+  /** Time of the last acknowledgment of an open append by the stream. */
   #progressAt = 0;
   /** When the stream was last known to have the last valid frame. */
   #verifiedAt = 0;
@@ -127,15 +130,15 @@ export class Replica implements ReplicaInputs {
   /** The stream passed over frames up to this one; 0: over none that it knows. */
   #gapEnd = 0;
   #gapTries = 0;
-  #isAskingRange = false;
-  /** Since when others are known to have more, without anything coming. */
+  #isRequestingRange = false;
+  /** Time since which others are known to have more frames, without any arriving. */
   #behindSince: number | null = null;
 
   /** The read by which it compares a frame with the stream's: the last one, then one of the checkpoints. */
   #probeToken = 0;
   #probed: Checkpoint = { sequence: 0, hash: "" };
   #probeAt = 0;
-  /** Frames that the stream had: what begins epochs, and what was the last one for some time. */
+  /** Frames that the stream had: the EPOCH frames, and the last frame at regular intervals. */
   readonly #checkpoints: Checkpoint[] = [];
   /** How often in a row, and since when, the last valid frame was missing in the stream. */
   #misses = 0;
@@ -160,12 +163,12 @@ export class Replica implements ReplicaInputs {
     return this.#chain.epoch;
   }
 
-  /** Who leads, as far as it is known. */
+  /** Tag of the leader, if it is known. */
   get leaderTag(): string | null {
     return this.#leaderTag;
   }
 
-  /** The last sequence of the stream that it has taken, or skipped as void. */
+  /** The last sequence of the stream that it has applied, or skipped as void. */
   get position(): number {
     return this.#chain.position;
   }
@@ -180,7 +183,7 @@ export class Replica implements ReplicaInputs {
     return this.#unapplied.durable;
   }
 
-  /** Does it wait for frames that the stream does not have? */
+  /** Whether it waits for frames that the stream does not have. */
   get hasGap(): boolean {
     return this.#gapEnd > this.#chain.position;
   }
@@ -251,7 +254,7 @@ export class Replica implements ReplicaInputs {
     const next = this.#chain.position + 1;
     if (sequence < next) return;
     const frame = sequence === next ? this.#decode(sequence, bytes) : null;
-    if (frame === null) this.#passedOver(sequence === next ? next : sequence - 1);
+    if (frame === null) this.#framesMissing(sequence === next ? next : sequence - 1);
     else this.#takeFrame(frame);
   }
 
@@ -264,8 +267,8 @@ export class Replica implements ReplicaInputs {
     return null;
   }
 
-  /** The stream has frames up to `end` that do not come: it went on behind them, or was silent for long. */
-  #passedOver(end: number, how: "passed" | "silent" = "passed"): void {
+  /** Called when frames up to `end` are missing: the stream delivered later frames, or was silent for long. */
+  #framesMissing(end: number, how: "passed" | "silent" = "passed"): void {
     if (this.#role === "candidate" || this.#claim !== null) this.#withdraw();
     this.#gapEnd = Math.max(this.#gapEnd, end);
     this.#gapTries++;
@@ -274,19 +277,19 @@ export class Replica implements ReplicaInputs {
       return;
     }
     this.#stopFollowing();
-    this.#isAskingRange = true;
+    this.#isRequestingRange = true;
     const from = this.#chain.position + 1;
     this.#effects.alarm(
       how === "silent"
-        ? `nothing comes of the stream, of which others have frames ${from} to ${this.#gapEnd}`
-        : `the stream passes over frames ${from} to ${this.#gapEnd}`,
+        ? `the stream delivers nothing, but other nodes have frames ${from} to ${this.#gapEnd}`
+        : `the stream skips frames ${from} to ${this.#gapEnd}`,
     );
     this.#effects.needRange(from, this.#gapEnd, this.#chain.hash);
   }
 
   rangeDone(frames: readonly Buffer[] | null): void {
-    if (!this.#isAskingRange) return;
-    this.#isAskingRange = false;
+    if (!this.#isRequestingRange) return;
+    this.#isRequestingRange = false;
     const from = this.#chain.position + 1;
     if (frames === null) {
       this.#stop();
@@ -300,12 +303,12 @@ export class Replica implements ReplicaInputs {
       this.#follow();
       return;
     }
-    // Nothing is known for certain: the stream shows again what it passes over.
+    // The extent of the gap is unknown: the stream will reveal it again.
     this.#gapEnd = 0;
     this.#followAt = this.#now + replicaRetryMs * 5;
   }
 
-  /** Takes a frame that is valid where it says; the void ones before it may be missing. */
+  /** Applies a frame that is valid at its sequence; void frames before it may be missing. */
   #takeFromPeer(bytes: Buffer): boolean {
     const frame = decodeFrame(bytes);
     const next = this.#chain.position + 1;
@@ -320,22 +323,22 @@ export class Replica implements ReplicaInputs {
         return true;
       }
     }
-    this.#effects.alarm(`what was fetched does not continue frame ${this.#chain.tip}`);
+    this.#effects.alarm(`the fetched frames do not continue frame ${this.#chain.tip}`);
     return false;
   }
 
-  /** Others have more than this node: when nothing comes for long, the stream may be hiding it. */
+  /** Checks whether others have more frames than this node: if none arrives for long, the stream may be hiding them. */
   #watchForMore(): void {
     const isBehind = this.#isFollowing && this.#knownEnd() > this.#chain.position;
     if (!isBehind) this.#behindSince = null;
     else if (this.#behindSince === null) this.#behindSince = this.#now;
     else if (this.#now - this.#behindSince >= replicaBehindMs) {
       this.#behindSince = null;
-      this.#passedOver(this.#knownEnd(), "silent");
+      this.#framesMissing(this.#knownEnd(), "silent");
     }
   }
 
-  /** The last sequence that exists, as far as it is known. */
+  /** Returns the last sequence that is known to exist. */
   #knownEnd(): number {
     return Math.max(this.#gapEnd, ...this.#appliedByOthers.values());
   }
@@ -349,7 +352,7 @@ export class Replica implements ReplicaInputs {
 
   // The chain
 
-  /** Takes the frame at the next position, wherever it came from. */
+  /** Applies the frame at the next position, from any source. */
   #takeFrame(frame: Frame): void {
     const base = this.#window.frames[0];
     if (base !== undefined && base.frame.hash === frame.hash) {
@@ -395,7 +398,7 @@ export class Replica implements ReplicaInputs {
     }
     if (this.#claim?.type === frameTypes.genesis) this.#dropClaim();
     if (epoch === null) return;
-    // The frame may be one of its own that it has given up: nobody leads then.
+    // The frame may be an abandoned one of this node: the epoch then has no leader.
     const isOwn = epoch.tag === this.#options.tag;
     this.#leaderTag = isOwn ? null : epoch.tag;
     if (!isOwn) this.#postpone(1);
@@ -447,11 +450,11 @@ export class Replica implements ReplicaInputs {
     this.#announce();
   }
 
-  /** The node that led says that it does so no more: nobody need wait until it is missed. */
+  /** The leader has announced that it stopped leading: an election need not wait for the timeout. */
   #succeed(role: ReplicaRole): void {
     if (role !== "follower" && role !== "stopped") return;
     const { standAfterMs } = this.#options;
-    // Not all at once, and not before one that was slower to hear of it.
+    // The delay staggers the nodes, and lets slower ones receive the announcement first.
     this.#standAt = Math.min(this.#standAt, this.#now + standAfterMs / 8);
   }
 
@@ -465,7 +468,7 @@ export class Replica implements ReplicaInputs {
     if (this.#isAbstaining) return false;
     if ((this.#now < this.#standAt && !this.#isAsked) || this.#claim !== null) return false;
     if (this.#chain.position === 0) return false;
-    if (this.#isPaused || this.#isAskingRange) return false;
+    if (this.#isPaused || this.#isRequestingRange) return false;
     return this.#knownEnd() <= this.#chain.position;
   }
 
@@ -492,7 +495,7 @@ export class Replica implements ReplicaInputs {
     this.#appendClaim();
   }
 
-  /** Its slot was lost to a void frame: all that is under way is void, too, and is proposed again in another epoch. */
+  /** Its slot was lost to a void frame: all frames in flight are void, too, and are proposed again in another epoch. */
   #fenceAgain(): void {
     if (this.#claim !== null) return;
     this.#isFenced = false;
@@ -532,7 +535,7 @@ export class Replica implements ReplicaInputs {
   #claimed(frame: Frame, before: Checkpoint): void {
     this.#dropClaim();
     if (frame.type === frameTypes.genesis) {
-      // There is nobody yet to leave it to.
+      // No successor exists yet.
       this.#standAt = this.#now;
       return;
     }
@@ -541,7 +544,7 @@ export class Replica implements ReplicaInputs {
     this.#verifiedAt = this.#now;
     this.#isFenced = this.#role === "candidate";
     this.#fencedOn = before;
-    // An answer under way is older than the fence.
+    // A pending reply is older than the fence.
     this.#probeToken = 0;
     this.#probe();
   }
@@ -560,7 +563,7 @@ export class Replica implements ReplicaInputs {
     this.#effects.roleChanged(this.#role, this.#chain.epoch, this.#leaderTag);
   }
 
-  /** Gives up what it claims. The frame may still get into the chain: it is then an epoch in which nobody leads. */
+  /** Abandons its claim. The frame may still become part of the chain: it then begins an epoch without a leader. */
   #withdraw(): void {
     this.#dropClaim();
     this.#isFenced = false;
@@ -586,9 +589,9 @@ export class Replica implements ReplicaInputs {
     return token;
   }
 
-  /** Appends what may be appended, but only so many bytes in a turn: they are copied, and hashed. */
+  /** Appends frames, up to a number of bytes per tick of the event loop, because they are copied and hashed. */
   #pump(): void {
-    if (this.#claim !== null || this.#fencedOn !== null || this.#isToGoOn) return;
+    if (this.#claim !== null || this.#fencedOn !== null || this.#hasRequestedTick) return;
     if (this.#window.frames.some(({ state }) => state === "doubtful")) return;
     const { generation, epoch, position: sequence, hash: previous } = this.#chain;
     const after = { generation, epoch, sequence, previous };
@@ -596,15 +599,15 @@ export class Replica implements ReplicaInputs {
     for (let next = this.#window.next(after); next !== null; next = this.#window.next(after)) {
       this.#send(next);
       bytes += next.frame.payload.length;
-      if (bytes < framesATurn * this.#window.partBytesMax) continue;
-      this.#isToGoOn = true;
+      if (bytes < framesPerTick * this.#window.partBytesMax) continue;
+      this.#hasRequestedTick = true;
       this.#effects.later();
       return;
     }
   }
 
-  goOn(): void {
-    this.#isToGoOn = false;
+  resume(): void {
+    this.#hasRequestedTick = false;
     if (this.#role === "leader") this.#pump();
   }
 
@@ -634,7 +637,7 @@ export class Replica implements ReplicaInputs {
 
   #claimAppended(outcome: AppendOutcome): void {
     const claim = this.#claim;
-    assert(claim !== null, "what is appended is claimed");
+    assert(claim !== null, "only a claim is appended");
     const isNext = claim.sequence === this.#chain.position + 1;
     this.#isRefused = outcome.kind === "refused";
     if (isNext && isStoredAt(outcome, claim.sequence)) this.#takeFrame(claim);
@@ -662,14 +665,14 @@ export class Replica implements ReplicaInputs {
       if (delivery !== null) this.#unapplied.add(frame.sequence, 0);
       this.#effects.settled(completes, "committed", this.#chain.mark);
     }
-    // Refused because those before them were not stored yet.
+    // Refused because the preceding frames were not stored yet.
     for (const inFlight of this.#window.frames) {
       if (inFlight.state === "doubtful") this.#send(inFlight);
     }
     this.#pump();
   }
 
-  /** Asks the stream what is at the next position. */
+  /** Requests the message at the next position from the stream. */
   #readNext(): void {
     if (this.#readToken !== 0) return;
     this.#retryAt = null;
@@ -708,11 +711,11 @@ export class Replica implements ReplicaInputs {
       }
       this.#takeFrame(frame);
     }
-    // There may be more to read before what it claims.
+    // There may be more to read before the claimed position.
     if (this.#isOpen() && this.#retryAt === null) this.#readNext();
   }
 
-  /** Is something open that no append is under way for? */
+  /** Returns whether an open frame or claim has no append in flight. */
   #isOpen(): boolean {
     if (this.#claim !== null) return this.#claimToken === 0;
     return this.#window.frames[0]?.state === "doubtful";
@@ -736,7 +739,7 @@ export class Replica implements ReplicaInputs {
   /** The frame at the next position cannot be read from the stream: this node needs it from elsewhere. */
   #unreadable(sequence: number): void {
     if (this.#role === "leader") this.#stepDown("unknown");
-    this.#passedOver(sequence);
+    this.#framesMissing(sequence);
   }
 
   #isStalled(): boolean {
@@ -751,7 +754,7 @@ export class Replica implements ReplicaInputs {
     this.#stepDown("unknown");
   }
 
-  /** @param sent what becomes of proposals whose frames were all appended */
+  /** @param sent settlement of proposals whose frames were all appended */
   #stepDown(sent: "lost" | "unknown"): void {
     this.#settleAll(sent);
     this.#dropClaim();
@@ -771,7 +774,7 @@ export class Replica implements ReplicaInputs {
 
   // Guards
 
-  /** Compares the last frame, or the one before its fence, with what the stream has there. */
+  /** Compares the last frame, or the frame before its fence, with the stream's. */
   #probe(): void {
     if (this.#probeToken !== 0 || this.#chain.position === 0) return;
     this.#probeAt = this.#now + replicaProbeMs;
@@ -813,7 +816,7 @@ export class Replica implements ReplicaInputs {
     else if (isLast && this.#role === "follower" && this.#mayStand()) this.#stand();
   }
 
-  /** Compares the next one of what the stream had before, which it may have lost in the meantime. */
+  /** Compares the next of the frames that the stream had earlier, which it may have lost in the meantime. */
   #probeCheckpoint(): void {
     const checkpoint = this.#checkpoints.shift();
     this.#remember(this.#probed);
@@ -852,7 +855,7 @@ export class Replica implements ReplicaInputs {
     this.#settleAll("unknown");
     this.#dropClaim();
     this.#stopFollowing();
-    this.#isAskingRange = false;
+    this.#isRequestingRange = false;
     this.#role = "stopped";
     this.#leaderTag = null;
     this.#announce();

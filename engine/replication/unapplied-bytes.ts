@@ -1,4 +1,4 @@
-/** What was given to the own log and is not durable there. */
+/** Bytes delivered to the own log that are not durable there. */
 export class UnappliedBytes {
   readonly #bytesMax: number;
   readonly #sequences: number[] = [];
@@ -38,7 +38,7 @@ export class UnappliedBytes {
     return this.#bytes >= this.#bytesMax;
   }
 
-  /** Little enough to take more again. */
+  /** Whether the number of bytes is low enough to resume. */
   get isLow(): boolean {
     return this.#bytes <= this.#bytesMax / 2;
   }

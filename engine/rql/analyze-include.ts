@@ -1,4 +1,4 @@
-/** `include` -> what is returned along with the results. */
+/** `include` -> the documents, counters, series and explanations that are returned along with the results. */
 import type { EngineError } from "../base/errors.ts";
 import { parseIncludePath } from "../documents/include-path.ts";
 import type { AnalyzedInclude } from "./analyzed-query.ts";
@@ -53,7 +53,7 @@ function refused(scope: QueryScope, { name }: Call): EngineError {
   return invalid(scope, `${complaint} '${requireMethod(name).shownName}'`);
 }
 
-/** The paths that one item names: several for a parameter that is an array. */
+/** Returns the paths that one item names: several for a parameter that is an array. */
 function includedPaths(scope: QueryScope, item: Exclude<Operand, Call>): (readonly PathPart[])[] {
   if (item.kind === "field") return [fieldReference(scope, item).path];
   return texts(scope, item).map((text) => {

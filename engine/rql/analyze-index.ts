@@ -29,7 +29,7 @@ import { scriptAggregates } from "./script-syntax.ts";
 
 type Use = "plain" | "search" | "exact" | "highlight" | "suggest";
 
-/** The minimal definition that serves a dynamic query. @throws query-invalid for fields that groups lack */
+/** Returns the minimal definition that serves a dynamic query. @throws query-invalid for fields that groups lack */
 export function automaticIndexDefinition(
   scope: QueryScope,
   query: Query,
@@ -84,7 +84,7 @@ export function automaticIndexDefinition(
   return { collection, fields: [], groupBy: { keys, aggregates: own } };
 }
 
-/** RavenDB 7.2.7 takes the name as it is: an alias is part of the path. */
+/** RavenDB 7.2.7 uses the name verbatim: an alias is part of the path. */
 function fieldNamed(name: string): FieldReference {
   return { name, path: pathOf(name), isQuoted: false, alias: null };
 }
@@ -92,8 +92,8 @@ function fieldNamed(name: string): FieldReference {
 function tooManyFields(): EngineError {
   return new EngineError(
     "work-limit",
-    `The query wants an automatic index of more than ${automaticIndexFieldsMax} fields, which is the limit. Ask for fewer ` +
-      "fields at once, or deploy an index.",
+    `The query wants an automatic index of more than ${automaticIndexFieldsMax} fields, which is the limit. Query fewer ` +
+      "fields in one query, or deploy an index.",
   );
 }
 
@@ -120,7 +120,7 @@ function automaticField(field: FieldReference, uses: ReadonlySet<Use>): Definiti
   };
 }
 
-/** The aggregates that `select` and `order by` require of groups. */
+/** Returns the aggregates that `select` and `order by` require of groups. */
 function aggregatesOf(
   scope: QueryScope,
   query: Query,
@@ -166,13 +166,14 @@ export function visitFields(
 }
 
 /**
- * The fields whose values a query by the name of an index needs as a whole, and not only their words; null: it may be any.
+ * Returns the fields whose values a query by the name of an index needs as a whole, and not only their words; null: it
+ * may be any.
  */
 export function wholeFieldsOf(query: AnalyzedQuery): Set<string> | null {
   return fieldsOf(query, (use) => use !== "search");
 }
 
-/** The fields whose terms a query reads; null: it may be any. */
+/** Returns the fields whose terms a query reads; null: it may be any. */
 export function readFieldsOf(query: AnalyzedQuery): Set<string> | null {
   return fieldsOf(query, () => true);
 }
@@ -200,7 +201,7 @@ function findsLikeness(condition: Condition): boolean {
   return condition.kind === "more-like-this" || operandsOf(condition).some(findsLikeness);
 }
 
-/** The fields of the condition and of the order. */
+/** Returns the fields of the condition and of the order. */
 export function analyzedFieldsOf({ where, orderBy }: AnalyzedQuery): FieldReference[] {
   const fields: FieldReference[] = [];
   if (where !== null) visitFields(where, (field) => fields.push(field));
@@ -216,7 +217,7 @@ function useOf(condition: MeantFieldCondition): Use {
   return isExact ? "exact" : meaningOf(condition).indexUse;
 }
 
-/** The field that a sort key needs in the index; null: none. */
+/** Returns the field that a sort key needs in the index; null: none. */
 export function orderFieldOf(key: OrderKey): FieldReference | null {
   return key.kind === "field" ? key.field : orderUseOf(key).fieldOf(key);
 }

@@ -5,7 +5,7 @@ import type { Paging, Value } from "./ast.ts";
 import { typeName } from "./query-parameters.ts";
 import { invalid, type QueryScope, resolveValue } from "./query-scope.ts";
 
-/** `Start` and `PageSize` of a request; undefined when it had none. */
+/** `Start` and `PageSize` of a request; undefined if omitted. */
 export interface RequestPaging {
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;

@@ -72,7 +72,7 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
   return { kind: "script", script };
 }
 
-/** The error for a malformed script. */
+/** Returns the error for a malformed script. */
 export function invalidScript(
   scope: QueryScope,
   complaint: string,
@@ -82,7 +82,7 @@ export function invalidScript(
   return invalid(scope, complaint + where);
 }
 
-/** The projection of a method that is the whole clause; null when there is none. */
+/** Returns the projection of a method that forms the whole clause; null if the clause has no such method. */
 function wholeProjection(
   scope: QueryScope,
   query: Query,
@@ -154,7 +154,7 @@ function projectedField(
       return { key: alias ?? expression.text, value: { kind: "constant", value } };
     }
     case "parameter": {
-      // One that was not given among others is null.
+      // A missing parameter among several is null.
       const { values } = scope.parameters ?? {};
       const isGiven = values === undefined || values.has(expression.name);
       const value = isGiven ? resolveValue(scope, expression) : noValue;
@@ -219,7 +219,7 @@ function declaredCall(scope: QueryScope, call: Call): ProjectedCall | ProjectedS
     : { kind: "call", name, args };
 }
 
-/** Columns with the positions of those that are series queries. */
+/** Numbers the columns that are series queries. */
 function numbered(fields: readonly ProjectedField[]): ProjectedField[] {
   let position = 0;
   return fields.map((field) => {

@@ -96,7 +96,7 @@ function analyzeLogical(
   return { kind, operands: conditions };
 }
 
-/** `f >= a` and `f <= b`, in either order, as one condition; null for anything else. */
+/** Merges `f >= a` and `f <= b`, in either order, into one condition; null for any other pair. */
 function mergeBounds(first: Condition, second: Condition): Condition | null {
   if (first.kind !== "comparison" || second.kind !== "comparison") return null;
   if (first.field.name !== second.field.name) return null;
@@ -114,7 +114,10 @@ function boundOf(operator: ComparisonOperator, value: ComparisonValue): Bound | 
   return { value, isInclusive: operator.endsWith("=") };
 }
 
-/** Whether two bounds are compared in different ways; null, which is none, goes with any other. */
+/**
+ * Returns whether two bounds are compared by different orders (as numbers and as texts); a null bound is compatible
+ * with both.
+ */
 function areMixed(low: Bound, high: Bound): boolean {
   const types = [low.value.type, high.value.type];
   if (types.includes("null")) return false;
@@ -167,14 +170,17 @@ function analyzeBound(
   return { kind: "comparison", field, operator, value, isExact };
 }
 
-/** Deployed indexes find objects by their JSON text; null: not an object, or not such an index. */
+/**
+ * Deployed indexes find objects by their JSON text; null if the value is not an object or the index is not a deployed
+ * one.
+ */
 function objectTextOf(scope: QueryScope, right: Comparison["right"]): Scalar | null {
   if (scope.isDynamic || right.kind !== "parameter") return null;
   const given = resolveValue(scope, right);
   return given.type === "object" ? { type: "string", value: jsonText(given) } : null;
 }
 
-/** The left side of an operator: a path, `id()`, or an aggregate of a group. */
+/** Returns the left side of an operator: a path, `id()`, or an aggregate of a group. */
 function comparedField(scope: QueryScope, left: Field | Call): FieldReference {
   if (left.kind === "field") return fieldReference(scope, left);
   const compared = functionNamed(left.name)?.compared ?? null;
@@ -248,7 +254,10 @@ function isNullLiteral(value: Value): boolean {
   return value.kind === "literal" && value.type === "null";
 }
 
-/** The values of one item of a list: arrays are flattened, nested ones too; objects become their texts, or nothing. */
+/**
+ * Returns the values of one item of a list: arrays are flattened, nested ones too; objects become their texts, or
+ * nothing.
+ */
 function spread(scope: QueryScope, value: Value): Scalar[] {
   const given = resolveValue(scope, value);
   if (given.type !== "array" && given.type !== "object") return [given];
@@ -265,7 +274,7 @@ function spread(scope: QueryScope, value: Value): Scalar[] {
   return scalars;
 }
 
-/** Whether messages name the types of the two differently. */
+/** Returns whether messages name the types of the two differently. */
 function isOtherType(left: Scalar, right: Scalar): boolean {
   if (left.type !== right.type) return true;
   return left.type === "boolean" && left.value !== right.value;
@@ -307,7 +316,7 @@ function incompatible(
   );
 }
 
-/** A method call that is itself a condition. */
+/** Returns a method call that is itself a condition. */
 function analyzeMethod(scope: QueryScope, call: Call, isExact: boolean): Condition {
   const { where, shownName } = requireMethod(call.name);
   if (where === null) throw invalid(scope, `Method '${shownName}' is not supported.`);

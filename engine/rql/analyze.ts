@@ -1,9 +1,9 @@
 /**
  * Syntax tree and parameters -> a checked query with every name resolved. Pure: it reads no index and no document, so
- * analyzing the same query with the same parameters and time gives the same result.
+ * the same query with the same parameters and time gives the same result.
  *
- * Semantic errors are found here and nowhere later, except those that depend on documents or indexes. Clauses that
- * parse but are not implemented are refused here, by name.
+ * All semantic errors are reported here, except errors that depend on documents or indexes. Clauses that parse but are
+ * not implemented are refused here, by name.
  */
 import { EngineError } from "../base/errors.ts";
 import { analyzeInclude } from "./analyze-include.ts";
@@ -40,9 +40,9 @@ import { analyzeSeries, refuseSeries, seriesDeclarations } from "./time-series/a
 
 export interface AnalyzeOptions {
   readonly kind: QueryKind;
-  /** null when the request had none; messages distinguish this from an empty object. */
+  /** null if the request had no parameters; messages distinguish this from an empty object. */
   readonly parameters: QueryParameters | null;
-  /** The paging of the request, besides that of the text. */
+  /** Paging of the request, in addition to paging in the text. */
   readonly paging?: RequestPaging | undefined;
   /** The time of the query, microseconds since 1970: the value of `now()` and `today()`. */
   readonly nowMicros?: number;
@@ -104,7 +104,7 @@ export function analyzeQuery(text: string, query: Query, options: AnalyzeOptions
   };
 }
 
-/** The names of a query, before those that its groups compute. */
+/** Returns the names of a query, without the aggregates that its groups compute. */
 export function scopeOf(text: string, query: Query, options: AnalyzeOptions): QueryScope {
   const { source, load, declarations } = query;
   const hasNone = source.alias === null && load.length === 0;
@@ -141,7 +141,10 @@ function analyzeSource({ source }: Query, kind: QueryKind): AnalyzedSource {
   return { form, name, isAllDocuments, alias, hasRevisions };
 }
 
-/** Whether it is `Revisions = true`, or `false`. @throws not-supported for any other condition after a collection */
+/**
+ * Returns whether the filter is `Revisions = true`; false for `Revisions = false`. @throws not-supported for any other
+ * condition after a collection
+ */
 function isRevisionsFilter(filter: Expression): boolean {
   if (filter.kind === "comparison" && filter.left.kind === "field" && filter.operator === "=") {
     const { left, right } = filter;
@@ -239,7 +242,7 @@ function analyzeGroupBy(scope: QueryScope, query: Query): AnalyzedGroupBy | null
   return { keys };
 }
 
-/** The aliases that `select` gives to aggregates of groups, for conditions and order. */
+/** Returns the aliases that `select` assigns to aggregates of groups, which conditions and order may use. */
 function computedNames(scope: QueryScope, query: Query): Map<string, FieldReference> {
   const names = new Map<string, FieldReference>();
   const body = query.select?.body ?? null;
@@ -252,7 +255,7 @@ function computedNames(scope: QueryScope, query: Query): Map<string, FieldRefere
   return names;
 }
 
-/** The condition for an index; a subscription evaluates its condition on each document instead. */
+/** Returns the condition for an index; a subscription evaluates its condition on each document instead. */
 function whereOf(scope: QueryScope, where: Expression, kind: QueryKind): Condition | null {
   return kind === "subscription" ? null : analyzeCondition(scope, where);
 }
@@ -316,7 +319,7 @@ function checkFilter(scope: QueryScope, query: Query, kind: QueryKind): void {
 }
 
 function checkFilterMethod(scope: QueryScope, name: string): void {
-  // A name that is no method is left to the script, which skips calls of undefined names.
+  // An unknown name is left to the script, which skips calls of undefined names.
   const refusal = functionNamed(name)?.filter.refusal ?? null;
   if (refusal !== null && !scope.functions.has(name)) throw notSupported(refusal(name));
 }

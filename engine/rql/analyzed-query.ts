@@ -100,7 +100,7 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
-/** Those that methods make are listed by functions/function-table.ts. */
+/** Conditions of methods are listed by functions/function-table.ts. */
 export type Condition = StructuralCondition | FieldCondition | MadeCondition;
 
 export type StructuralCondition =
@@ -113,7 +113,7 @@ export type StructuralCondition =
 /** A field with an operator. */
 export type FieldCondition = ComparisonCondition | BetweenCondition | InCondition;
 
-/** `isExact`, here and in what methods make: terms are compared case-sensitively. */
+/** `isExact`, here and in conditions of methods: terms are compared case-sensitively. */
 export interface ComparisonCondition {
   readonly kind: "comparison";
   readonly field: FieldReference;
@@ -153,13 +153,13 @@ export interface OrderKeyBase {
   readonly nulls: "first" | "last" | null;
 }
 
-/** Those that methods make are listed by functions/function-table.ts. */
+/** Order keys of methods are listed by functions/function-table.ts. */
 export type OrderKey = OrderKeyBase &
   (
     | {
         readonly kind: "field";
         readonly field: FieldReference;
-        /** null: not given. */
+        /** null if unspecified. */
         readonly type: OrderType | null;
       }
     | MadeOrderKey
@@ -177,8 +177,8 @@ export interface LoadStep {
 
 export type Projection =
   /**
-   * Whole documents: the query's, or those loaded under `alias`. `key`: the name of the column, if any: rows then have
-   * the metadata of projections.
+   * Whole documents: the documents found, or the documents loaded under `alias`. `key`: the name of the column, if any:
+   * rows then have the metadata of projections.
    */
   | { readonly kind: "document"; readonly alias: string | null; readonly key: string | null }
   | {
@@ -189,7 +189,7 @@ export type Projection =
     }
   /** `select { … }` */
   | { readonly kind: "script"; readonly script: Script }
-  /** `select f(x)`: what the function returns is the row. */
+  /** `select f(x)`: the function's result is the row. */
   | { readonly kind: "call"; readonly call: ProjectedCall }
   /** The rows are facets of the index, or suggestions of its terms. */
   | { readonly kind: "facets"; readonly facets: readonly FacetItem[] }
@@ -201,7 +201,7 @@ export interface ProjectedField {
 }
 
 export type ProjectedValue =
-  /** A missing path omits the key when `root` is an alias, and gives null when `root` is null (no alias). */
+  /** A missing path omits the key if `root` is an alias, and is null if `root` is null (no alias). */
   | {
       readonly kind: "path";
       readonly root: string | null;
@@ -275,7 +275,7 @@ export interface AnalyzedInclude {
 export interface HighlightOptions {
   /** The field whose value identifies a row; null: its id, or the whole reduced row. */
   readonly groupKey: string | null;
-  /** Of the terms, in turn; as many as `postTags`. None: colors. */
+  /** Tags of the terms, used cyclically; as many as `postTags`. Empty: default colors. */
   readonly preTags: readonly string[];
   readonly postTags: readonly string[];
 }
@@ -307,6 +307,6 @@ export interface AnalyzedPaging {
   readonly take: number;
   /** The maximum number of documents that `filter` examines. */
   readonly filterTake: number | null;
-  /** The paging of the text alone; null when it has none, and the reply then reports no capped total. */
+  /** Paging in the text; null if the text has no paging, and the reply then reports no capped total. */
   readonly inText: { readonly skip: number; readonly take: number | null } | null;
 }

@@ -199,7 +199,7 @@ export interface Call {
   /** As written, parts joined by points: `spatial.within`. */
   readonly name: string;
   readonly args: readonly Argument[];
-  /** Only of an argument: `sum(Stock) as Pieces`. */
+  /** Only for arguments: `sum(Stock) as Pieces`. */
   readonly alias?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The name of an automatic index, derived from what it covers.
+ * Derives the name of an automatic index from its fields and options.
  *
- * Names are those of RavenDB 7.2.7, because clients show them and applications look indexes up by name:
+ * Names equal those of RavenDB 7.2.7, because clients show them and applications look indexes up by name:
  * `Auto/Users/ByAgeAndSearch(Name)`, `Auto/Users/ByCountReducedByCity`.
  *
  * Invariants:
@@ -13,7 +13,7 @@ import type { DefinitionField, IndexDefinition } from "../indexing/index-definit
 /** Characters of a name beyond which the rest is replaced by a hash. */
 const nameLengthMax = 256;
 
-/** The name of an automatic index. Pure. Cost: O(length). */
+/** Returns the name of an automatic index. Pure. Cost: O(length). */
 export function automaticIndexName(definition: IndexDefinition): string {
   const isAllDocuments = definition.collection.toLowerCase() === "@all_docs";
   const prefix = `Auto/${isAllDocuments ? "AllDocs" : definition.collection}`;
@@ -45,7 +45,7 @@ function joined(names: string[]): string {
   return names.sort().join("And");
 }
 
-/** A field is named once for each option; a plain use of it adds nothing then. */
+/** A field is listed once per option; the field without options is then omitted. */
 function wrappedName(field: DefinitionField): string {
   if (field.spatial !== undefined) {
     const paths = field.spatial.paths.map((path) =>

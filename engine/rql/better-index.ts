@@ -1,9 +1,11 @@
 /**
- * The index that a query would read clearly less with: one that has the fields that its `filter` tests on each document.
+ * Proposes an index with which a query would read clearly fewer entries: an index with the fields that its `filter`
+ * tests on each document.
  *
- * Proposed is a deployable definition in JavaScript, and the query as it is then asked. That query keeps its `filter`,
- * because the comparisons of `where` ignore the case of texts: the index finds a little more than `filter` lets through,
- * never less. What cannot be said this way (functions, ranges of texts, null, arrays) has no proposal.
+ * The proposal is a deployable definition in JavaScript, and the query rewritten for it. The rewritten query retains
+ * its `filter`, because the comparisons of `where` ignore the case of texts: the index finds a superset of the matches
+ * of `filter`. Filters that a condition of an index cannot express (functions, ranges of texts, null, arrays) have no
+ * proposal.
  */
 import type { DefinitionField } from "../indexing/index-definition.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
@@ -23,11 +25,14 @@ export interface BetterIndex {
   readonly insteadOf: number;
   /** A sentence. */
   readonly text: string;
-  /** An index of this name with this map is there already: it is only not asked. */
+  /** An index with this name and map exists already, but the query does not use it. */
   readonly isThere: boolean;
 }
 
-/** The map of a deployed index of this name, in any case; undefined: there is none; null: it has others. */
+/**
+ * Returns the map of the deployed index with this name, in any case; undefined if the index does not exist; null if it
+ * has other maps.
+ */
 export type KnownMap = (name: string) => string | null | undefined;
 
 /** Fewer documents that fail a filter are not worth an index. */
@@ -36,7 +41,7 @@ const wastedMin = 32;
 const passedShareMax = 0.5;
 const nameLengthMax = 120;
 const namesMax = 64;
-/** Names that are members of objects in JavaScript as they are. */
+/** Names that need no quoting as members of JavaScript objects. */
 const plainName = /^[A-Za-z_$][\w$]*$/;
 const rangeOperators = new Set(["<", "<=", ">", ">="]);
 
@@ -73,7 +78,7 @@ export function betterIndex(
   };
 }
 
-/** The paths that `where` and `order by` use; null: an index in JavaScript cannot stand for them. */
+/** Returns the paths that `where` and `order by` use; null: an index in JavaScript cannot stand for them. */
 function fieldsInUse(query: AnalyzedQuery): readonly (readonly string[])[] | null {
   const { access, source, orderBy, groupBy, projection } = query;
   if (source.isAllDocuments || groupBy !== null || projection.kind === "facets") return null;
@@ -100,7 +105,7 @@ function isMember(names: readonly string[]): boolean {
   return names.length > 0 && names.every((name) => plainName.test(name) && name !== "length");
 }
 
-/** The path of a condition that an index answers with at least the documents that pass it; null: it may not. */
+/** Returns the path of a condition that an index answers with at least the documents that pass it; null: it may not. */
 function indexablePath(condition: Expression, query: AnalyzedQuery): readonly string[] | null {
   if (condition.kind !== "comparison" && condition.kind !== "in") return null;
   if (condition.left.kind !== "field" || !hasIndexableValues(condition, query)) return null;

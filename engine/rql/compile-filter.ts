@@ -1,10 +1,10 @@
 /**
- * `filter`: an expression -> a test of one document's bytes. Comparisons are those of scripts: case-sensitive, `=`
- * without conversion, `<` with it, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
- * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a list
- * equals nothing.
+ * `filter`: an expression -> a test of one document's bytes. Comparisons follow scripts: case-sensitive, `=` without
+ * conversion, `<` with conversion, a missing field is undefined. Measured on RavenDB 7.2.7: `between` and paths with
+ * `[]` are never true; a path through a missing or null object is null; `all in` is `in`, and a `null` written in a
+ * list equals nothing.
  *
- * Filters that call functions other than the few supported here are left to scripting (`isPlainFilter`).
+ * Filters that call functions other than the few supported here are run by scripting (`isSimpleFilter`).
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -39,7 +39,7 @@ import type { RowSource, StoredRow } from "./row-source.ts";
 
 export type { RowTest };
 
-/** What the compiler needs besides the expression. */
+/** Context of the compiler, besides the expression. */
 export interface FilterContext {
   readonly source: Pick<RowSource, "shapeOf" | "metadataOf">;
   readonly alias: string | null;
@@ -51,53 +51,53 @@ const noExtra = Buffer.alloc(0);
 /** The first byte of `null`. */
 const byteN = 0x6e;
 
-/** Whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
-export function isPlainFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
+/** Returns whether `compileFilter` supports every call in it, and every path starts at the query's own document. */
+export function isSimpleFilter(expression: Expression, loadAliases: ReadonlySet<string>): boolean {
   switch (expression.kind) {
     case "and":
     case "or":
-      return expression.operands.every((operand) => isPlainFilter(operand, loadAliases));
+      return expression.operands.every((operand) => isSimpleFilter(operand, loadAliases));
     case "not":
-      return isPlainFilter(expression.operand, loadAliases);
+      return isSimpleFilter(expression.operand, loadAliases);
     case "true":
       return true;
     case "call":
-      return isPlainCall(expression, loadAliases);
+      return isSimpleCall(expression, loadAliases);
     case "comparison":
       return (
-        isPlainOperand(expression.left, loadAliases) &&
+        isSimpleOperand(expression.left, loadAliases) &&
         expression.right.kind !== "field" &&
         expression.right.kind !== "call"
       );
     case "between":
     case "in":
-      return isPlainOperand(expression.left, loadAliases);
+      return isSimpleOperand(expression.left, loadAliases);
     default:
       return unreachable(expression);
   }
 }
 
-function isPlainOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
-  if (operand.kind === "call") return isPlainCall(operand, loadAliases);
+function isSimpleOperand(operand: Operand, loadAliases: ReadonlySet<string>): boolean {
+  if (operand.kind === "call") return isSimpleCall(operand, loadAliases);
   if (operand.kind !== "field") return true;
   // Only scripts support `length` of arrays and strings, and elements by position.
   const isOfScripts = operand.path.some(({ name }) => name === "length" || /^\d+$/.test(name));
   return !isOfScripts && !loadAliases.has(operand.path[0]?.name ?? "");
 }
 
-function isPlainCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
+function isSimpleCall(call: Call, loadAliases: ReadonlySet<string>): boolean {
   const compiled = compilerOf(call);
   if (compiled === null) return false;
   // It is refused when it is compiled.
   if (compiled.test === null && compiled.read === null) return true;
   return call.args.every((argument) =>
     argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter"
-      ? isPlainOperand(argument, loadAliases)
-      : isPlainFilter(argument, loadAliases),
+      ? isSimpleOperand(argument, loadAliases)
+      : isSimpleFilter(argument, loadAliases),
   );
 }
 
-/** The number of conditions of a filter, at least 1: its cost per row. */
+/** Returns the number of conditions of a filter, at least 1: its cost per row. */
 export function conditionCount(expression: Expression): number {
   switch (expression.kind) {
     case "and":
@@ -185,7 +185,7 @@ function compileComparison(expression: Comparison, context: FilterContext): RowT
   };
 }
 
-/** A test on the bytes of a number; other values are compared as in a script. */
+/** Returns a test on the bytes of a number; other values are compared as in a script. */
 function compileNumberTest(
   finder: FieldFinder,
   operator: ComparisonOperator,
@@ -294,7 +294,7 @@ function compileMetadataRead(
   };
 }
 
-/** The path without the query's alias. */
+/** Returns the path without the query's alias. */
 function pathOf(field: Field, context: FilterContext): Field["path"] {
   const isAliased =
     context.alias !== null && field.path.length > 1 && field.path[0]?.name === context.alias;
@@ -367,7 +367,7 @@ function comparer(operator: ComparisonOperator): (left: Seen, right: Seen) => bo
   }
 }
 
-/** The primitive that script operators convert an object or array to before comparing. */
+/** Returns the primitive that script operators convert an object or array to before comparing. */
 function primitiveOf(value: Seen): Seen {
   if (value === null || typeof value !== "object") return value;
   if (!Array.isArray(value)) return "[object Object]";

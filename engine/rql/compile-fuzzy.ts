@@ -17,7 +17,7 @@ const asciiEnd = 0x80;
 /** Bytes of a UTF-16 unit at most. */
 const unitBytesMax = 3;
 
-/** A test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
+/** Returns a test whether a term's similarity to `text` exceeds `similarity`, from 0 to 1. */
 export function fuzzyTest(text: string, similarity: number, budget: WorkBudget): TermTest {
   const sought = text.toLowerCase();
   const isSimilar = (edits: number, length: number) =>
@@ -52,7 +52,10 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
   };
 }
 
-/** An edit removes one character at most, and adds one: a term that lacks more, or has more others, is farther away. */
+/**
+ * Returns an edit removes one character at most, and adds one: a term that lacks more, or has more others, is farther
+ * away.
+ */
 function lettersTest(sought: string, editsMax: Int16Array): TermTest["mayPass"] {
   const bytes = Buffer.from(sought).filter((byte) => byte < asciiEnd);
   const own = letterSetOf(bytes, 0, bytes.length);
@@ -62,7 +65,7 @@ function lettersTest(sought: string, editsMax: Int16Array): TermTest["mayPass"] 
   };
 }
 
-/** Are at most so many bits set? */
+/** Returns whether at most this many bits are set. */
 function hasAtMost(bits: number, most: number): boolean {
   let rest = bits;
   for (let count = 0; rest !== 0; count++) {
@@ -73,7 +76,7 @@ function hasAtMost(bits: number, most: number): boolean {
 }
 
 /**
- * The same test on the bytes of a term; null: they are not all ASCII.
+ * Returns the same test on the bytes of a term; null: they are not all ASCII.
  * @param sought of one to 31 characters
  */
 function bytesTest(
@@ -107,9 +110,9 @@ function isAscii(bytes: Buffer, from: number, to: number): boolean {
 }
 
 /**
- * The distance of bytes from a text of up to 31 characters, a column of the table at a time (Myers 1999, Hyyrö 2003): bits
- * say where a number is one more or one less than that above it. -1: some byte is not ASCII.
- * @param most a larger distance need not be found
+ * Returns the edit distance of bytes from a text of up to 31 characters, computed column by column (Myers 1999, Hyyrö
+ * 2003): bits mark where a cell is one more or one less than the cell above. -1 if a byte is not ASCII.
+ * @param most distances above this bound need not be exact
  */
 function editsOf(
   bytes: Buffer,
@@ -133,7 +136,7 @@ function editsOf(
     let fall = more & same;
     if ((rise & last) !== 0) edits++;
     else if ((fall & last) !== 0) edits--;
-    // Each byte that is left makes it one less at best.
+    // Each remaining byte reduces the distance by at most one.
     if (edits - (to - i - 1) > most) return isAscii(bytes, i + 1, to) ? length + to - from : -1;
     rise = (rise << 1) | 1;
     fall <<= 1;

@@ -1,7 +1,7 @@
 /**
  * lucene(field, text): the part of Lucene's query syntax that applies to a single field.
  *
- *   query  := clause+                    clauses are joined by OR unless AND, && or a sign says otherwise
+ *   query  := clause+                    clauses are joined by OR unless AND, && or a sign overrides it
  *   clause := [ '+' | '-' | 'NOT' | '!' ] ( '(' query ')' | term ) [ '^' number ]
  *   term   := '"' words '"' [ '~' number ] | word with * ? | word [ '~' [number] ]
  *           | '[' low 'TO' high ']' | '{' low 'TO' high '}'
@@ -37,7 +37,7 @@ const tokenUnits = 16;
 const token =
   /\s+|&&|\|\||[-+!()]|"(?:[^"\\]|\\.)*"(?:~\d+)?|[[{][^\]}]*[\]}]|(?:[^\s()"^\\]|\\.)+|\^[\d.]+|./gsu;
 
-/** The entries that match a query text in a field. @throws query-invalid */
+/** Returns the entries that match a query text in a field. @throws query-invalid */
 export function* searchLucene(
   text: string,
   field: FieldSearch,

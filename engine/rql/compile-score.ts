@@ -22,7 +22,7 @@ import type { FindEntries, ScorePart, Scoring, WhereContext } from "./functions/
 import { compositeMeaningOf, meaningOf, operandsOf } from "./meaning-of.ts";
 import { plainText } from "./query-parameters.ts";
 
-/** Whether the order of results depends on scores: true when the query or the index boosts something. */
+/** Returns whether the order of results depends on scores: true when the query or the index boosts something. */
 export function hasScores({ orderBy, where }: AnalyzedQuery, reader: IndexReader): boolean {
   for (const key of orderBy) {
     if (key.kind !== "field" && orderUseOf(key).needsScores) return true;
@@ -51,7 +51,7 @@ function hasBoost(condition: Condition, isLucene: boolean): boolean {
   }
 }
 
-/** What `Scoring` needs besides the condition. */
+/** Inputs of `Scoring` besides the condition. */
 interface ScoredEntries {
   readonly entries: Uint32Array;
   readonly context: WhereContext;
@@ -60,7 +60,7 @@ interface ScoredEntries {
   readonly weigher: Weigher;
 }
 
-/** The score of each of `entries`, by position. */
+/** Returns the score of each of `entries`, by position. */
 export function* scoreEntries(
   where: Condition | null,
   entries: Uint32Array,
@@ -112,7 +112,7 @@ function* scoredWhole(
   return { label: `multiplied by ${norm.toPrecision(7)}`, scores, parts: [scored] };
 }
 
-/** The scores of entries that no condition has found. */
+/** Returns the scores of entries that no condition has found. */
 function* allScores(entries: Uint32Array, context: WhereContext): Work<Float64Array> {
   const { reader } = context;
   const scores = new Float64Array(entries.length).fill(1);
@@ -181,7 +181,7 @@ class EntryScoring implements Scoring {
     const found = yield* findEntries(condition, context);
     const total = reader.store.liveCount;
     const weighed = { total, found: found.count, boost: factor };
-    const sought = soughtTerms(condition, reader);
+    const sought = queryTerms(condition, reader);
     const scores = newScores(this.#scored);
     if (sought === null) {
       const fixed = reader.isLucene ? null : fixedWeight(condition);
@@ -194,7 +194,8 @@ class EntryScoring implements Scoring {
       const weightOf = weigher.termWeight(weighed, column, term);
       const counts = column.hasSeveral && !column.isPacked;
       const occurrences = counts ? occurrencesOf(column, term, context) : () => 1;
-      // What is found otherwise than by the term, such as a number by its whole part, is found once.
+      // Values that are matched by other means than a term, such as a number by its whole part, count as one
+      // occurrence.
       yield* this.#fill(scores, found, (entry) => weightOf(Math.max(1, occurrences(entry))));
     }
     const { kind, field } = condition;
@@ -390,9 +391,9 @@ function* wordScores(
 }
 
 /** The terms that a condition looks for. */
-interface SoughtTerms {
+interface QueryTerms {
   readonly column: FieldColumn;
-  /** -1: one that nobody has. Null: several, of which an entry has one. */
+  /** Term number; -1 if no entry has the term. Null if the condition has several terms, of which an entry has one. */
   readonly term: number | null;
 }
 
@@ -405,7 +406,7 @@ const severalKinds: ReadonlySet<string> = new Set([
 ]);
 
 /** Null: the condition is weighed as a whole, as all that Lucene finds by more than a term. */
-function soughtTerms(condition: Condition, reader: IndexReader): SoughtTerms | null {
+function queryTerms(condition: Condition, reader: IndexReader): QueryTerms | null {
   if (!("field" in condition)) return null;
   const isExact = "isExact" in condition && condition.isExact === true;
   const name = condition.field.name;
@@ -427,13 +428,18 @@ function soughtTerms(condition: Condition, reader: IndexReader): SoughtTerms | n
   return reader.isLucene || column.hasSeveral || column.isPacked ? null : { column, term: null };
 }
 
-/** What a condition weighs in Corax however many entries it finds; null: that depends on them. */
+/**
+ * Returns the weight of a condition in Corax that does not depend on the number of matching entries; null if it does.
+ */
 function fixedWeight(condition: Condition): number | null {
   if (condition.kind === "exists") return 1;
   return condition.kind === "comparison" && condition.operator === "!=" ? 0 : null;
 }
 
-/** The number of entries that have a term. Cost: where some entries are dead, a visit of each that had it. */
+/**
+ * Returns the number of entries that have a term. Cost: if some entries are dead, a visit of each entry that had the
+ * term.
+ */
 function* liveCountOf(
   column: FieldColumn,
   term: number,
@@ -449,7 +455,7 @@ function* liveCountOf(
   return count;
 }
 
-/** The positions of entries in ascending order; null: that is the order they are in. */
+/** Returns the positions of entries in ascending order; null: that is the order they are in. */
 function* ascendingOrder(
   entries: Uint32Array,
   { reader: { budget } }: WhereContext,
@@ -467,7 +473,7 @@ function findWord({ dictionary }: FieldColumn, word: string): number {
   return term >= 0 ? term : dictionary.findText(numberKind, word);
 }
 
-/** The number of entries that have a word, as a text or as a value of another kind. */
+/** Returns the number of entries that have a word, as a text or as a value of another kind. */
 function* entryCountOf(column: FieldColumn, search: FieldSearch, word: string): Work<number> {
   const [term, ...others] = column.termsOfText(word);
   if (term === undefined) return 0;

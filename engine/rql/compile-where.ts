@@ -1,6 +1,6 @@
 /**
- * A condition -> the entries of an index that match it, as work that pauses (work-budget.ts). How the entries of a
- * condition on a field are found, or of one that a method makes, is said by its meaning (meaning-of.ts).
+ * A condition -> the entries of an index that match it, as work that pauses (work-budget.ts). The meaning of a
+ * condition (meaning-of.ts) defines how its entries are found, for conditions on fields and conditions of methods.
  */
 import type { Work } from "../base/work-budget.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "../indexing/entry-set.ts";
@@ -13,12 +13,12 @@ import {
   type MeantFieldCondition,
   meaningOf,
 } from "./meaning-of.ts";
-import { findEqualAtOnce } from "./operator-meanings.ts";
+import { findEqualNow } from "./operator-meanings.ts";
 
 /** Base cost of a condition. */
 const conditionUnits = 32;
 
-/** The entries that match a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
+/** Returns the entries that match a condition. @throws query-invalid, not-supported, invalid-argument, work-limit */
 export function* findEntries(condition: Condition, context: WhereContext): Work<EntrySet> {
   const { reader } = context;
   const { budget } = reader;
@@ -39,7 +39,7 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
     default:
   }
   if (!("field" in condition)) {
-    // What it finds may depend on more entries than those that are needed, as on the base of moreLikeThis().
+    // Its result may depend on entries outside `within`, for example on the base of moreLikeThis().
     const { within: _, ...whole } = context;
     return yield* compositeMeaningOf(condition).find(condition, whole, findEntries);
   }
@@ -50,20 +50,20 @@ export function* findEntries(condition: Condition, context: WhereContext): Work<
 }
 
 /**
- * As `findEntries`, where few entries come into question, and those are known at once: by equality, with other conditions on
- * what that finds. Null: elsewhere. Hot.
+ * As `findEntries`, for conditions with few candidates that are found synchronously: equality, with further conditions
+ * on the entries that it finds. Null for other conditions. Hot.
  */
-export function findAtOnce(condition: Condition, context: WhereContext): EntrySet | null {
+export function findNow(condition: Condition, context: WhereContext): EntrySet | null {
   const { budget } = context.reader;
   budget.spend(conditionUnits);
   if (condition.kind === "comparison") {
-    return isId(condition.field) ? null : findEqualAtOnce(condition, context);
+    return isId(condition.field) ? null : findEqualNow(condition, context);
   }
   if (condition.kind !== "and" || !condition.operands.every(isOfTerms)) return null;
   let result: EntrySet | null = null;
   for (const operand of bySelectivity(condition.operands)) {
     if (result === null) {
-      result = findAtOnce(operand, context);
+      result = findNow(operand, context);
       if (result === null) return null;
     } else if (result.count > 0) {
       const step: IteratorResult<undefined, EntrySet> = findEntries(
@@ -78,7 +78,7 @@ export function findAtOnce(condition: Condition, context: WhereContext): EntrySe
   return result;
 }
 
-/** Whether what a condition finds is told by the terms of a field and by values of its own. */
+/** Returns whether the matches of a condition are determined by the terms of a field and by constants. */
 function isOfTerms(condition: Condition): boolean {
   switch (condition.kind) {
     case "comparison":
@@ -115,7 +115,9 @@ function withinOf(context: WhereContext, within: EntrySet): WhereContext {
   return { reader, findDocument, compareExchangeOf, textTest, stopWordsOf, within };
 }
 
-/** Conditions that most likely find little first: the others then look at these entries only. */
+/**
+ * Orders conditions by estimated selectivity: later conditions check only the entries that earlier conditions found.
+ */
 function bySelectivity(operands: readonly Condition[]): readonly Condition[] {
   return operands.toSorted((one, other) => rankOf(one) - rankOf(other));
 }
@@ -126,7 +128,10 @@ function rankOf(operand: Condition): number {
   return operand.kind === "between" ? 3 : 2;
 }
 
-/** The operands of an `and`, with those of nested ones, and those of them that take the best of what the others find. */
+/**
+ * Splits the operands of an `and`, including operands of nested ones, into ordinary conditions and nearest-neighbor
+ * conditions, which select the best matches of the former.
+ */
 function parted(operands: readonly Condition[]): [readonly Condition[], MeantFieldCondition[]] {
   if (!operands.some((operand) => operand.kind === "and" || isNearest(operand))) {
     return [operands, []];
@@ -140,7 +145,7 @@ function parted(operands: readonly Condition[]): [readonly Condition[], MeantFie
     : [all.filter((operand) => !isNearest(operand)), nearest];
 }
 
-/** One set for all operands, however many; some of those on one field are found together. */
+/** Collects the entries of all operands in one set; some operands on the same field are evaluated together. */
 function* findAny(operands: readonly Condition[], context: WhereContext): Work<EntrySet> {
   let first: EntrySet | null = null;
   let builder: EntrySetBuilder | null = null;
@@ -170,7 +175,7 @@ interface ConditionGroup {
   readonly conditions: Condition[];
 }
 
-/** The conditions of an `or`, with those of one kind on one field together where their meaning joins them. */
+/** Groups the conditions of an `or`: conditions of one type on one field form a group if their meaning supports it. */
 function groupsOf(operands: readonly Condition[]): Iterable<ConditionGroup> {
   const groups: ConditionGroup[] = [];
   const known = new Map<string, ConditionGroup>();

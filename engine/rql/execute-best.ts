@@ -14,13 +14,13 @@ import { compositeMeaningOf, meaningOf } from "./meaning-of.ts";
 /** Entries between two checks of the budget. */
 const stride = 8192;
 
-/** Whether results are in the order of scores, best first, and in no other. */
+/** Returns whether results are in the order of scores, best first, and in no other. */
 export function isByScore({ orderBy }: AnalyzedQuery): boolean {
   const [key, ...others] = orderBy;
   return key === undefined || (key.kind === "score" && !key.isDescending && others.length === 0);
 }
 
-/** The `count` best entries of a query that is in the order of scores; null: its entries are to be scored. */
+/** Returns the `count` best entries of a query that is ordered by score; null if all entries must be scored. */
 export function* bestEntries(
   { where }: AnalyzedQuery,
   count: number,
@@ -54,7 +54,7 @@ function* bestOf(
   }
 }
 
-/** The `count` best of entries, best first. `scores`: by position; null when one is no number. */
+/** Returns the `count` best of entries, best first. `scores`: by position; null when one is no number. */
 export function* selectBest(
   entries: Uint32Array,
   scores: Float64Array,

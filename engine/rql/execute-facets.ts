@@ -2,8 +2,8 @@
  * Facets of the entries that a query finds: counts from the terms of the index, without reading any document, as work that
  * pauses (work-budget.ts).
  *
- * The order of values, and the remaining ones, are those of RavenDB 7.2.7: values of a whole index without aggregations are
- * in the order of their bytes, those with aggregations or a `where` clause in that of a dictionary.
+ * The order of values, and the remaining values, follow RavenDB 7.2.7: values of a whole index without aggregations are
+ * in byte order, values with aggregations or a `where` clause in dictionary order.
  */
 import { EngineError } from "../base/errors.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -54,7 +54,7 @@ const countHead = Buffer.from(',{"Name":null,"Count":');
 const rangeHead = Buffer.from(',"Range":"');
 const rangeTail = Buffer.from('"}');
 
-/** What facets need besides the conditions' context. */
+/** Context of facets, in addition to the context of conditions. */
 export interface FacetContext extends WhereContext {
   readonly indexName: string;
   /** Whether the query has a `where` clause. */
@@ -65,7 +65,7 @@ export interface FacetContext extends WhereContext {
   include(id: string): void;
 }
 
-/** The rows of facets, each a JSON text. Of several with one name only the last remains, in the place of the first. */
+/** Returns the rows of facets as JSON texts. Of facets with one name, only the last is returned, in the first's place. */
 export function* facetRows(
   facets: readonly Facet[],
   matches: EntrySet,
@@ -141,7 +141,7 @@ function* addTerms(
   row.setRemaining(hits, terms.length - options.start - shown.length);
 }
 
-/** `terms`: in the order of their bytes, null before them. `isCollated`: they are to be in that of a dictionary instead. */
+/** `terms`: in the order of their bytes, null before them. `isCollated`: sorts them in dictionary order instead. */
 function* sortedTerms(
   terms: Uint32Array,
   tally: TermTally,
@@ -218,7 +218,7 @@ function numbersBelow(count: number, budget: WorkBudget): Work<Uint32Array> {
   return filled(count, (i) => i, budget);
 }
 
-/** The values of a function at all positions below `count`. */
+/** Returns the values of a function at all positions below `count`. */
 function* filled(
   count: number,
   valueAt: (position: number) => number,
@@ -306,8 +306,8 @@ function conditionOf({ field, low, high }: FacetRange): Condition {
 }
 
 /**
- * The counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of them; null: some
- * range is not of numbers, or some entry has several values and does not count once for each.
+ * Returns the counts of ranges of numbers, and totals of numbers in them, from one pass over the entries for all of
+ * them; null: some range is not of numbers, or some entry has several values and does not count once for each.
  */
 function* totalsOfIntervals(
   column: FieldColumn,
@@ -330,7 +330,7 @@ function* totalsOfIntervals(
   return counts.map((count) => ({ count, totals: [] }));
 }
 
-/** The interval of a range; null: its bounds are not numbers. */
+/** Returns the interval of a range; null: its bounds are not numbers. */
 function intervalOf({ low, high }: FacetRange): NumberInterval | null {
   const from = low === null ? { value: Number.NEGATIVE_INFINITY, isWhole: false } : boundOf(low);
   const to = high === null ? { value: Number.POSITIVE_INFINITY, isWhole: false } : boundOf(high);
@@ -344,7 +344,7 @@ function intervalOf({ low, high }: FacetRange): NumberInterval | null {
   };
 }
 
-/** A number that values are compared with, or their whole parts; null: it is none that a double tells from its neighbors. */
+/** Returns the number that values or their whole parts are compared with; null if no double is equal to it. */
 function boundOf({ value }: Bound): { value: number; isWhole: boolean } | null {
   if (value.type === "double") return { value: value.value, isWhole: false };
   if (value.type !== "long" || !Number.isSafeInteger(Number(value.value))) return null;
@@ -372,7 +372,7 @@ function refuseUnknown(field: string, { indexName, isKnownField }: FacetContext)
   throw new EngineError("query-invalid", `Field ${field} not found in Index '${indexName}'.`);
 }
 
-/** Writes one facet: its values one after another, then what remains. */
+/** Writes one facet: its values one by one, then the remaining values. */
 class FacetRow {
   readonly hasAggregations: boolean;
   readonly budget: WorkBudget;
@@ -423,8 +423,8 @@ class FacetRow {
   }
 
   /**
-   * Adds a value without aggregations from the bytes of its term: there may be hundreds of thousands, and their texts take
-   * longer than counting them. @returns false when they need escapes: nothing was added
+   * Adds a value without aggregations from the bytes of its term: a facet may have hundreds of thousands, and decoding
+   * their texts takes longer than counting them. @returns false if the term needs escapes; nothing was added then
    */
   addTerm(dictionary: TermDictionary, term: number, count: number): boolean {
     const from = dictionary.startOf(term);
@@ -450,7 +450,7 @@ class FacetRow {
     return true;
   }
 
-  /** Adds a term to those that remain. */
+  /** Adds a term to the list of remaining terms. */
   addRemaining(term: string): void {
     if (this.#remaining.length > 0) this.#remaining.addText(",");
     this.#remaining.addString(term);
@@ -488,7 +488,7 @@ class FacetRow {
   }
 }
 
-/** Copies few bytes, which takes less time than a call. @returns the position after them */
+/** Copies a few bytes, which is faster in a loop than by a call of `Buffer.copy`. @returns the position after them */
 function copied(source: Buffer, from: number, target: Buffer, at: number): number {
   let next = at;
   for (let i = from; i < source.length; i++) target[next++] = source[i] as number;

@@ -13,10 +13,10 @@ import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./re
 import { wholeDocument } from "./results-projection.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
-/** Bytes that an included item takes besides its name. */
+/** Memory overhead of an included item besides its name, in bytes. */
 const wantedBytes = 128;
 
-/** Whether a query includes something of its rows. */
+/** Returns whether a query includes something of its rows. */
 export function hasIncludes(include: AnalyzedInclude): boolean {
   const { paths, counters, compareExchange, revisions, series } = include;
   return (
@@ -188,7 +188,7 @@ function textOf({ bytes, start }: StoredRow): string {
   return start < 0 ? bytes.toString() : bodyTextOf(bytes, start);
 }
 
-/** A column whose key is the whole text of the path. */
+/** Returns a column whose key is the whole text of the path. */
 function idsAtKey(projected: string, key: string): string[] {
   const bytes = Buffer.from(projected);
   const span = new ValueSpan();

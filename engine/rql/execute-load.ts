@@ -17,7 +17,7 @@ import { bodyOf } from "./compile-filter.ts";
 import { wholeDocument } from "./results-projection.ts";
 import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-source.ts";
 
-/** Bytes that a loaded document takes besides its text. */
+/** Memory overhead of a loaded document besides its text, in bytes. */
 const loadedBytes = 256;
 
 /** Waits for the record that `read` did not find in memory. @returns false when there is nothing to wait for. */
@@ -92,8 +92,8 @@ function textsOf(value: ParameterValue): string[] {
 }
 
 /**
- * The strings at a path; an array at its end gives each of its strings. As in RavenDB 7.2.7, the path goes through
- * arrays with or without `[]`, and the strings of an array with `[]` count even where the path goes on.
+ * Returns the strings at a path; for an array at its end, each of its strings. As in RavenDB 7.2.7, the path traverses
+ * arrays with or without `[]`, and the strings of an array with `[]` are included even if the path continues.
  */
 export function idsAtPath(bytes: Buffer, at: number, path: readonly PathPart[]): string[] {
   const ids: string[] = [];
@@ -130,7 +130,7 @@ function addIdsAtPath(
   addIdsAtPath(bytes, found.from, path, depth + 1, ids);
 }
 
-/** The whole text of the document with this id, or null. */
+/** Returns the whole text of the document with this id, or null. */
 export async function documentText(
   id: string,
   source: RowSource,

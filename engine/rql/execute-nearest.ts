@@ -1,9 +1,9 @@
 /**
- * The page of a query in the order of distances from a place, without ordering all that it finds: when there is much, and
- * the page is short, the nearest entries are taken from the index one after the other.
+ * Returns the page of a query in the order of distances from a location, without ordering all matches: if there are
+ * many matches and the page is short, the nearest entries are read from the index one by one.
  *
- * The order is that of the sort keys (functions/spatial-functions.ts); ties are in the order of places. Descending on the globe is ascending from the
- * opposite place.
+ * The order equals that of the sort keys (functions/spatial-functions.ts); ties are in place order. Descending on the
+ * globe is ascending from the opposite place.
  *
  * Hot: bench/spatial.bench.ts.
  */
@@ -13,7 +13,7 @@ import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { sortedByPlace } from "../indexing/place-order.ts";
 import type { SpatialColumn } from "../indexing/spatial-column.ts";
-import { toldDistance } from "../spatial/space.ts";
+import { reportedDistance } from "../spatial/space.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import { placeIn } from "./functions/spatial-arguments.ts";
 import { isRounded, isWithoutFirst } from "./functions/spatial-functions.ts";
@@ -27,7 +27,9 @@ const oppositeSlack = 1e-12;
 
 export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
-/** The first `count` entries of a set in the order of distances; null: they are better ordered as others are. */
+/**
+ * Returns the first `count` entries of a set in the order of distances; null: they are better ordered as others are.
+ */
 export function* nearestEntries(
   key: DistanceKey,
   set: EntrySet,
@@ -67,7 +69,7 @@ export function* nearestEntries(
   return Uint32Array.from(entries.slice(0, count));
 }
 
-/** The same, from the distances of all entries of the set. */
+/** Returns the same, from the distances of all entries of the set. */
 function* leastDistant(
   column: SpatialColumn,
   key: DistanceKey,
@@ -94,7 +96,10 @@ function* leastDistant(
   return best.take();
 }
 
-/** Entries found from the opposite place, whose distances are rounded otherwise, in the order of their own distances. */
+/**
+ * Returns the entries found from the opposite place, whose distances are rounded otherwise, in the order of their own
+ * distances.
+ */
 function* reordered(
   column: SpatialColumn,
   entries: readonly number[] | Uint32Array,
@@ -124,8 +129,8 @@ function* withoutShape(
 }
 
 /**
- * `@spatial` of the rows that an index made for Lucene finds in the order of distances, as the member that follows
- * `@index-score`; null: there is none.
+ * Returns the `@spatial` member of rows that an index made for Lucene finds in the order of distances, which follows
+ * `@index-score`; null if the rows have no such member.
  */
 export function* distanceTexts(
   { orderBy }: AnalyzedQuery,
@@ -140,7 +145,7 @@ export function* distanceTexts(
   return (entry) => {
     const at = column.placeOf(entry, x, y);
     if (at === null) return ',"@spatial":{"Distance":"NaN","Latitude":"NaN","Longitude":"NaN"}';
-    const distance = toldDistance(column.space, x, y, at.x, at.y);
+    const distance = reportedDistance(column.space, x, y, at.x, at.y);
     return `,"@spatial":{"Distance":${distance},"Latitude":${at.y},"Longitude":${at.x}}`;
   };
 }

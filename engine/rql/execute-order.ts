@@ -20,15 +20,15 @@ const pageEndMax = 4096;
 /** A page is selected before sorting when there are so many times more entries. */
 const selectedShare = 4;
 
-/** The number of entries up to the end of the query's page; null: it needs all, or too many. */
+/** Returns the number of entries up to the end of the query's page; null: it needs all, or too many. */
 export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number | null {
   const end = paging.skip + paging.take;
   return filter === null && !isDistinct && end <= pageEndMax ? end : null;
 }
 
 /**
- * The entries of a set that come first in the order, at least `count` of them, without looking at all of them; null: they
- * are better ordered as a list. Entries without an order are in the order of their places.
+ * Returns the first entries of a set in the order, at least `count` of them, without visiting all; null if sorting the
+ * list of entries is faster. Entries without an order are in the order of their places.
  */
 export function* firstEntries(
   set: EntrySet,
@@ -51,8 +51,8 @@ export function* firstEntries(
 }
 
 /**
- * Sorts entries, which are in the order of their numbers; those that tie are in the order of their places. `isAll`: these are
- * all entries of the index. `count`: as many of the first ones are enough.
+ * Sorts entries, which are in the order of their numbers; ties are in place order. `isAll`: these are all entries of
+ * the index. `count`: only the first `count` entries need to be sorted.
  * @throws EngineError sorter-missing
  */
 export function* orderEntries(
@@ -88,7 +88,7 @@ export function* orderEntries(
   return positions.map((position) => entries[position] as number);
 }
 
-/** The keys that count: with Corax, none after a distance that is the first one, as in RavenDB 7.2.7. */
+/** Returns the keys that count: with Corax, none after a distance that is the first one, as in RavenDB 7.2.7. */
 function countingKeys(orderBy: readonly OrderKey[], reader: IndexReader): readonly OrderKey[] {
   const isDistance = orderBy[0]?.kind === "spatial.distance";
   return isDistance && !reader.isLucene ? orderBy.slice(0, 1) : orderBy;
@@ -113,7 +113,7 @@ function sortKeysOf(
   return fieldSortKeys(column, entries, { form, isDescending, nulls, isOnly }, reader.budget);
 }
 
-/** Whether the same query may give another order the next time. */
+/** Returns whether the same query may return a different order the next time. */
 export function isRandomOrder(orderBy: readonly OrderKey[]): boolean {
   return orderBy.some((key) => key.kind !== "field" && orderUseOf(key).isRandom);
 }

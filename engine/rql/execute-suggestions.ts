@@ -1,6 +1,6 @@
 /**
- * Suggestions: terms of the index that are spelled almost like those asked for, as RavenDB's engine Corax finds them
- * (close-terms.ts), or Lucene where the index asks for that (spelled-terms.ts).
+ * Suggestions: terms of the index whose spelling is close to the requested terms, as RavenDB's engine Corax finds them
+ * (close-terms.ts), or Lucene if the index requests Lucene (spelled-terms.ts).
  */
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/work-budget.ts";
@@ -11,7 +11,7 @@ import { spelledTerms } from "../indexing/spelled-terms.ts";
 import type { SuggestionItem } from "./facet-query.ts";
 import type { QueryIndex } from "./row-source.ts";
 
-/** The rows, each a JSON text. @throws invalid-operation, not-supported, work-limit */
+/** Returns the rows, each a JSON text. @throws invalid-operation, not-supported, work-limit */
 export function* suggestionRows(
   suggestions: readonly SuggestionItem[],
   index: QueryIndex,

@@ -83,7 +83,7 @@ export async function summaryOf(
 }
 
 /**
- * The rows, each a JSON text. `include` is told the ids that are the values of included facets.
+ * Returns the rows, each a JSON text. `include` receives the ids that are the values of included facets.
  * @throws query-invalid, invalid-operation, invalid-argument, work-limit
  */
 export function* summaryRows(
@@ -117,7 +117,7 @@ async function setupText(id: string, reader: DocumentReader): Promise<string> {
   throw new EngineError("null-reference", `There is no facet setup document '${id}'.`);
 }
 
-/** The scope of conditions that are not in the text of the query. */
+/** Returns the scope of conditions that are not in the text of the query. */
 function scopeOf({ text, parameters, source }: AnalyzedQuery): QueryScope {
   return {
     text,

@@ -3,8 +3,8 @@
  * slices of a few milliseconds (work-budget.ts).
  *
  * The entries of an index are found and sorted as of one moment and become a list of documents, which are then read one
- * by one. A document deleted in the meantime is left out. When the index is compacted before all entries are found, the
- * search is restarted.
+ * by one. A document that is deleted before it is read is left out. When the index is compacted before all entries are
+ * found, the search is restarted.
  *
  * The rules of totals and paging, some of them surprising, are RavenDB 7.2.7's: with `filter` the offset counts
  * candidates and not matches; without it, duplicates that `distinct` removes are not counted by the offset.
@@ -14,19 +14,19 @@ import { EngineError } from "../base/errors.ts";
 import { largeRecordBytes, newIndexWaitMs } from "../base/limits.ts";
 import { awaited, runSteps, type Steps } from "../base/steps.ts";
 import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
-import { isLargeDocument } from "../documents/document-pieces.ts";
+import { isLargeDocument } from "../documents/document-chunks.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
 import { DocumentBits } from "../indexing/document-bits.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
-import { giveText, type JsonText, takeText } from "../json/json-text.ts";
+import { acquireText, type JsonText, releaseText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
   compileFilter,
   conditionCount,
-  isPlainFilter,
+  isSimpleFilter,
   type RowTest,
 } from "./compile-filter.ts";
 import { explainEntries, hasScores, scoreEntries } from "./compile-score.ts";
@@ -51,9 +51,9 @@ import {
   indexedMetadata,
   largeDocument,
   projectionMetadata,
+  type ReportedScore,
   type RowParts,
   severalValues,
-  type ToldScore,
   wholeDocument,
   wholeGroup,
   withMetadata,
@@ -75,7 +75,7 @@ import type {
 } from "./row-source.ts";
 import { spatialSummary } from "./spatial-summary.ts";
 import { SeriesRunner, seriesRowOf } from "./time-series/execute-series.ts";
-import { bytesOf, type PieceList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
+import { bytesOf, type ChunkList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
 import { seriesObject } from "./time-series/series-text.ts";
 
 /** The database as a query sees it. */
@@ -83,7 +83,7 @@ export interface QueryHost {
   readonly source: RowSource;
   readonly indexes: IndexProvider;
   readonly scripts: ScriptProvider;
-  /** The etag of the reply; omitted: that of the index, or of the collection. */
+  /** The etag of the reply; omitted: the etag of the index, or of the collection. */
   readonly resultEtag?: () => number;
 }
 
@@ -96,15 +96,15 @@ export interface QueryRequest {
   readonly projectionBehavior?: ProjectionBehavior | undefined;
   /** Omitted: "object". */
   readonly seriesForm?: SeriesForm | undefined;
-  /** The rows are streamed: a total may be that of the page. */
+  /** The rows are streamed: a total may be the size of the page. */
   readonly isStream?: boolean | undefined;
   /** Skip the removal of duplicates that fan-out entries produce. */
   readonly keepsDuplicates: boolean;
   /** Whether rows found through this index carry their scores; omitted: none do. */
-  readonly tellsScores?: (index: QueryIndex) => boolean;
+  readonly reportsScores?: (index: QueryIndex) => boolean;
   /** Aborted when the caller no longer wants the rows. */
   readonly signal?: Abortable | undefined;
-  /** Filled in while the query runs; omitted: nobody asks how it ran. */
+  /** Filled in while the query runs; omitted if the query is not traced. */
   readonly trace?: QueryTrace | undefined;
 }
 
@@ -114,16 +114,19 @@ const rowUnits = 16;
 const fieldUnits = 16;
 /** Units of rows between two checks of the budget. */
 const lookTicks = 1024;
-/** Conditions of a filter, and declared functions, from which on their compilation gets a turn of its own. */
+/**
+ * Number of conditions of a filter, and of declared functions, from which their compilation uses a time slice of its
+ * own.
+ */
 const longFilterUnits = 256;
 const manyDeclarations = 16;
-/** Operands of a condition whose entries are counted for who asks how a query ran. */
+/** Maximum number of operands counted in a query trace. */
 const tracedConditionsMax = 24;
 /** Entries processed between two checks of the budget. */
 const entryStride = 16_384;
 /** Bytes per entry of a list of entries and of their documents. */
 const candidateBytes = 12;
-/** Bytes that a distinct row takes besides its text. */
+/** Memory overhead of a distinct row besides its text, in bytes. */
 const distinctBytes = 64;
 const noExtra = Buffer.alloc(0);
 const noNumbers = new Uint32Array(0);
@@ -182,7 +185,7 @@ class Execution {
   #storedOfRow: (() => string | null) | null = null;
   #scores: RowScores | null = null;
   #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
-  /** The distance of the current row, behind its score. */
+  /** Distance of the current row, written after its score. */
   #distanceOfRow: (() => string) | null = null;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
@@ -291,7 +294,7 @@ class Execution {
     };
   }
 
-  /** What makes the rows: scripts, or fields. */
+  /** Prepares the projection of rows, by scripts or by fields. */
   #prepareRows(): void {
     const query = this.#query;
     const { source } = this.#host;
@@ -357,7 +360,7 @@ class Execution {
     return new IncludeCollector(this.#query, this.#host.source, this.#budget);
   }
 
-  /** The collector of what rows and scripts include. */
+  /** Returns the collector of documents that rows and scripts include. */
   #included(): IncludeCollector {
     this.#includes ??= this.#newIncludes();
     return this.#includes;
@@ -367,9 +370,9 @@ class Execution {
     return { source: this.#host.source, wait: () => this.#waitForRecord() };
   }
 
-  /** Releases what its budget holds. */
+  /** Releases the memory that its budget holds. */
   close(): void {
-    if (this.#rowText !== null) giveText(this.#rowText);
+    if (this.#rowText !== null) releaseText(this.#rowText);
     this.#budget.close();
   }
 
@@ -404,8 +407,8 @@ class Execution {
   }
 
   /**
-   * Runs work on an index; restarts it when the index was compacted meanwhile. `fields`: those that the work reads; null: it
-   * may be any.
+   * Runs work on an index; restarts it if the index is compacted in the meantime. `fields`: the fields that the work
+   * reads; null if it may read any field.
    */
   #onIndex<Result>(
     index: QueryIndex,
@@ -430,11 +433,11 @@ class Execution {
     const step = work.next();
     return step.done === true
       ? step.value
-      : this.#goOnWithIndex(index, fields, begin, { reader, work, heldBefore });
+      : this.#continueWithIndex(index, fields, begin, { reader, work, heldBefore });
   }
 
-  /** Goes on with work on an index that has paused. */
-  async #goOnWithIndex<Result>(
+  /** Continues work on an index that has paused. */
+  async #continueWithIndex<Result>(
     index: QueryIndex,
     fields: ReadonlySet<string> | null,
     begin: (reader: IndexReader) => Work<Result>,
@@ -460,7 +463,7 @@ class Execution {
   #readyIndex(): QueryIndex | Promise<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
-    assert(access.kind !== "collection", "only index queries ask for an index");
+    assert(access.kind !== "collection", "only index queries use an index");
     const index =
       access.kind === "automatic-index"
         ? indexes.automatic(access.definition)
@@ -515,7 +518,7 @@ class Execution {
     return { cursor: new ListCursor(docNums, 0, source), total: docNums.length };
   }
 
-  /** What each operand of the condition finds by itself. */
+  /** Returns the number of matches of each operand of the condition, evaluated separately. */
   *#tracedConditions(reader: IndexReader): Work<TracedCondition[]> {
     const { where } = this.#query;
     const traced: TracedCondition[] = [];
@@ -574,7 +577,7 @@ class Execution {
     };
   }
 
-  /** The stored fields of the current row's entry, or null. */
+  /** Returns the stored fields of the current row's entry, or null. */
   #storedText(): string | null {
     return this.#storedOfRow === null ? null : this.#storedOfRow();
   }
@@ -588,7 +591,7 @@ class Execution {
   ): Work<void> {
     const { include, where } = this.#query;
     const isExplained = include.explanations !== null;
-    if (!isExplained && !this.#tellsScores(index)) return;
+    if (!isExplained && !this.#reportsScores(index)) return;
     const context = this.#whereContext(reader);
     const scores = yield* explainEntries(where, entries, context, isExplained);
     this.#scores = new RowScores(scores, cursor);
@@ -597,8 +600,10 @@ class Execution {
     this.#distanceOfRow = () => distances(entries[cursor.position] as number);
   }
 
-  #tellsScores(index: QueryIndex | null): boolean {
-    return index !== null && index.outputs === null && this.#request.tellsScores?.(index) === true;
+  #reportsScores(index: QueryIndex | null): boolean {
+    return (
+      index !== null && index.outputs === null && this.#request.reportsScores?.(index) === true
+    );
   }
 
   #whereContext(reader: IndexReader): WhereContext {
@@ -612,7 +617,10 @@ class Execution {
     };
   }
 
-  /** The entries that match the condition, in the order of the query: all, or at least those up to the end of the page. */
+  /**
+   * Returns the entries that match the condition, in the order of the query: all, or at least those up to the end of
+   * the page.
+   */
   *#foundEntries(reader: IndexReader, index: QueryIndex): Work<FoundEntries> {
     const query = this.#query;
     refuseUnfit(query, index);
@@ -649,7 +657,7 @@ class Execution {
     return { entries: yield* this.#ordered(entries, scores, null, reader), total };
   }
 
-  /** @returns when the reading of the candidates begins; 0 where nobody asks */
+  /** @returns the time at which reading of the candidates begins; 0 if the query is not traced */
   #traceFinding(candidates: Candidates, startMs: number, waitMs: number): number {
     const { trace } = this.#request;
     if (trace === undefined) return 0;
@@ -683,7 +691,7 @@ class Execution {
     trace.orderedCount = count;
   }
 
-  /** Whether all documents of a page exist. Where not, the page goes on with those behind it. */
+  /** Returns whether all documents of a page exist. If not, the page is filled with later candidates. */
   #areThere(page: Uint32Array, { view }: IndexReader, { outputs }: QueryIndex): boolean {
     const { source } = this.#host;
     return (
@@ -713,7 +721,10 @@ class Execution {
     );
   }
 
-  /** The documents of entries. Whole documents appear once each: further entries of one are duplicates of the first. */
+  /**
+   * Returns the documents of entries. Whole documents appear once each: further entries of one are duplicates of the
+   * first.
+   */
   *#documentsOf(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const docNums = new Uint32Array(entries.length);
@@ -728,7 +739,7 @@ class Execution {
     return first.map((entry) => documents[entry] as number);
   }
 
-  /** The first entry of each document, in order. */
+  /** Returns the first entry of each document, in order. */
   *#firstEntries(entries: Uint32Array, reader: IndexReader): Work<Uint32Array> {
     const { documents } = reader.view;
     const seen = new DocumentBits();
@@ -766,7 +777,7 @@ class Execution {
     if (isDistinct && filter === null && paging.skip > 0 && paging.skip >= candidates.total) return;
     let rawSkip = isRawSkip ? paging.skip : 0;
     const budget = this.#budget;
-    // Compiling a long filter or many functions takes a turn of its own; the first rows after it are slow.
+    // Compiling a long filter or many functions uses a time slice of its own; the first rows after it are slow.
     const isLong = this.#filterUnits >= longFilterUnits;
     if (isLong || this.#query.functions.length >= manyDeclarations) yield budget.pause();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
@@ -826,7 +837,7 @@ class Execution {
     return count >= this.#query.paging.take;
   }
 
-  /** Whether a page has documents of an index, whose scripts may make several rows each. */
+  /** Returns whether a page has documents of an index, whose scripts may make several rows each. */
   #pagesDocuments(): boolean {
     const { projection, isDistinct } = this.#query;
     const isScript = projection.kind !== "document" && this.#projector === null;
@@ -838,7 +849,7 @@ class Execution {
     return access.kind === "collection" ? (access.ids?.kind ?? null) : null;
   }
 
-  /** Whether this is a page of no rows whose total is known only after all rows were visited. */
+  /** Returns whether this is a page of no rows whose total is known only after all rows were visited. */
   #isCounting(): boolean {
     const { filter, paging, isDistinct } = this.#query;
     return paging.take === 0 && (isDistinct || (filter !== null && this.#index === null));
@@ -848,7 +859,7 @@ class Execution {
     const { filter, load, source, parameters } = this.#query;
     assert(filter !== null, "there is a filter");
     const aliases = new Set(load.map((step) => step.alias));
-    if (!isPlainFilter(filter, aliases)) {
+    if (!isSimpleFilter(filter, aliases)) {
       this.#scripts ??= this.#scriptsOfQuery();
       return "script";
     }
@@ -891,13 +902,13 @@ class Execution {
       return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
     }
     return this.#emitParts(
-      { row, loaded: noLoaded, score: this.#toldScore(), stored: this.#storedText() },
+      { row, loaded: noLoaded, score: this.#reportedScore(), stored: this.#storedText() },
       rowSkip,
     );
   }
 
-  #toldScore(): ToldScore | null {
-    if (this.#scores === null || !this.#tellsScores(this.#index)) return null;
+  #reportedScore(): ReportedScore | null {
+    if (this.#scores === null || !this.#reportsScores(this.#index)) return null;
     const { current } = this.#scores;
     return this.#distanceOfRow === null ? current : `${current}${this.#distanceOfRow()}`;
   }
@@ -908,7 +919,7 @@ class Execution {
     loaded: ReadonlyMap<string, LoadedValue>,
   ): Promise<void> {
     const stored = this.#storedText();
-    await this.#emitParts({ row, loaded, score: this.#toldScore(), stored }, rowSkip);
+    await this.#emitParts({ row, loaded, score: this.#reportedScore(), stored }, rowSkip);
   }
 
   #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
@@ -947,7 +958,8 @@ class Execution {
     let hasSkipped = false;
     for (const one of projected) {
       const { text } = one;
-      // Of a collection, duplicates behind the page are not seen; of an index, a document's count once.
+      // For a collection, duplicates after the page are not detected; for an index, a document's duplicates are counted
+      // once.
       if (isDistinct && !isOfIndex && paging.take > 0 && this.#isPageFull()) break;
       if (isDistinct) {
         if (this.#seen.has(text)) {
@@ -1011,13 +1023,13 @@ class Execution {
       this.#includes?.addRow(parts.row, others);
       this.#explain(parts.row, others);
       this.#highlight(parts, others);
-      await this.#deliverPieces(row);
+      await this.#deliverChunks(row);
     }
     this.#budget.release(bytesOf(results));
   }
 
-  /** Whether a distinct row is none that was seen, and on the page. */
-  #isNew(row: PieceList, rowSkip: number): boolean {
+  /** Returns whether a distinct row is new and on the page. */
+  #isNew(row: ChunkList, rowSkip: number): boolean {
     this.#budget.hold(2 * row.length + distinctBytes);
     const text = row.copy(0, row.length).toString();
     if (this.#seen.has(text)) {
@@ -1028,7 +1040,7 @@ class Execution {
     return this.#seen.size > rowSkip && this.#returnedCount < this.#query.paging.take;
   }
 
-  async #deliverPieces(row: PieceList): Promise<void> {
+  async #deliverChunks(row: ChunkList): Promise<void> {
     if (row.length <= largeRecordBytes || this.#sink.addLarge === undefined) {
       await this.#deliver(row.copy(0, row.length));
       return;
@@ -1069,7 +1081,7 @@ class Execution {
     const { row } = parts;
     if (row.start < 0) return Buffer.from(wholeGroup(row.bytes.toString()));
     if (!this.#request.isMetadataOnly) {
-      this.#rowText ??= takeText();
+      this.#rowText ??= acquireText();
       this.#rowText.clear();
       addWholeDocument(row, parts.score, this.#host.source, this.#rowText);
       return this.#rowText.bytes;
@@ -1088,7 +1100,7 @@ class Execution {
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded, parts.stored));
   }
 
-  /** The rows of `select c` for a loaded `c`, or of `select o as X`. */
+  /** Returns the rows of `select c` for a loaded `c`, or of `select o as X`. */
   #loadedDocuments(
     { alias, key }: Extract<Projection, { kind: "document" }>,
     parts: RowParts,
@@ -1161,7 +1173,7 @@ class Execution {
     return candidates.total + this.#extraRowCount;
   }
 
-  /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page when it streams. */
+  /** Of sorted matches, RavenDB 7.2.7 collects only those up to the end of the page if it streams. */
   #streamedTotal(total: number): number {
     const { orderBy, where, isDistinct, paging, access } = this.#query;
     const [key] = orderBy;
@@ -1175,7 +1187,7 @@ class Execution {
   }
 }
 
-/** The total as the paging of the text caps it; null: the text does not page. */
+/** Returns the total as the paging of the text caps it; null: the text does not page. */
 export function cappedResults(
   { inText }: AnalyzedPaging,
   total: number,
@@ -1188,7 +1200,7 @@ export function cappedResults(
   return isOfIndex ? Math.max(0, rest) : rest;
 }
 
-/** The columns that are series queries; null: none is, or a script makes the rows. */
+/** Returns the columns that are series queries; null: none is, or a script makes the rows. */
 function seriesFields({ projection }: AnalyzedQuery): readonly string[] | null {
   if (projection.kind !== "fields") return null;
   if (projection.isSeries === true) return [];
@@ -1232,7 +1244,7 @@ class ListCursor implements RowCursor {
   }
 }
 
-/** The value at the end of a path; for lists, the values of all their elements. */
+/** Returns the value at the end of a path; for lists, the values of all their elements. */
 function valueAt(value: unknown, path: readonly string[]): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
@@ -1241,13 +1253,13 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
 }
 
-/** The texts of a field's value: of an array, those of its elements. */
+/** Returns the texts of a field's value; for an array, the texts of its elements. */
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(textsOf);
   return typeof value === "string" ? [value] : [];
 }
 
-/** Number of lookups for each row. */
+/** Returns the number of lookups for each row. */
 function projectedCount({ projection, include, load }: AnalyzedQuery): number {
   const { paths, counters, revisions, series } = include;
   const fields = projection.kind === "fields" ? projection.fields.length : 0;
@@ -1265,12 +1277,12 @@ function copyDocuments(
   for (let i = from; i < to; i++) target[i] = documents[entries[i] as number] as number;
 }
 
-/** Bytes of the record of a row, or of the text of a reduced object. */
+/** Returns the bytes of the record of a row, or of the text of a reduced object. */
 function rowLengthOf({ bytes, start }: StoredRow): number {
   return start < 0 ? bytes.length : bodyLengthOf(bytes, start);
 }
 
-/** Reduced objects as rows of bare text. Those gone in the meantime are left out. */
+/** Reduced objects as rows of bare text. Objects that were removed in the meantime are left out. */
 class GroupCursor implements RowCursor {
   readonly row: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
   readonly pending = null;

@@ -2,7 +2,7 @@
  * Queries whose answer is a summary of an index, not rows: facets and suggestions. Types only, the output of analysis.
  *
  * Invariants:
- * - Names of fields are those of the index as the query spells them; parameters are replaced by their values.
+ * - Names of fields are spelled as in the query; parameters are replaced by their values.
  */
 import type { StringDistance } from "../indexing/string-similarity.ts";
 import type { Bound, FieldReference } from "./analyzed-query.ts";
@@ -38,12 +38,12 @@ export interface FacetRange {
 export const aggregateKinds = ["Average", "Max", "Min", "Sum"] as const;
 export type AggregateKind = (typeof aggregateKinds)[number];
 
-/** What is computed from the numbers of one field. */
+/** Aggregations of the numbers of one field. */
 export interface FacetAggregation {
   readonly field: string;
   /** The name in the reply. */
   readonly label: string;
-  /** May be empty: the rows then have the label alone. */
+  /** May be empty: the rows then have only the label. */
   readonly kinds: ReadonlySet<AggregateKind>;
 }
 
@@ -56,7 +56,7 @@ export interface FacetOptions {
   readonly includeRemainingTerms: boolean;
   /** May be negative: nothing is skipped. */
   readonly start: number;
-  /** Zero or less: no values, only the counts of what remains. */
+  /** Zero or less: no values, only the counts of the remaining values. */
   readonly pageSize: number;
 }
 

@@ -4,7 +4,7 @@
  *   {"Facets":[{"FieldName","DisplayFieldName","Options":{…},"Aggregations":{"Sum":[{"Name","DisplayName"}],"Max":"Price"}}],
  *    "RangeFacets":[{"Ranges":["Price < 50"],"DisplayFieldName","Aggregations"}]}
  *
- * Every key may be missing. Errors are those of RavenDB 7.2.7.
+ * Every key may be missing. Errors equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../base/errors.ts";
 import { queryItemsMax } from "../base/limits.ts";
@@ -88,7 +88,7 @@ function aggregationsOf(value: ParameterValue): readonly FacetAggregation[] {
   return list.list;
 }
 
-/** The elements of a list; none when it is missing or null. @throws invalid-format */
+/** Returns the elements of a list; none when it is missing or null. @throws invalid-format */
 function listOf(value: ParameterValue, key: string): readonly ParameterValue[] {
   const list = memberOf(value, key);
   if (list === undefined || list.type === "null") return [];
@@ -104,7 +104,7 @@ function textOf(value: ParameterValue, key: string): string | null {
   return member === undefined || member.type === "null" ? null : plainText(member);
 }
 
-/** @throws invalid-format when the value has no members */
+/** @throws invalid-format if the value has no members */
 function memberOf(value: ParameterValue, key: string): ParameterValue | undefined {
   if (value.type === "object") return value.fields.get(key);
   throw new EngineError(

@@ -1,12 +1,13 @@
 /**
- * `include highlight(field, length, count)`: fragments of a field's text that begin with a word which the query searched
- * for in it, in tags. Measured on RavenDB 7.2.7 with its default engine:
+ * `include highlight(field, length, count)`: fragments of a field's text that begin with a word that the query searched
+ * for, with the word in tags. Measured on RavenDB 7.2.7 with its default engine:
  *
- * - A text that is searched for is found wherever it stands, in any letter case, and the whole word around it is tagged,
- *   with the space before it. Words are what spaces separate.
- * - Each finding begins a fragment. `length` is counted from the beginning of the text: the fragment ends at the last
- *   space before it; or at the end of the text, if there is none behind the word; or with the word, if that ends later.
- * - Of several conditions on a field the first one counts, unless there is an `in`, whose values all do.
+ * - A searched text is found at any position, in any letter case, and the whole word around it is tagged, with the
+ *   space before it. Words are separated by spaces.
+ * - Each match begins a fragment. `length` is counted from the beginning of the text: the fragment ends at the last
+ *   space before that offset; or at the end of the text, if no space follows the word; or with the word, if that ends
+ *   later.
+ * - Of several conditions on a field the first one counts, except for `in`, whose values all count.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -17,7 +18,7 @@ import { meaningOf, operandsOf } from "./meaning-of.ts";
 
 type Highlight = AnalyzedInclude["highlights"][number];
 
-/** Backgrounds of the texts that are searched for, in turn. */
+/** Background colors of the searched texts, used cyclically. */
 const colors = [
   "yellow",
   "lawngreen",
@@ -40,9 +41,9 @@ const colors = [
   "turquoise",
   "powderblue",
 ];
-/** UTF-16 units of a text that is searched for, and number of those. */
-const soughtLengthMax = 64 * 1024;
-const soughtCountMax = 1024;
+/** Maximum length of a searched text in UTF-16 units, and maximum number of searched texts. */
+const searchedLengthMax = 64 * 1024;
+const searchedTextsMax = 1024;
 
 export interface Highlighter {
   readonly field: string;
@@ -51,8 +52,8 @@ export interface Highlighter {
   /** The field whose value identifies a row; null: its id, or the whole reduced row. */
   readonly groupKey: string | null;
   /**
-   * The fragments of a field's texts, in the order of what is searched for; empty when nothing is found. Of long texts
-   * the beginnings are scanned: a row is done in one turn.
+   * Returns the fragments of a field's texts, in the order of the searched texts; empty if nothing matches. Of long
+   * texts only the beginnings are scanned, because a row is processed synchronously.
    * @throws work-limit
    */
   fragments(texts: readonly string[]): string[];
@@ -72,10 +73,10 @@ export function makeHighlighters(
   const total: Total = { length: 0 };
   return highlights.flatMap((highlight) => {
     const { field, fragmentLength, fragmentCount, options } = highlight;
-    const sought = where === null ? [] : soughtTexts(where, field.name);
+    const sought = where === null ? [] : searchedTexts(where, field.name);
     if (sought.length === 0) return [];
     const tags = tagsOf(options);
-    const patterns = sought.slice(0, soughtCountMax).map(patternOf);
+    const patterns = sought.slice(0, searchedTextsMax).map(patternOf);
     const scanMax = Math.floor(highlightScanMax / highlights.length);
     return {
       field: field.name,
@@ -102,13 +103,13 @@ interface Tags {
   readonly post: string;
 }
 
-/** What fragments have in common. */
+/** Common parameters of fragments. */
 interface FragmentForm extends Tags {
   readonly length: number;
   readonly countMax: number;
 }
 
-/** The first `lengthMax` UTF-16 units of texts, all together. */
+/** Returns the first `lengthMax` UTF-16 units of texts, all together. */
 function beginnings(texts: readonly string[], lengthMax: number): string[] {
   const found: string[] = [];
   let rest = lengthMax;
@@ -120,7 +121,7 @@ function beginnings(texts: readonly string[], lengthMax: number): string[] {
   return found;
 }
 
-/** The tags of each term, by its position. */
+/** Returns the tags of each term, by its position. */
 function tagsOf({ preTags, postTags }: HighlightOptions): (term: number) => Tags {
   if (preTags.length === 0) {
     const color = (term: number) => colors[term % colors.length];
@@ -132,15 +133,15 @@ function tagsOf({ preTags, postTags }: HighlightOptions): (term: number) => Tags
   });
 }
 
-/** The texts that a condition searches for in a field; what is under a `not` is not searched for. */
-function soughtTexts(where: Condition, field: string): readonly string[] {
+/** Returns the texts that a condition searches for in a field, except texts under a `not`. */
+function searchedTexts(where: Condition, field: string): readonly string[] {
   let first: readonly string[] = [];
   let listed: readonly string[] = [];
   const visit = (condition: Condition): void => {
     if (condition.kind === "not" || condition.kind === "none") return;
     for (const operand of operandsOf(condition)) visit(operand);
     if (!("field" in condition) || condition.field.name !== field) return;
-    const texts = meaningOf(condition).soughtTexts(condition);
+    const texts = meaningOf(condition).searchedTexts(condition);
     if (condition.kind === "in") {
       if (listed.length === 0) listed = texts;
     } else if (first.length === 0) first = texts;
@@ -149,13 +150,15 @@ function soughtTexts(where: Condition, field: string): readonly string[] {
   return listed.length > 0 ? listed : first;
 }
 
-/** `*` at the ends of a text matches anything; all else is taken literally. */
+/** `*` at the ends of a text matches anything; all other characters are literal. */
 function patternOf(text: string): RegExp {
-  const bare = text.slice(0, soughtLengthMax).replace(/^\*|\*$/g, "");
+  const bare = text.slice(0, searchedLengthMax).replace(/^\*|\*$/g, "");
   return new RegExp(bare.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "giu");
 }
 
-/** Appends the fragments of one text that begin with what `pattern` finds, up to `countMax` in all. @throws work-limit */
+/**
+ * Appends the fragments of one text that begin with a match of `pattern`, up to `countMax` in all. @throws work-limit
+ */
 function addFragments(
   fragments: string[],
   text: string,
@@ -182,11 +185,11 @@ function tooLong(): EngineError {
   return new EngineError(
     "work-limit",
     `The highlights of the query have more than ${highlightedLengthMax} characters, the limit of one query. Ask for ` +
-      "shorter or fewer fragments, or for fewer results at once.",
+      "shorter or fewer fragments, or fewer results per request.",
   );
 }
 
-/** The end of a fragment whose word ends at `wordEnd`. */
+/** Returns the end of a fragment whose word ends at `wordEnd`. */
 function endOf(text: string, wordEnd: number, length: number): number {
   if (length < wordEnd) return wordEnd;
   const last = text.lastIndexOf(" ", Math.min(length, text.length) - 1);

@@ -2,7 +2,7 @@
  * Query text -> tokens, one at a time, on request of the parser.
  *
  * Some text is a token only in context: `0b` after a point is a part of a path, and `{ … }` may be a script. The parser
- * reads those with `pathPart` and `script`; the lexer knows no grammar.
+ * reads these with `pathPart` and `script`; the lexer has no grammar.
  *
  * Invariants:
  * - White space and comments are between tokens, never part of one.
@@ -58,7 +58,7 @@ export class Lexer {
     this.tokensLeft = tokensMax;
   }
 
-  /** The next token, without consuming it. Cost: O(its length). @throws query-syntax, invalid-format */
+  /** Returns the next token, without consuming it. Cost: O(its length). @throws query-syntax, invalid-format */
   peek(): Token {
     this.peeked ??= this.read();
     return this.peeked;
@@ -83,7 +83,7 @@ export class Lexer {
   }
 
   /** End of the last consumed token: for messages that point before white space. */
-  get offsetBehind(): number {
+  get offsetAfter(): number {
     return this.position;
   }
 
@@ -92,8 +92,8 @@ export class Lexer {
   }
 
   /**
-   * After a point of a path: a word that may begin with a digit, or a string. For anything else, null; nothing is
-   * consumed.
+   * Reads the name after a point of a path: a word that may begin with a digit, or a string. Returns null for any other
+   * token; nothing is consumed then.
    */
   pathPart(): Token | null {
     this.peeked = null;
@@ -155,7 +155,7 @@ export class Lexer {
     }
   }
 
-  /** The next token; `position` is unchanged, so that messages can point before white space. */
+  /** Returns the next token; `position` is unchanged, so that messages can point before white space. */
   private read(): Token {
     const before = this.position;
     this.skipSpace();
@@ -169,8 +169,8 @@ export class Lexer {
     if (start >= this.text.length) return { kind: "end", text: "", offset: start, end: start };
     if (this.matches(wordPattern)) return this.readWord(start);
     if (this.matches(numberPattern)) return this.readNumber(start);
-    const behindString = stringEnd(this.text, start);
-    if (behindString !== -1) return this.readString(start, behindString);
+    const afterString = stringEnd(this.text, start);
+    if (afterString !== -1) return this.readString(start, afterString);
     if (this.matches(punctuationPattern)) return this.take("punctuation", start, this.lastMatch);
     if (this.matches(parameterPattern)) {
       return this.take("parameter", start, this.lastMatch.slice(1), this.lastMatch.length);
@@ -226,8 +226,8 @@ export class Lexer {
 }
 
 /**
- * The end of the string that begins at `start`, or -1 when none begins there or it is unterminated. A loop and not a
- * pattern: strings may be long, and patterns need memory for each character.
+ * Returns the end of the string that begins at `start`, or -1 when none begins there or it is unterminated. A loop and
+ * not a pattern: strings may be long, and patterns need memory for each character.
  */
 function stringEnd(text: string, start: number): number {
   const quote = text.charAt(start);
@@ -246,7 +246,7 @@ function stringEnd(text: string, start: number): number {
 /** Maximum nesting of template literals; deeper ones count as unterminated. */
 const templateDepthMax = 32;
 
-/** The end of the bracket pair that begins at `start`, or -1. */
+/** Returns the end of the bracket pair that begins at `start`, or -1. */
 function scriptEnd(text: string, start: number, isJavaScript: boolean, templates: number): number {
   const opening = text.charAt(start);
   const closing = opening === "{" ? "}" : ")";
@@ -269,8 +269,8 @@ function scriptEnd(text: string, start: number, isJavaScript: boolean, templates
 }
 
 /**
- * The end of the literal or comment that begins at `position` in the script that begins at `start`; `position` itself
- * when none begins there; -1 when it is unterminated.
+ * Returns the end of the literal or comment that begins at `position` in the script that begins at `start`; `position`
+ * itself when none begins there; -1 when it is unterminated.
  */
 function hiddenEnd(
   text: string,

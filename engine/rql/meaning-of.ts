@@ -10,10 +10,10 @@ export type MeantFieldCondition = Extract<
   { readonly field: FieldReference }
 >;
 
-/** A condition of others that a method made. */
+/** A condition of a method without a field. */
 type MadeOfOthers = Exclude<MadeCondition, { readonly field: FieldReference }>;
 
-/** A meaning is given no other condition than its own: which one is that of a kind, the tables say. */
+/** Returns the meaning of a condition. The tables guarantee that a meaning receives only conditions of its own type. */
 export function meaningOf(condition: MeantFieldCondition): FieldMeaning<MeantFieldCondition> {
   const meaning = isOperator(condition)
     ? operatorMeanings[condition.kind]
@@ -30,19 +30,19 @@ function isOperator(condition: MeantFieldCondition): condition is FieldCondition
   return Object.hasOwn(operatorMeanings, condition.kind);
 }
 
-/** The conditions that a condition consists of. */
+/** Returns the conditions that a condition consists of. */
 export function operandsOf(condition: Condition): readonly Condition[] {
   if ("operands" in condition) return condition.operands;
   return "operand" in condition ? [condition.operand] : [];
 }
 
-/** Whether it finds the best of what other conditions find. */
+/** Returns whether a condition selects the best of the entries that other conditions find. */
 export function isNearest(condition: Condition): condition is MeantFieldCondition {
   if (!("field" in condition) || condition.kind === "none") return false;
   return meaningOf(condition).findWithin !== undefined;
 }
 
-/** Whether it is one, or has one. */
+/** Returns whether a condition is a nearest-neighbor condition or contains one. */
 export function hasNearest(condition: Condition): boolean {
   return isNearest(condition) || operandsOf(condition).some(hasNearest);
 }

@@ -10,13 +10,15 @@ import type { RowSource, StoredRow } from "./row-source.ts";
 
 export interface DocumentReader {
   readonly source: Pick<RowSource, "findDocument" | "read">;
-  /** Waits for the record that `read` lacks. @returns false when there is none */
+  /** Waits for the record that `read` lacks. @returns false if the record does not exist */
   wait(): Promise<boolean>;
 }
 
 const noBytes = Buffer.alloc(0);
 
-/** The JSON text of a document; null: there is none. @throws work-limit when it is large */
+/**
+ * Returns the JSON text of a document; null if the document does not exist. @throws work-limit if the document is large
+ */
 export async function documentText(
   id: string,
   { source, wait }: DocumentReader,
@@ -35,13 +37,15 @@ export async function documentText(
   );
 }
 
-/** Whether a condition may name stop words documents. */
+/** Returns whether a condition may name stop words documents. */
 export function namesStopWords(where: Condition | null): boolean {
   if (where === null) return false;
   return where.kind === "more-like-this" || operandsOf(where).some(namesStopWords);
 }
 
-/** The words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation */
+/**
+ * Returns the words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation
+ */
 export async function stopWordsIn(
   where: Condition | null,
   reader: DocumentReader,

@@ -25,7 +25,7 @@ import { plainText, type Scalar } from "./query-parameters.ts";
 /** Cost of looking up a document. */
 const documentUnits = 8;
 
-/** The text of a value as `highlight()` looks for it; none for values without one. */
+/** Returns the text of a value as `highlight()` looks for it; none for values without one. */
 function soughtOf(value: ComparisonValue | Bound["value"]): readonly string[] {
   const hasText = value.type === "string" || value.type === "long" || value.type === "double";
   return hasText ? [plainText(value)] : [];
@@ -41,7 +41,7 @@ const comparison: FieldMeaning<ComparisonCondition> = {
     if (operator !== "=" || value.type === "compare-exchange") return undefined;
     return { kind: "ids", ids: value.type === "null" ? [] : [plainText(value)] };
   },
-  soughtTexts: ({ operator, value }) => (operator === "!=" ? [] : soughtOf(value)),
+  searchedTexts: ({ operator, value }) => (operator === "!=" ? [] : soughtOf(value)),
   joined: null,
   score: weighedWhole,
 };
@@ -63,7 +63,7 @@ const between: FieldMeaning<BetweenCondition> = {
     return reader.idsMatching((id) => id >= low && id <= high);
   },
   idsOf: () => undefined,
-  soughtTexts: ({ low, high }) => [...soughtOf(low.value), ...soughtOf(high.value)],
+  searchedTexts: ({ low, high }) => [...soughtOf(low.value), ...soughtOf(high.value)],
   joined: null,
   score: weighedWhole,
 };
@@ -80,7 +80,7 @@ const listed: FieldMeaning<InCondition> = {
     const isOneOfAll = isAll && new Set(ids.map(lowerCased)).size > 1;
     return { kind: "ids", ids: isOneOfAll ? [] : ids };
   },
-  soughtTexts: ({ values }) =>
+  searchedTexts: ({ values }) =>
     values.flatMap(({ value }) => (typeof value === "string" ? [value] : [])),
   joined: null,
   score: weighedWhole,
@@ -113,8 +113,11 @@ function* findComparison(condition: ComparisonCondition, context: WhereContext):
   }
 }
 
-/** The entries of `field = value` where they are few; null: they may be many, or are found by more than their terms. */
-export function findEqualAtOnce(
+/**
+ * Returns the entries of `field = value` where they are few; null: they may be many, or are found by more than their
+ * terms.
+ */
+export function findEqualNow(
   { field, operator, value, isExact }: ComparisonCondition,
   context: WhereContext,
 ): EntrySet | null {
@@ -122,10 +125,10 @@ export function findEqualAtOnce(
   if (value.type === "compare-exchange") return null;
   const found = fieldOf(field, formOf(isExact), context);
   if (found === undefined) return EntrySet.empty;
-  if (value.type === "long") return found.equalsLongAtOnce(value.value);
+  if (value.type === "long") return found.equalsLongNow(value.value);
   return value.type === "string"
-    ? found.equalsTextAtOnce(value.value)
-    : found.equalsTermAtOnce(String(value.value));
+    ? found.equalsTextNow(value.value)
+    : found.equalsTermNow(String(value.value));
 }
 
 function comparedValue(value: ComparisonCondition["value"], context: WhereContext): Scalar {
@@ -256,9 +259,10 @@ function isOrdered(left: string, right: string, isInclusive: boolean): boolean {
 }
 
 /**
- * Values between two bounds. A lower bound of null, or `*` as clients send it, and an upper one of null, or `NULL` as
- * they send that, are no bounds; without an upper one, null is in the range, as it is sorted last (measured on RavenDB
- * 7.2.7). In indexes made for Lucene, `*` is none on either side, and the text of null is `NULL_VALUE`.
+ * Finds values between two bounds. Null as a lower bound (or `*`, which clients send) and null as an upper bound (or
+ * `NULL`, which clients send) are no bounds. Without an upper bound, null is in the range, as it is sorted last
+ * (measured on RavenDB 7.2.7). In indexes made for Lucene, `*` is no bound on either side, and the text of null is
+ * `NULL_VALUE`.
  */
 function* findBetween(
   field: FieldSearch,

@@ -7,8 +7,8 @@
  * Invariants:
  * - Parentheses, and calls inside calls, nest at most `nestingMax` deep.
  * - The size limit of texts keeps parsing within some milliseconds (query-size.ts).
- * - A method that returns null has found no start of its rule; the caller reports what it expected. Every other failure
- *   throws.
+ * - A method that returns null has not found the start of its rule; the caller reports what it expected. Every other
+ *   failure throws.
  */
 import { EngineError } from "../base/errors.ts";
 import { queryDeclarationsMax, queryItemsMax } from "../base/limits.ts";
@@ -74,7 +74,9 @@ export function parseQuery(text: string): Query {
   return new Parser(text).query(false);
 }
 
-/** The condition at the beginning of a text; whatever follows it is ignored. @throws query-syntax, query-invalid */
+/**
+ * Returns the condition at the beginning of a text; whatever follows it is ignored. @throws query-syntax, query-invalid
+ */
 export function parseCondition(text: string): Expression | null {
   return new Parser(text).leadingCondition();
 }
@@ -152,7 +154,7 @@ export class Parser {
       if (names.has(name)) {
         throw this.unexpected(
           `${name} function was declared multiple times`,
-          this.lexer.offsetBehind,
+          this.lexer.offsetAfter,
         );
       }
       names.add(name);
@@ -373,7 +375,7 @@ export class Parser {
   private refuseSecondInclude(): void {
     if (!this.tryWord("include")) return;
     const complaint = "Query already has an include statement, but encountered a second one";
-    throw this.unexpected(complaint, this.lexer.offsetBehind);
+    throw this.unexpected(complaint, this.lexer.offsetAfter);
   }
 
   /** filterLimit? ( 'limit' value (',' value)? )? filterLimit? ( 'offset' value )? filterLimit? */
@@ -406,7 +408,7 @@ export class Parser {
     return value;
   }
 
-  /** andExpression ( 'or' 'not'? andExpression )* where `not` belongs to the first term alone */
+  /** andExpression ( 'or' 'not'? andExpression )* where `not` applies only to the first term */
   protected expression(): Expression | null {
     return this.chain("or", (isNegated) => this.andExpression(isNegated), false);
   }
@@ -626,12 +628,12 @@ export class Parser {
     throw invalidQuery(`${complaint} 'Binary'`, this.text);
   }
 
-  /** The condition at the beginning of the text; null when there is none. */
+  /** Parses the condition at the beginning of the text; null if the text does not begin with a condition. */
   leadingCondition(): Expression | null {
     return this.expression();
   }
 
-  /** A path that is the whole argument. */
+  /** Returns a path that is the whole argument. */
   private lonePath(): Argument | null {
     const mark = this.lexer.mark();
     const field = this.field();
@@ -644,7 +646,7 @@ export class Parser {
     return this.isPunctuation(",") || this.isPunctuation(")");
   }
 
-  /** The opening bracket that is next and everything up to its closing one. */
+  /** Returns the opening bracket that is next and everything up to its closing one. */
   private script(complaint: string, isJavaScript: boolean): Script {
     const opening = this.peek();
     const token = this.lexer.script(isJavaScript);
@@ -676,7 +678,7 @@ export class Parser {
     return true;
   }
 
-  /** A keyword of two words. @throws query-syntax when only the first is present and `clause` is given */
+  /** Consumes a keyword of two words. @throws query-syntax if only the first is present and `clause` is given */
   protected tryTwoWords(first: string, second: string, clause: string | null): boolean {
     const mark = this.lexer.mark();
     if (!this.tryWord(first)) return false;
@@ -694,7 +696,7 @@ export class Parser {
     return operator;
   }
 
-  /** The error for an unexpected text at `offset`, by default at the next token. */
+  /** Returns the error for an unexpected text at `offset`, by default at the next token. */
   protected unexpected(complaint: string, offset = this.peek().offset): EngineError {
     const word = wordAt(this.text, this.peek().offset);
     return syntaxError(complaint, this.lexer.placeOf(offset), this.text, word);

@@ -1,5 +1,6 @@
 /**
- * How a query is answered, in one line for the log: what it uses, what each condition costs, and how its rows come into order.
+ * Describes how a query is answered, in one line for the log: the index, the cost of each condition, and how the rows
+ * are ordered.
  *
  *   index Auto/Users/ByAge: Age >= ?; filter on each document; order: sort by Age desc; rows by script
  *
@@ -15,7 +16,7 @@ const lengthMax = 1_000;
 /** Conditions that are shown; the others are counted. */
 const conditionsMax = 24;
 
-/** The plan of a query, as far as its text and parameters decide it. Cost: O(shown conditions). */
+/** Returns the plan of a query, as far as its text and parameters decide it. Cost: O(shown conditions). */
 export function planText(query: AnalyzedQuery): string {
   const parts = [sourceText(query)];
   if (query.filter !== null) parts.push("filter on each document");
@@ -41,7 +42,7 @@ function sourceText({ access, source, where, groupBy }: AnalyzedQuery): string {
   return `index ${access.name}${grouped}: ${where === null ? "all of it" : conditionsText(where)}`;
 }
 
-/** A condition without its values; many of them are cut. */
+/** Returns a condition without its values; many of them are cut. */
 export function conditionsText(condition: Condition): string {
   let left = conditionsMax;
   const textOf = (one: Condition): string => {

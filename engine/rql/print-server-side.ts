@@ -23,7 +23,7 @@ import { inlineSeriesName } from "./time-series/analyze-series.ts";
 
 const namePattern = /^\p{L}[\p{L}\p{N}]*$/u;
 
-/** The query as the server understands it. */
+/** Returns the query as the server understands it. */
 export function printServerSide(query: Query): string {
   return printer.query(query);
 }
@@ -145,7 +145,7 @@ function seriesDeclaration({ text }: Script): string {
   return `DECLARE ${text}\n\n`;
 }
 
-/** Columns with calls in place of their series queries, and those. */
+/** Replaces the series queries in columns by calls. @returns the columns and the series queries */
 function withSeriesNamed(items: readonly SelectItem[]): [SelectItem[], Script[]] {
   const series: Script[] = [];
   const named = items.map((item): SelectItem => {
@@ -157,7 +157,7 @@ function withSeriesNamed(items: readonly SelectItem[]): [SelectItem[], Script[]]
   return [named, series];
 }
 
-/** The function that a `select { … }` is converted to. */
+/** Returns the function that a `select { … }` is converted to. */
 function projectionFunction({ source, load }: Query, { text }: Script): string {
   const aliases = [source.alias, ...load.map(({ alias }) => alias), "rvnQueryArgs"];
   const parameters = aliases.filter((alias) => alias !== null).join(", ");

@@ -4,7 +4,7 @@
  * Scripts are copied as written: this file does not parse JavaScript.
  *
  * Invariants:
- * - Parsing the printed text gives the same tree, except for positions.
+ * - Parsing the printed text returns the same tree, except for positions.
  * - Printing is a fixed point: print(parse(print(tree))) is print(tree).
  */
 import { unreachable } from "../base/assert.ts";
@@ -32,9 +32,9 @@ import { reservedWords } from "./token.ts";
 const wordPattern = /^(?:[\p{L}_][\p{L}\p{N}_-]*|@[\p{L}\p{N}_-]+)$/u;
 const pathPartPattern = /^[\p{L}\p{N}@][\p{L}\p{N}_-]*$/u;
 
-/** The canonical spelling. Another one (print-server-side.ts) overrides what it spells differently. */
+/** The canonical spelling. A subclass (print-server-side.ts) overrides the constructs that it spells differently. */
 export class QueryPrinter {
-  /** A whole query as one line of text, except for line breaks in scripts and strings. */
+  /** Returns a whole query as one line of text, except for line breaks in scripts and strings. */
   query(query: Query): string {
     const { declarations, source, groupBy, where, orderBy, load, filter } = query;
     const clauses = [
@@ -57,7 +57,7 @@ export class QueryPrinter {
     return word;
   }
 
-  /** A clause of items; empty when there are none. */
+  /** Prints a clause of items; empty if the clause has no items. */
   protected list<Item>(
     keyword: string,
     items: readonly Item[],
@@ -110,7 +110,7 @@ export class QueryPrinter {
     return [part("limit", take), part("offset", skip), part("filter_limit", filterTake)];
   }
 
-  /** A condition. One nested in another connective gets parentheses where needed. */
+  /** Returns a condition. One nested in another connective gets parentheses where needed. */
   expression(expression: Expression): string {
     switch (expression.kind) {
       case "and":
@@ -161,7 +161,7 @@ export class QueryPrinter {
     return isLogical ? `(${this.logical(expression)})` : this.expression(expression);
   }
 
-  /** A field, a value, a call or a condition, as an argument or operand. */
+  /** Returns a field, a value, a call or a condition, as an argument or operand. */
   argument(argument: Argument): string {
     switch (argument.kind) {
       case "field":
@@ -202,7 +202,7 @@ export class QueryPrinter {
     return alias === null ? "" : ` ${this.keyword("as")} ${this.name(alias, true)}`;
   }
 
-  /** A name as a word where possible, otherwise quoted. `isPath`: it may be words separated by points. */
+  /** Returns a name as a word where possible, otherwise quoted. `isPath`: it may be words separated by points. */
   protected name(name: string, isPath: boolean): string {
     const isWord = wordPattern.test(name) && !reservedWords.has(name.toLowerCase());
     return isPath && isWord ? name : this.quote(name);
@@ -227,7 +227,7 @@ export function printArgument(argument: Argument): string {
   return canonical.argument(argument);
 }
 
-/** An operand as messages show it: `<Field>: Name`, `x (String)`, `spatial.point(<Field>: A, 5 (Long))`. */
+/** Returns an operand as messages show it: `<Field>: Name`, `x (String)`, `spatial.point(<Field>: A, 5 (Long))`. */
 export function describeArgument(argument: Argument): string {
   switch (argument.kind) {
     case "field":
@@ -243,13 +243,13 @@ export function describeArgument(argument: Argument): string {
   }
 }
 
-/** The name of a literal's type in messages. */
+/** Returns the name of a literal's type in messages. */
 export function literalTypeName({ type, text }: Literal): string {
   if (type === "boolean") return text === "true" ? "True" : "False";
   return type.charAt(0).toUpperCase() + type.slice(1);
 }
 
-/** A path as one text: `Lines[].Product`, `Lines.0`. Quotes are dropped. */
+/** Returns a path as one text: `Lines[].Product`, `Lines.0`. Quotes are dropped. */
 export function pathText(path: readonly PathPart[]): string {
   return path.map((part) => part.name + "[]".repeat(part.arrays)).join(".");
 }

@@ -16,7 +16,7 @@ import type { Literal } from "./ast.ts";
 export type Scalar =
   | { readonly type: "string"; readonly value: string }
   | { readonly type: "long"; readonly value: bigint }
-  /** `text`: as it was written, where that is not as `doubleText` writes it. */
+  /** `text`: the number as written, if it differs from the output of `doubleText`. */
   | { readonly type: "double"; readonly value: number; readonly text?: string }
   | { readonly type: "boolean"; readonly value: boolean }
   | { readonly type: "null"; readonly value: null };
@@ -41,18 +41,18 @@ const longMax = 2n ** 63n - 1n;
 const longMin = -(2n ** 63n);
 /** Characters of parameters quoted in messages. */
 const shownLengthMax = 16_384;
-/** Cost of parsing a value, and the bytes it takes. */
+/** Cost of parsing a value, and its memory use in bytes. */
 const valueUnits = 8;
 const valueBytes = 96;
 /** Values between two checks of the budget. */
 const stride = 64;
-/** Characters of parameters that are read at once where they are scalars: their values are few. */
+/** Maximum length of parameters that are parsed by the fast path for objects of scalars, in characters. */
 const flatLengthMax = 512;
 
 const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const spacePattern = /[ \t\r\n]*/y;
 
-/** As `readQueryParameters`, at once: for small texts. */
+/** As `readQueryParameters`, but synchronous: for small texts. */
 export function parseQueryParameters(json: string): QueryParameters {
   return finish(readQueryParameters(json, new FreeBudget()));
 }
@@ -108,7 +108,7 @@ class ParameterReader {
     this.#budget = budget;
   }
 
-  /** An object of scalars, as those of most queries are; null: it is another value. Hot. */
+  /** Parses an object of scalars, the parameters of most queries; null for other values. Hot. */
   flat(): ObjectValue | null {
     const fields = new Map<string, ParameterValue>();
     if (!this.#take("{") || this.#take("}")) return null;
@@ -200,7 +200,7 @@ class ParameterReader {
     return isSpelled && digits !== doubleText(value.value) ? { ...value, text: digits } : value;
   }
 
-  /** The string whose opening quote is next. */
+  /** Returns the string whose opening quote is next. */
   #string(): string {
     const json = this.#json;
     const start = this.#at;
@@ -259,7 +259,7 @@ function isInteger(text: string): boolean {
   return /^-?\d+$/.test(text);
 }
 
-/** The value of a number's digits. */
+/** Returns the value of a number's digits. */
 export function number(text: string): Scalar {
   if (isInteger(text)) {
     // Numbers of up to 15 digits are exact.
@@ -283,13 +283,13 @@ export function scalarOf(literal: Literal): Scalar {
   }
 }
 
-/** The name of a value's type in messages. */
+/** Returns the name of a value's type in messages. */
 export function typeName(value: ParameterValue): string {
   if (value.type === "boolean") return value.value ? "True" : "False";
   return value.type.charAt(0).toUpperCase() + value.type.slice(1);
 }
 
-/** A value as minified JSON. */
+/** Returns a value as minified JSON. */
 export function jsonText(value: ParameterValue): string {
   switch (value.type) {
     case "array":
@@ -315,7 +315,7 @@ export function doubleText(value: number): string {
   return /^-?\d+$/.test(text) ? `${text}.0` : text;
 }
 
-/** A value as messages show it: text without quotes, everything else as JSON. */
+/** Returns a value as messages show it: text without quotes, everything else as JSON. */
 export function plainText(value: ParameterValue): string {
   return value.type === "string" ? value.value : jsonText(value);
 }

@@ -1,6 +1,6 @@
 /**
- * How a query ran, as steps with counts, times and sentences: what its trace (query-trace.ts) notes, told to people. Values
- * of the query are not in it, as in plan-text.ts.
+ * Describes how a query ran, as steps with counts, times and sentences, from its trace (query-trace.ts). Contains no
+ * values of the query, as in plan-text.ts.
  */
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import type { BetterIndex } from "./better-index.ts";
@@ -20,7 +20,7 @@ export interface PlanStep {
   readonly kept: number | null;
   /** Milliseconds; null: they are in another step. */
   readonly ms: number | null;
-  /** The operands of the condition of `find`, each by itself. */
+  /** The operands of the condition of `find`, evaluated separately. */
   readonly conditions: readonly TracedCondition[];
 }
 
@@ -37,7 +37,7 @@ const none: readonly TracedCondition[] = [];
 /** Milliseconds of waiting that are worth a sentence. */
 const shownWaitMs = 1;
 
-/** The steps of a query that has run. */
+/** Returns the steps of a query that has run. */
 export function planSteps(
   query: AnalyzedQuery,
   trace: QueryTrace,
@@ -52,7 +52,7 @@ export function planSteps(
 function waitStep({ waitMs }: QueryTrace, { isStale, indexName }: QueryOutcome): PlanStep | null {
   if (waitMs < shownWaitMs && !isStale) return null;
   const text = isStale
-    ? `The index ${indexName} was behind: results may miss the newest documents.`
+    ? `The index ${indexName} was stale: results may miss the newest documents.`
     : `Waited until the index ${indexName} had caught up.`;
   return { kind: "wait", text, read: null, kept: null, ms: waitMs, conditions: none };
 }

@@ -18,15 +18,15 @@ import { invalidQuery } from "./syntax-error.ts";
 export interface QueryScope {
   readonly text: string;
   readonly parameters: QueryParameters | null;
-  /** The alias of `from` first, then those of `load`, in order. */
+  /** The alias of `from` first, then the aliases of `load`, in order. */
   readonly aliases: readonly string[];
   /** Names of declared functions, case-sensitive. */
   readonly functions: ReadonlySet<string>;
-  /** Those of them that are series queries. */
+  /** The declared functions that are series queries. */
   readonly series: ReadonlySet<string>;
   /** The source is a collection, not an index. */
   readonly isDynamic: boolean;
-  /** Aliases that `select` gives to aggregates of groups; conditions and order may use them. */
+  /** Aliases that `select` assigns to aggregates of groups; conditions and order may use them. */
   readonly computed: ReadonlyMap<string, FieldReference>;
   /** The time of the query, microseconds since 1970. */
   readonly nowMicros: number;
@@ -37,7 +37,7 @@ export interface QueryScope {
 /** The id of the document, as a field. */
 export const idField: FieldReference = { name: "id()", path: [], isQuoted: false, alias: null };
 
-/** A semantic error, with the query and its parameters. */
+/** Returns a semantic error, with the query and its parameters. */
 export function invalid(scope: QueryScope, complaint: string): EngineError {
   return invalidQuery(complaint, scope.text, scope.parameters?.shown ?? null);
 }
@@ -47,7 +47,7 @@ export function notSupported(complaint: string): EngineError {
 }
 
 /**
- * The field that a path refers to, with a leading alias stripped.
+ * Returns the field that a path refers to, with a leading alias stripped.
  *
  * @throws query-invalid when the query has aliases and a longer path begins with none of them.
  */
@@ -80,7 +80,7 @@ function resolve(scope: QueryScope, field: Field, shownArrays: number): FieldRef
   return { name, path: field.path, isQuoted: field.isQuoted, alias: null };
 }
 
-/** A path's text. Parts that contain a point are quoted, unless the whole path is. */
+/** Returns a path's text. Parts that contain a point are quoted, unless the whole path is. */
 function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
   return path
     .map(({ name, arrays }, i) => {
@@ -90,7 +90,7 @@ function fieldName(path: readonly PathPart[], isQuoted: boolean): string {
     .join(".");
 }
 
-/** The value of a literal or parameter. @throws query-invalid when the parameter was not given */
+/** Returns the value of a literal or parameter. @throws query-invalid if the request lacks the parameter */
 export function resolveValue(scope: QueryScope, value: Value): ParameterValue {
   if (value.kind === "literal") return scalarOf(value);
   if (scope.parameters === null) {
@@ -115,7 +115,7 @@ export function scalarOrNone(scope: QueryScope, value: Value): Scalar | null {
   );
 }
 
-/** The alias that a path consists of, or null: it is then the whole document. */
+/** Returns the alias that a path consists of, or null: it is then the whole document. */
 export function wholeAlias(scope: QueryScope, field: Field): string | null {
   const [root] = field.path;
   const isAlone = root !== undefined && field.path.length === 1 && root.arrays === 0;

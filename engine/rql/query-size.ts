@@ -1,4 +1,4 @@
-/** Size limits of queries. A query is parsed and checked in one turn of the event loop, so it must be small. */
+/** Size limits of queries. A query is parsed and checked in one tick of the event loop, so it must be small. */
 import { EngineError } from "../base/errors.ts";
 import { workLimits } from "../base/work-budget.ts";
 
@@ -25,13 +25,13 @@ export function tooManyClauses(): EngineError {
   return new EngineError(
     "work-limit",
     `The query's text is too long: it may have ${clausesMax} clauses and ${tokensMax()} words, values and signs, which is ` +
-      "the limit. Put lists of values into parameters, ask for less at once, or raise the setting Query.MaxClauseCount.",
+      "the limit. Put lists of values into parameters, request less in one query, or raise the setting Query.MaxClauseCount.",
   );
 }
 
 export function tooManyItems(clause: string, countMax: number): EngineError {
   return new EngineError(
     "work-limit",
-    `The query has more than ${countMax} items in ${clause}, which is the limit. Ask for less at once.`,
+    `The query has more than ${countMax} items in ${clause}, which is the limit. Request less in one query.`,
   );
 }

@@ -1,20 +1,19 @@
 /**
- * What the execution of one query notes of itself for who asks how it ran. A query that nobody asks about has none, and
- * pays a comparison for each phase.
+ * Trace of the execution of one query, recorded on request. A query without a trace pays a comparison for each phase.
  */
 
-/** How entries came into the order of the query. */
+/** How entries were brought into the order of the query. */
 export type OrderWay = "none" | "walk" | "sort" | "best";
 
-/** A part of the condition, and how many entries of the index match it by itself. */
+/** An operand of the condition, and the number of entries of the index that match it. */
 export interface TracedCondition {
   /** Without values. */
   readonly text: string;
-  /** Null: it depends on what the other conditions find. */
+  /** Null if it depends on the entries that the other conditions find. */
   readonly found: number | null;
 }
 
-/** Times are milliseconds, and include what other work took while the query paused. */
+/** Times are milliseconds, and include the time of other work while the query paused. */
 export class QueryTrace {
   /** Waiting for the index to be up to date. */
   waitMs = 0;
@@ -24,13 +23,13 @@ export class QueryTrace {
   /** Entries that match; of a collection, its documents, or the ids that exist; -1: not counted. */
   found = 0;
   way: OrderWay = "none";
-  /** Entries that were brought into order. */
+  /** Number of entries that were ordered. */
   orderedCount = 0;
   /** Until the entries were found and ordered. */
   findMs = 0;
   /** Documents, or reduced objects, that were read. */
   readCount = 0;
-  /** Of those, the ones that `filter` was tested on, and that passed. */
+  /** Number of candidates that `filter` was tested on, and number that passed. */
   testedCount = 0;
   passedCount = 0;
   /** Reading, testing, and making the rows. */

@@ -1,6 +1,7 @@
 /**
  * From text to a checked query: parse and analyze, with a cache of recent texts. Clients send few texts with many
- * parameters, so each text is parsed once, and of most texts only what depends on the parameters is analyzed again.
+ * parameters, so each text is parsed once, and for most texts only the parts that depend on the parameters are analyzed
+ * again.
  */
 import { queryTreeBytesMax } from "../base/limits.ts";
 import { RecentCache } from "../base/recent-cache.ts";
@@ -9,7 +10,7 @@ import { analyzeQuery } from "./analyze.ts";
 import type { RequestPaging } from "./analyze-paging.ts";
 import type { AnalyzedQuery, QueryKind } from "./analyzed-query.ts";
 import type { Query } from "./ast.ts";
-import { mayBePlain } from "./execute-plain.ts";
+import { mayUseFastPath } from "./execute-fast-path.ts";
 import { parsePatchQuery, parseQuery } from "./parser.ts";
 import { flatParameters, type QueryParameters, readQueryParameters } from "./query-parameters.ts";
 import { isRebindable, rebind } from "./rebind.ts";
@@ -17,18 +18,24 @@ import { isRebindable, rebind } from "./rebind.ts";
 /** Base cost of a query, and cost of parsing and analyzing a character. */
 const queryUnits = 1024;
 const textUnits = 8;
-/** Maximum characters of a text whose tree is cached, and about what a tree takes for each, measured. */
+/**
+ * Maximum length of a text whose tree is cached, in characters, and approximate memory of a tree per character
+ * (measured).
+ */
 const keptLengthMax = 16_384;
 const bytesPerCharacter = 64;
-/** Characters of a text with its parameters above which each step gets a turn of its own, and no analysis is kept. */
+/**
+ * Length of a text with its parameters above which each step uses a time slice of its own, and no analysis is cached,
+ * in characters.
+ */
 const longLengthMin = 4_096;
 
-/** A text that was asked for, as it is shown. Times are microseconds since 1970. */
-export interface KnownQueryInfo {
+/** A cached query text, as reported to callers. Times are microseconds since 1970. */
+export interface CachedQueryInfo {
   readonly text: string;
   readonly createdMicros: number;
   readonly queriedMicros: number;
-  /** As written: that of a collection or an index. */
+  /** Name of the collection or index, as written in the text. */
   readonly sourceName: string;
   readonly isOfIndex: boolean;
   readonly isGroupBy: boolean;
@@ -36,8 +43,8 @@ export interface KnownQueryInfo {
   readonly indexName: string | null;
 }
 
-/** What is kept of a text. */
-interface KnownText {
+/** Cache entry of a text. */
+interface CachedText {
   readonly tree: Query;
   readonly isRebindable: boolean;
   readonly createdMicros: number;
@@ -45,17 +52,17 @@ interface KnownText {
   indexName: string | null;
   /** The last analysis of a read, without its parameters. */
   analyzed: AnalyzedQuery | null;
-  /** Whether that is one of which some values make a plain query (execute-plain.ts). */
-  mayBePlain: boolean;
+  /** Whether the fast path supports that analysis for some parameter values (execute-fast-path.ts). */
+  mayUseFastPath: boolean;
 }
 
 export class QueryCompiler {
   readonly #nowMicros: () => number;
-  readonly #patches = new RecentCache<KnownText>(queryTreeBytesMax / 2);
+  readonly #patches = new RecentCache<CachedText>(queryTreeBytesMax / 2);
   /** Of all other kinds. */
-  readonly #reads = new RecentCache<KnownText>(queryTreeBytesMax / 2);
+  readonly #reads = new RecentCache<CachedText>(queryTreeBytesMax / 2);
   /** The last large text, between parsing and analysis. */
-  #large: { readonly text: string; readonly isPatch: boolean; readonly known: KnownText } | null =
+  #large: { readonly text: string; readonly isPatch: boolean; readonly known: CachedText } | null =
     null;
 
   constructor(nowMicros: () => number) {
@@ -87,7 +94,7 @@ export class QueryCompiler {
     const isKept = kind === "read" && known.isRebindable && !isLong;
     if (isKept) {
       known.analyzed = { ...query, parameters: null };
-      known.mayBePlain = mayBePlain(query);
+      known.mayUseFastPath = mayUseFastPath(query);
     }
     return query;
   }
@@ -96,14 +103,14 @@ export class QueryCompiler {
    * As `compile`, for a read of a known text with few values that may be plain; null: it is another. Costs little enough to
    * need no pause; it is charged to the budget. Hot. @throws as `compile`
    */
-  compilePlain(
+  compileSimple(
     text: string,
     parametersText: string | null,
     budget: WorkBudget,
     paging: RequestPaging,
   ): AnalyzedQuery | null {
     const known = this.#reads.get(text);
-    if (known === undefined || !known.mayBePlain || known.analyzed === null) return null;
+    if (known === undefined || !known.mayUseFastPath || known.analyzed === null) return null;
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) return null;
     const parameters = parametersText === null ? null : flatParameters(parametersText);
@@ -123,7 +130,7 @@ export class QueryCompiler {
   ): Work<AnalyzedQuery> {
     const parameters =
       parametersText === null ? null : yield* readQueryParameters(parametersText, budget);
-    // Each query checks the clock once: many small ones may run in one turn of the event loop.
+    // Each query checks the clock once: many small queries may run in one tick of the event loop.
     budget.tick(queryUnits + text.length * textUnits);
     if (budget.isDue) yield;
     this.#known(text, kind);
@@ -135,13 +142,13 @@ export class QueryCompiler {
   }
 
   /** A read was answered without its analysis, because nothing has changed. */
-  askedAgain(text: string): void {
+  noteUse(text: string): void {
     const known = this.#reads.get(text);
     if (known !== undefined) known.queriedMicros = this.#nowMicros();
   }
 
-  /** The texts of queries that are kept, the least recently asked first. Patches are not among them. */
-  *known(): Generator<KnownQueryInfo> {
+  /** Lists the cached texts of queries, the least recently used first. Patches are excluded. */
+  *known(): Generator<CachedQueryInfo> {
     for (const [text, known] of this.#reads.entries()) {
       const { tree, createdMicros, queriedMicros, indexName } = known;
       yield {
@@ -156,8 +163,8 @@ export class QueryCompiler {
     }
   }
 
-  /** A text and its syntax tree. @throws query-syntax */
-  #known(text: string, kind: QueryKind): KnownText {
+  /** Returns a text and its syntax tree. @throws query-syntax */
+  #known(text: string, kind: QueryKind): CachedText {
     const isPatch = kind === "patch";
     const large = this.#large;
     if (large !== null && large.text === text && large.isPatch === isPatch) {
@@ -177,7 +184,7 @@ export class QueryCompiler {
       queriedMicros: nowMicros,
       indexName: null,
       analyzed: null,
-      mayBePlain: false,
+      mayUseFastPath: false,
     };
     this.#large = isLarge ? { text, isPatch, known } : null;
     if (!isLarge) texts.set(text, known, bytesPerCharacter * text.length);
@@ -185,7 +192,7 @@ export class QueryCompiler {
   }
 }
 
-/** What a query is answered from, as far as its text tells: an index, or `collection/Name`. */
+/** Returns the source of a query's results, as far as its text determines it: an index, or `collection/Name`. */
 export function sourceNameOf({ access, source }: AnalyzedQuery): string {
   return access.kind === "collection" ? `collection/${source.name}` : access.name;
 }

@@ -1,9 +1,9 @@
 /**
- * Analyzes a query that was analyzed before with other parameters: of most texts only the values of conditions and the page
- * depend on them, and everything else stays.
+ * Analyzes a query that was analyzed before with other parameters: for most texts only the values of conditions and the
+ * page depend on the parameters, and the rest is reused.
  *
  * Invariants:
- * - The result is what `analyzeQuery` returns for the same text and options.
+ * - The result equals that of `analyzeQuery` for the same text and options.
  */
 import { type AnalyzeOptions, collectionIds, scopeOf } from "./analyze.ts";
 import { analyzePaging } from "./analyze-paging.ts";
@@ -13,12 +13,12 @@ import type { Comparison, ComparisonOperator, Expression, Query } from "./ast.ts
 import { type ParameterValue, type Scalar, scalarOf } from "./query-parameters.ts";
 import type { QueryScope } from "./query-scope.ts";
 
-/** Whether only the conditions on fields and the page of a query may contain parameters. */
+/** Returns whether only the conditions on fields and the page of a query may contain parameters. */
 export function isRebindable({ where, paging: _, update, ...others }: Query): boolean {
   const { groupBy, load, include, filter, declarations } = others;
   const isPlain = groupBy.length + load.length + include.length + declarations.length === 0;
   if (!isPlain || filter !== null || update !== null || hasParameter(others)) return false;
-  return where === null || hasPlainConditions(where);
+  return where === null || hasSimpleConditions(where);
 }
 
 /**
@@ -63,8 +63,8 @@ export function rebind(
 }
 
 /**
- * A known condition with the values that its expression has now: what the analysis finds where these are plain. Null where
- * they may mean more than values, or are wrong: that is for the analysis. Hot.
+ * Replaces the values of an analyzed condition by the current values of its expression, if these are scalars. Null if a
+ * value may change the structure of the condition, or is invalid; the condition must then be analyzed again. Hot.
  */
 function boundLike(
   known: Condition | null,
@@ -112,7 +112,7 @@ function isEquality(operator: ComparisonOperator): boolean {
   return operator === "=" || operator === "!=";
 }
 
-/** A text, number or boolean; null: something else, or nothing. */
+/** Returns a text, number or boolean; null: something else, or nothing. */
 function plainValue({ parameters }: QueryScope, value: Comparison["right"]): Scalar | null {
   if (value.kind === "literal") {
     const literal = scalarOf(value);
@@ -138,7 +138,7 @@ function accessLike(
   return ids === undefined ? null : { kind: "collection", ids };
 }
 
-/** Whether two conditions differ in nothing but values. */
+/** Returns whether two conditions differ in nothing but values. */
 function isAlike(one: Condition | null, other: Condition | null): boolean {
   if (one === null || other === null) return one === other;
   if (one.kind !== other.kind) return false;
@@ -152,13 +152,13 @@ function isAlike(one: Condition | null, other: Condition | null): boolean {
   return isExact === ("isExact" in other && other.isExact);
 }
 
-function hasPlainConditions(condition: Expression): boolean {
+function hasSimpleConditions(condition: Expression): boolean {
   switch (condition.kind) {
     case "and":
     case "or":
-      return condition.operands.every(hasPlainConditions);
+      return condition.operands.every(hasSimpleConditions);
     case "not":
-      return hasPlainConditions(condition.operand);
+      return hasSimpleConditions(condition.operand);
     case "comparison": {
       const { left, right } = condition;
       return !hasParameter(left) && (right.kind === "literal" || right.kind === "parameter");
@@ -171,7 +171,7 @@ function hasPlainConditions(condition: Expression): boolean {
   }
 }
 
-/** Whether a part of a syntax tree contains a parameter. */
+/** Returns whether a part of a syntax tree contains a parameter. */
 function hasParameter(node: unknown): boolean {
   if (typeof node !== "object" || node === null) return false;
   if ("kind" in node && node.kind === "parameter") return true;

@@ -7,7 +7,7 @@
 import { unreachable } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import { DocumentPieces } from "../documents/document-pieces.ts";
+import { DocumentChunks } from "../documents/document-chunks.ts";
 import {
   bodyLengthOf,
   documentFlagsOf,
@@ -51,30 +51,30 @@ import type {
 } from "./row-source.ts";
 
 /** The text of `@index-score` when the reply reports it, and of the members that follow it (`@spatial`). */
-export type ToldScore = number | string;
+export type ReportedScore = number | string;
 
 /** A row with everything that its projection reads. */
 export interface RowParts {
   readonly row: StoredRow;
   readonly loaded: ReadonlyMap<string, LoadedValue>;
-  readonly score: ToldScore | null;
+  readonly score: ReportedScore | null;
   /** JSON text of an object: the stored fields of the row's entry. */
   readonly stored: string | null;
   /** Columns that are series queries appear as `seriesMark`s; otherwise they are left out. */
   readonly hasSeries?: boolean;
 }
 
-/** What stands for a column that is a series query, in a row's text: no JSON text has such a character. */
+/** Returns the placeholder of a series query's column in a row's text: JSON text never contains these characters. */
 export function seriesMark(position: number): string {
   return `\u0000${position}\u0000`;
 }
 
-/** A row's text split at its `seriesMark`s: texts at even places, positions at odd ones. */
+/** Returns a row's text split at its `seriesMark`s: texts at even places, positions at odd ones. */
 export function splitAtSeries(text: string): string[] {
   return text.split("\u0000");
 }
 
-/** JSON text of a value, or null when there is none. */
+/** JSON text of a value; null if the value does not exist. */
 type TextOf = (parts: RowParts) => string | null;
 
 const noExtra = Buffer.alloc(0);
@@ -86,8 +86,12 @@ const metadataOpen = `${metadataText}{`;
 const groupMetadata = '"@metadata":{"@change-vector":null}}';
 const projectedGroupMetadata = '"@metadata":{"@projection":true,"@change-vector":null}}';
 
-/** A whole document with its `@metadata` at the end. */
-export function wholeDocument(row: StoredRow, score: ToldScore | null, source: RowSource): Buffer {
+/** Returns a whole document with its `@metadata` at the end. */
+export function wholeDocument(
+  row: StoredRow,
+  score: ReportedScore | null,
+  source: RowSource,
+): Buffer {
   const text = new JsonText(bodyLengthOf(row.bytes, row.start) + metadataBytes);
   addWholeDocument(row, score, source, text);
   return text.bytes;
@@ -96,28 +100,28 @@ export function wholeDocument(row: StoredRow, score: ToldScore | null, source: R
 /** As `wholeDocument`, added to `text`. */
 export function addWholeDocument(
   row: StoredRow,
-  score: ToldScore | null,
+  score: ReportedScore | null,
   source: RowSource,
   text: JsonText,
 ): void {
   source.addDocument(row, scoreMember(score), text);
 }
 
-function scoreMember(score: ToldScore | null): Buffer {
+function scoreMember(score: ReportedScore | null): Buffer {
   return score === null ? noExtra : Buffer.from(`"@index-score":${score},`);
 }
 
-/** As `wholeDocument`, for large documents: in pieces, not concatenated. */
+/** As `wholeDocument`, for large documents: a list of chunks, not concatenated. */
 export function largeDocument(
   row: StoredRow,
-  score: ToldScore | null,
+  score: ReportedScore | null,
   source: RowSource,
-): DocumentPieces {
+): DocumentChunks {
   const metadata = Buffer.concat([metadataKey, source.metadataOf(row, scoreMember(score))]);
-  return new DocumentPieces(row.bytes, row.start, metadata);
+  return new DocumentChunks(row.bytes, row.start, metadata);
 }
 
-/** The `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */
+/** Returns the `"@metadata":{…}}` that ends a projected row, closing brace of the row included. */
 export function projectionMetadata(parts: RowParts, source: RowSource): string {
   const { row, score } = parts;
   if (row.start < 0) return projectedGroupMetadata;
@@ -131,14 +135,14 @@ export function projectionMetadata(parts: RowParts, source: RowSource): string {
   );
 }
 
-/** A whole reduced object, without a projection. */
+/** Returns a whole reduced object, without a projection. */
 export function wholeGroup(text: string): string {
   return withMetadata(text, groupMetadata);
 }
 
 /**
- * `object` with `metadata` (from `projectionMetadata`) as its last member. Members that a script itself set under
- * `@metadata` come first in it.
+ * `object` with `metadata` (from `projectionMetadata`) as its last member. Members that a script set under `@metadata`
+ * precede the others in it.
  */
 export function withMetadata(object: string, metadata: string): string {
   if (object.includes(metadataText)) {
@@ -153,18 +157,18 @@ export function withMetadata(object: string, metadata: string): string {
   return `${object.slice(0, -1)}${object === "{}" ? "" : ","}${metadata}`;
 }
 
-/** As `projectionMetadata`, for a row whose columns all come from stored fields: no document was read. */
+/** As `projectionMetadata`, for a row whose columns are all stored fields: no document was read. */
 export function indexedMetadata(lowerId: string): string {
   return `"@metadata":{"@projection":true,"@change-vector":null,"@id":${JSON.stringify(lowerId)}}}`;
 }
 
-/** A whole document's text with `@index-score` in its metadata. */
-export function withScore(document: string, score: ToldScore): string {
+/** Returns a whole document's text with `@index-score` in its metadata. */
+export function withScore(document: string, score: ReportedScore): string {
   const at = document.lastIndexOf(metadataOpen) + metadataOpen.length;
   return `${document.slice(0, at)}"@index-score":${score},${document.slice(at)}`;
 }
 
-/** A whole document nested in another one: of the derived metadata only `@id` is kept. */
+/** Returns a whole document nested in another one: of the derived metadata only `@id` is kept. */
 function nestedDocument(document: string): string {
   const at = document.lastIndexOf(metadataOpen);
   const metadata = JSON.parse(document.slice(at + metadataText.length, -1)) as object;
@@ -183,7 +187,7 @@ export class FieldProjector {
   readonly #values: readonly TextOf[];
   /** By column: the name of its stored field; empty when the query selects no stored field. */
   readonly #storedNames: readonly (string | null)[];
-  /** Whether all columns of the last object came from stored fields. */
+  /** Whether all columns of the last object were stored fields. */
   isFromIndex = false;
   readonly #onlyIndex: boolean;
 
@@ -238,7 +242,7 @@ export class FieldProjector {
     return `${text}}`;
   }
 
-  /** Stored fields take precedence over the document's; a value found in neither is omitted. */
+  /** Stored fields take precedence over the document's; a value that neither contains is omitted. */
   #projectStored(parts: RowParts): string {
     const bytes = Buffer.from(parts.stored ?? "{}");
     const span = new ValueSpan();
@@ -272,7 +276,7 @@ function notInDocument(field: string): EngineError {
   );
 }
 
-/** The name of the stored field for a column, or null. */
+/** Returns the name of the stored field for a column, or null. */
 function storedName(
   value: ProjectedValue,
   alias: string | null,
@@ -284,7 +288,7 @@ function storedName(
   return stored.has(name) ? name : null;
 }
 
-/** A stored value as a column shows it: numbers and booleans become strings, as in RavenDB 7.2.7. */
+/** Returns a stored value as a column shows it: numbers and booleans become strings, as in RavenDB 7.2.7. */
 function storedValueText(bytes: Buffer, at: number): string {
   if (bytes[at] === byteArrayOpen) {
     const items: string[] = [];
@@ -370,7 +374,7 @@ function compileGroupKey(outputs: GroupOutputs | null): TextOf {
   };
 }
 
-/** A member of a reduced object. */
+/** Returns a member of a reduced object. */
 function compileMember(name: string, source: RowSource): TextOf {
   const finder = new FieldFinder([name], source);
   return (parts) => textAt(finder, parts.row) ?? "null";
@@ -383,8 +387,8 @@ function textAt(finder: FieldFinder, row: StoredRow): string | null {
 }
 
 /**
- * A path into the document. A missing value is, without an alias, null or the value of a field named as the column;
- * with an alias the key is omitted.
+ * Returns a path into the document. A missing value is, without an alias, null or the value of a field named as the
+ * column; with an alias the key is omitted.
  */
 function compilePath(
   key: string,
@@ -418,15 +422,15 @@ function stepsOf(path: readonly PathPart[]): FieldStep[] {
   return path.map(({ name, arrays }) => fieldStep(name, arrays > 0));
 }
 
-/** What the rest of a path reads below the value of its first name, or null. */
+/** Reads the value at the rest of a path below the value of its first name, or null. */
 function textBelow(first: FieldFinder, rest: readonly FieldStep[], row: StoredRow): string | null {
   if (rest.length === 0 || !first.find(row, bodyOf(row))) return null;
   return pathText(row.bytes, first.span.from, rest, 0, columnMember);
 }
 
 /**
- * The members of texts in columns. Those of days are null, and unlike in an index, one that a date or a time span lacks
- * is an error.
+ * The members of texts in columns. Members of days are null, and, unlike in an index, a member that a date or time span
+ * lacks is an error.
  */
 const columnMember: TextMember = (bytes, at, steps, depth) => {
   const text = decodeString(bytes, at, skipValue(bytes, at));
@@ -490,9 +494,9 @@ function compileEachPath(path: readonly PathPart[], isAliased: boolean, source: 
 }
 
 /**
- * A loaded document, or the value at a path in it; when missing, the key is omitted, as with the query's own alias. For
- * an array of documents, the list of their values. On RavenDB 7.2.7 columns see only documents loaded by a path of the
- * row itself.
+ * Returns a loaded document, or the value at a path in it; when missing, the key is omitted, as with the query's own
+ * alias. For an array of documents, the list of their values. On RavenDB 7.2.7 columns see only documents loaded by a
+ * path of the row itself.
  */
 function compileLoaded(
   root: string,
@@ -523,7 +527,7 @@ function compileLoaded(
   };
 }
 
-/** The error for several documents under an alias that is not an array. */
+/** Returns the error for several documents under an alias that is not an array. */
 export function severalValues(key: string): EngineError {
   return new EngineError(
     "not-supported",

@@ -1,5 +1,5 @@
 /** The result of a query besides its rows: types only. The server writes it in the wire format. */
-import type { TextPieces } from "../documents/document-pieces.ts";
+import type { TextChunks } from "../documents/document-chunks.ts";
 import type { SeriesInclude } from "./analyzed-query.ts";
 import type { SpatialSummary } from "./spatial-summary.ts";
 
@@ -20,11 +20,11 @@ export interface RowSink {
   /** The row's bytes are valid until this returns, or until the promise resolves. */
   add(row: Buffer): Promise<void> | null;
   /**
-   * Receives a document too large to be composed at once. Its record is valid during this turn, or, when a view is
-   * held, until the promise resolves. When omitted, the document is composed. Also a row with long results of series
-   * queries, which stay valid until then.
+   * Receives a document that is too large to be composed as one string. Its record is valid during this tick of the
+   * event loop, or, if a view is held, until the promise resolves. When omitted, the document is composed. Also
+   * receives rows with long results of series queries, which stay valid until then.
    */
-  addLarge?(row: TextPieces): Promise<void>;
+  addLarge?(row: TextChunks): Promise<void>;
 }
 
 /**
@@ -51,7 +51,7 @@ export interface QueryOutcome {
   readonly counterIncludes: readonly IncludedCounters[] | null;
   /** Requested compare-exchange keys. */
   readonly compareExchangeKeys: readonly string[] | null;
-  /** The columns that are series queries, when the names of values were asked for. */
+  /** The columns that are series queries, if the names of values were requested. */
   readonly seriesFields: readonly string[] | null;
   readonly revisionIncludes: IncludedRevisions | null;
   /** The requested ranges of the time series of documents, in the order of the rows. */
@@ -67,7 +67,7 @@ export interface QueryOutcome {
   /** A safe integer that changes whenever the answer may have changed. */
   readonly resultEtag: number;
   readonly timings: QueryTimings | null;
-  /** What a dynamic query says about places; null: nothing. */
+  /** Summary of the shapes of a dynamic query; null if none was requested or the query has no spatial field. */
   readonly spatial: SpatialSummary | null;
 }
 

@@ -7,7 +7,7 @@ import { idOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import type { ExplainedScores } from "./compile-score.ts";
 
-/** Gives the position of the walk in its list. */
+/** A cursor that reports the position of the walk in its list. */
 export interface PlacedCursor {
   readonly position: number;
 }

@@ -1,6 +1,6 @@
 /**
- * What query execution needs from the database: documents by number, by id, by collection; the indexes; scripts. The
- * database implements it; tests do so over arrays of JSON texts.
+ * The interface of the database for query execution: documents by number, by id, by collection; the indexes; scripts.
+ * The database implements it; tests do so over arrays of JSON texts.
  */
 
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -23,15 +23,15 @@ export type { GroupOutputs, RowCursor, StoredFields, StoredRow };
 /** `collection` null means all documents, everywhere here. Names are compared without case. */
 export interface RowSource {
   countOf(collection: string | null): number;
-  /** A safe integer that changes whenever a document of the collection is written or deleted. */
+  /** Returns a safe integer that changes whenever a document of the collection is written or deleted. */
   resultEtagOf(collection: string | null): number;
-  /** The number of the document with this id in any case, or -1. */
+  /** Returns the number of the document with this id in any case, or -1. */
   findDocument(id: string): number;
   isIn(docNum: number, collection: string | null): boolean;
   lowerIdOf(docNum: number): string;
   /** Orders by lower-cased ids. */
   compareIds(left: number, right: number): number;
-  /** Whether the document exists: an index may not have heard of its deletion yet. */
+  /** Returns whether the document exists: an index may not have heard of its deletion yet. */
   exists(docNum: number): boolean;
   /**
    * Points `row` at the document's record.
@@ -44,26 +44,26 @@ export interface RowSource {
   pending(): Promise<void> | null;
   /** In etag order. */
   rows(collection: string | null): RowCursor;
-  /** Documents of all collections whose id begins with `prefix` in any case, ordered by lower-cased id. */
+  /** Returns the documents of all collections whose id begins with `prefix` in any case, ordered by lower-cased id. */
   rowsByPrefix(prefix: string): RowCursor;
   shapeOf(shapeId: number): Shape;
-  /** The document's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
+  /** Returns the document's `@metadata` object as JSON text, with `extra` members in it, each followed by a comma. */
   metadataOf(row: StoredRow, extra: Buffer): Buffer;
   /** Adds the whole document to `text`, with `extra` members in its `@metadata` as by `metadataOf`. */
   addDocument(row: StoredRow, extra: Buffer, text: JsonText): void;
-  /** The change vector's text. */
+  /** Returns the change vector's text. */
   changeVectorOf(row: StoredRow): string;
-  /** The total of a counter, `null` when the document has no such counter. */
+  /** Returns the total of a counter; null if the document does not have the counter. */
   counterOf(documentId: string, name: string): bigint | null;
   /** Per-node values of a counter as JSON text, or null. */
   rawCounterOf(documentId: string, name: string): string | null;
-  /** A series of a document, in any case, as of now; null: it has none. */
+  /** Returns a series of a document by its name in any case, as of now; null if the series does not exist. */
   seriesOf(documentId: string, name: string): StoredSeries | null;
-  /** Names of the counters of a document. */
+  /** Returns the names of the counters of a document. */
   counterNamesOf(documentId: string): readonly string[];
-  /** The JSON text of a compare-exchange value's `Object`, or null. */
+  /** Returns the JSON text of a compare-exchange value's `Object`, or null. */
   compareExchangeOf(key: string): string | null;
-  /** Milliseconds of a monotonic clock. */
+  /** Returns milliseconds of a monotonic clock. */
   monotonicMs(): number;
   /** Microseconds since 1970. */
   nowMicros(): number;
@@ -76,7 +76,7 @@ export interface StoredSeries {
   readonly prefix: string;
   /** Where queries find its entries, at least one part; omitted: in its own segments, which are no rollups. */
   readonly parts?: readonly SeriesPart[];
-  /** The names that its values were given in its collection. */
+  /** The names of its values that are configured for its collection. */
   readonly valueNames: readonly string[];
 }
 
@@ -95,9 +95,12 @@ export interface QueryIndex {
   refresh(fields: ReadonlySet<string> | null, budget: WorkBudget): Work<void> | null;
   /** `budget`: the reader's. */
   reader(budget?: WorkBudget): IndexReader;
-  /** Whether conditions and order may use this field. A permitted field that the index lacks is empty. */
+  /** Returns whether conditions and order may use this field. A permitted field that the index lacks is empty. */
   isKnownField(name: string): boolean;
-  /** The analyzer of a field whose terms are suggested; null: they are not; undefined: there is no such field. */
+  /**
+   * Returns the analyzer of a field whose terms are suggested; null if suggestions are disabled; undefined if the field
+   * does not exist.
+   */
   suggestionAnalyzer(name: string): Analyzer | null | undefined;
   /** Why it no longer answers queries, or null. */
   readonly invalidity: string | null;
@@ -108,11 +111,13 @@ export interface QueryIndex {
 }
 
 export interface IndexProvider {
-  /** The automatic index for a query, created if needed; not yet up to date. */
+  /** Returns the automatic index for a query, created if needed; not yet up to date. */
   automatic(definition: IndexDefinition): QueryIndex;
   /** @returns undefined when there is no index of this name, in any case. */
   byName(name: string): QueryIndex | undefined;
-  /** Likewise, for what asks for these fields as a whole, and not only for their words; see `IndexSet.withWholeFields`. */
+  /**
+   * As above, for queries that use these fields as a whole, and not only their words; see `IndexSet.withWholeFields`.
+   */
   withWholeFields(
     name: string,
     fieldNames: () => ReadonlySet<string> | null,
@@ -143,7 +148,7 @@ export interface ProjectedText {
 
 /** Series queries of the query that is being run. */
 export interface SeriesCalls {
-  /** The JSON text of the result. */
+  /** Returns the JSON text of the result. */
   call(name: string, args: readonly SeriesArgument[], input: ScriptInput): Promise<string>;
 }
 
@@ -151,7 +156,7 @@ export interface SeriesCalls {
 export interface QueryScripts {
   /** Rows of a `select { … }` or `select f(…)`. */
   project(input: ScriptInput): readonly ProjectedText[];
-  /** The query's whole `filter`. Used only when it calls a function unknown to compile-filter.ts. */
+  /** Returns the query's whole `filter`. Used only when it calls a function unknown to compile-filter.ts. */
   passes(input: ScriptInput): boolean;
   /** The documents and keys that scripts have included so far. */
   readonly included: ScriptIncludes;
@@ -174,7 +179,9 @@ export interface ScriptProvider {
    * queries have no series queries.
    */
   forQuery(query: AnalyzedQuery, budget: WorkBudget, series: SeriesCalls | null): QueryScripts;
-  /** A test for a .NET pattern, ignoring case, charged to `budget`. @throws regex-invalid; the test: work-limit */
+  /**
+   * Returns a test for a .NET pattern, ignoring case, charged to `budget`. @throws regex-invalid; the test: work-limit
+   */
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }
 

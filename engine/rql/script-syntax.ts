@@ -1,8 +1,8 @@
 /**
  * JavaScript inside queries: syntax checks, and the aggregates that projections of groups compute.
  *
- * The only place in this folder that uses a JavaScript parser. It runs nothing. A query is analyzed again for each request,
- * its scripts are parsed once: what was found of a valid text is cached, by the text.
+ * The only place in this folder that uses a JavaScript parser. It runs no script. A query is analyzed again for each
+ * request, but its scripts are parsed once: results for valid texts are cached by text.
  *
  * Invariants:
  * - Lines count from 1 and columns from 0, as in messages about scripts.
@@ -27,7 +27,7 @@ interface Node {
   readonly property?: unknown;
 }
 
-/** An error in a script; `place` is null when it has no single position. */
+/** An error in a script; `place` is null if the error has no single position. */
 export interface ScriptFault {
   readonly place: { readonly line: number; readonly column: number } | null;
 }
@@ -112,7 +112,7 @@ export type ScriptAggregate =
 
 const aggregates = new RecentCache<readonly ScriptAggregate[]>(checkedScriptBytesMax);
 
-/** The aggregations in a well-formed `select { … }`. Cost: O(nodes) when the text is new. */
+/** Returns the aggregations in a well-formed `select { … }`. Cost: O(nodes) when the text is new. */
 export function scriptAggregates(text: string): readonly ScriptAggregate[] {
   const known = aggregates.get(text);
   if (known !== undefined) return known;
@@ -121,7 +121,7 @@ export function scriptAggregates(text: string): readonly ScriptAggregate[] {
   return found;
 }
 
-/** About what an aggregation takes. */
+/** Approximate memory of a cached aggregation, in bytes. */
 const aggregateBytes = 256;
 
 function aggregatesIn(text: string): ScriptAggregate[] {
@@ -163,7 +163,7 @@ function aggregateOf(node: Node): ScriptAggregate | null {
   return path.length === 0 ? null : { kind: "sum", path };
 }
 
-/** `x.A.B` as A, B; empty for anything else. */
+/** Splits `x.A.B` into A, B; empty for other expressions. */
 function memberPath(value: unknown): string[] {
   const path: string[] = [];
   let node = value;

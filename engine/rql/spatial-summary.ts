@@ -1,11 +1,11 @@
 /**
- * What a dynamic query says about places, for maps (`addSpatialProperties=true`): the properties that its points are made
- * from, and the circles, polygons and boxes that it looks in. In the form of RavenDB 7.2.7.
+ * Summary of the shapes of a dynamic query, for maps (`addSpatialProperties=true`): the properties that its points are
+ * made from, and the circles, polygons and boxes that it searches. In the format of RavenDB 7.2.7.
  */
 import { globe, lengthOf } from "../spatial/space.ts";
 import { analyzedFieldsOf } from "./analyze-index.ts";
 import type { AnalyzedQuery, Condition } from "./analyzed-query.ts";
-import { type SoughtShape, shapeIn } from "./functions/spatial-arguments.ts";
+import { type QueryShape, shapeIn } from "./functions/spatial-arguments.ts";
 import { operandsOf } from "./meaning-of.ts";
 
 interface Vertex {
@@ -21,7 +21,7 @@ export interface SpatialSummary {
   readonly shapes: readonly object[];
 }
 
-/** Null: it has no spatial field. */
+/** Null if the query has no spatial field. */
 export function spatialSummary(query: AnalyzedQuery): SpatialSummary | null {
   const fields = analyzedFieldsOf(query).filter(({ spatial }) => spatial !== undefined);
   if (fields.length === 0) return null;
@@ -51,7 +51,7 @@ function addShapes(condition: Condition, shapes: object[]): void {
 }
 
 /** Null: a shape of another kind. */
-function shownShape(sought: SoughtShape): object | null {
+function shownShape(sought: QueryShape): object | null {
   const { areas, circles, points, lines } = shapeIn(globe, sought);
   if (areas.length + circles.length !== 1 || points.length + lines.length > 0) return null;
   const [circle] = circles;
@@ -77,7 +77,10 @@ function verticesOf(ring: ArrayLike<number>): Vertex[] {
   return vertices;
 }
 
-/** The corners of a closed rectangle as a box, which begins in the north-east, goes clockwise and is not closed; null: it is none. */
+/**
+ * Returns the corners of a closed rectangle as a box that begins in the north-east, is clockwise and is not closed;
+ * null if the polygon is not a rectangle.
+ */
 function boxOf(vertices: readonly Vertex[]): Vertex[] | null {
   const latitudes = [...new Set(vertices.map(({ Latitude }) => Latitude))];
   const longitudes = [...new Set(vertices.map(({ Longitude }) => Longitude))];

@@ -53,12 +53,12 @@ function countLineFeeds(text: string, start: number, end: number): number {
   return count;
 }
 
-/** The run of characters up to the next white space, as messages quote it; "" at the end of the text. */
+/** Returns the run of characters up to the next white space, as messages quote it; "" at the end of the text. */
 export function wordAt(text: string, offset: number): string {
   return /^\S*/.exec(text.slice(offset))?.[0] ?? "";
 }
 
-/** A syntax error: `1:27 complaint but got: word`, then the query. */
+/** Returns a syntax error: `1:27 complaint but got: word`, then the query. */
 export function syntaxError(
   complaint: string,
   place: Place,
@@ -73,9 +73,9 @@ export function syntaxError(
 }
 
 /**
- * A semantic error.
+ * Returns a semantic error.
  *
- * @param parameters the JSON text of the query's parameters, or null when it had none.
+ * @param parameters the JSON text of the query's parameters, or null if the query had none.
  */
 export function invalidQuery(
   complaint: string,

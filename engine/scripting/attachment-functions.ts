@@ -20,15 +20,17 @@ export interface ScriptAttachment {
 
 /** The host of the attachment functions. */
 export interface AttachmentScriptHost {
-  /** The attachments of the document with this id, ordered by name. */
+  /** Returns the attachments of the document with this id, ordered by name. */
   attachmentsOf(id: string): readonly ScriptAttachment[];
-  /** The content with this hash. @throws EngineError record-damaged, too-large, and the host's signal to wait */
+  /**
+   * Returns the content with this hash. @throws EngineError record-damaged, too-large, and the host's signal to wait
+   */
   contentOf(hash: string, size: number): Buffer;
 }
 
 const objectBytes = 256;
 
-/** `loadAttachment(document, name)`: null when there is no such attachment or no document. */
+/** `loadAttachment(document, name)`: null if the attachment or the document does not exist. */
 export function loadAttachment(run: Run, _self: Value, [document, name]: Value[]): Value {
   if (isNothing(document)) return null;
   const id = idOf("loadAttachment(doc, name)", document);

@@ -34,7 +34,7 @@ export function defineAll(
   }
 }
 
-/** A frozen object of functions and constants: `Math`, or the properties of `Object`. */
+/** Returns a frozen object of functions and constants: `Math`, or the properties of `Object`. */
 export function namespaceOf(
   functions: Readonly<Record<string, Native>>,
   constants: Readonly<Record<string, Value>> = {},
@@ -47,13 +47,13 @@ export function namespaceOf(
   return made;
 }
 
-/** A new array of a script, charged to the run. */
+/** Returns a new array of a script, charged to the run. */
 export function newArray(run: Run, items: Slot[]): ScriptArray {
   run.grow(64 + items.length * 8);
   return new ScriptArray(items);
 }
 
-/** A new string of a script, charged to the run. */
+/** Returns a new string of a script, charged to the run. */
 export function newString(run: Run, text: string): string {
   run.grow(32 + text.length);
   return text;

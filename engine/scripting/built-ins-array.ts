@@ -45,7 +45,7 @@ function itemAt(array: ScriptArray, position: number): Value {
   return slot === ABSENT ? undefined : (slot as Value);
 }
 
-/** A start or end as in `slice`: negative values count from the end; clamped to the length. */
+/** Returns a start or end as in `slice`: negative values count from the end; clamped to the length. */
 export function bounded(run: Run, value: Value, length: number, fallback: number): number {
   if (value === undefined) return fallback;
   const position = toInteger(run, value);
@@ -281,7 +281,7 @@ function forgetExact(array: ScriptArray): void {
   array.exact = null;
 }
 
-/** The items in order: undefined after the others, then holes. */
+/** Returns the items in order: undefined after the others, then holes. */
 function sortedItems(run: Run, array: ScriptArray, comparer: Value): Slot[] {
   const { length } = array.items;
   run.burn(length * Math.ceil(Math.log2(length + 2)));
@@ -306,7 +306,7 @@ function sortedItems(run: Run, array: ScriptArray, comparer: Value): Slot[] {
   return result;
 }
 
-/** The sort text of an item; charged at once for comparing long texts with a common prefix. */
+/** Returns the sort text of an item; charges immediately for comparing long texts with a common prefix. */
 function sortText(run: Run, item: Value): string {
   const text = toText(run, item);
   run.burn(text.length >> 2);
@@ -407,7 +407,7 @@ function flatten(run: Run, array: ScriptArray, levels: number, items: Slot[]): v
   }
 }
 
-/** The elements for `Array.from`: of an iterable, or of an object with a length. */
+/** Returns the elements for `Array.from`: of an iterable, or of an object with a length. */
 function listOf(run: Run, source: Value): Value[] {
   if (!isReference(source) || (source.kind !== kinds.object && source.kind !== kinds.function)) {
     return elementsOf(run, source);

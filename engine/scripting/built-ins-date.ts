@@ -144,7 +144,7 @@ function utc(run: Run, args: Value[]): number {
   return Date.UTC(year, month, ...rest);
 }
 
-/** The time that `new Date(…)` denotes. */
+/** Returns the time that `new Date(…)` denotes. */
 function timeOf(run: Run, args: Value[], now: () => number): number {
   const [value] = args;
   if (args.length === 0) return now();

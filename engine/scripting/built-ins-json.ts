@@ -27,7 +27,7 @@ import {
  */
 const nestLevels = 4;
 
-/** The names in a list of names. */
+/** Returns the names in a list of names. */
 function namesOf(run: Run, { items }: ScriptArray): ReadonlySet<string> {
   run.grow(items.length * 16);
   run.burn(items.length * 8);

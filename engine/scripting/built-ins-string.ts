@@ -36,7 +36,7 @@ import {
 } from "./script-values.ts";
 import { payForCase, payForNormalizing, payForOrder, payForSearch } from "./text-costs.ts";
 
-/** The text that a method is called on, charged by its length. */
+/** Returns the text that a method is called on, charged by its length. */
 function textSelf(run: Run, self: Value): string {
   const text = toText(run, self);
   run.burn(1 + (text.length >> 6));
@@ -54,14 +54,14 @@ function isPattern(value: Value): value is ScriptPattern {
   return isReference(value) && value.kind === kinds.pattern;
 }
 
-/** The text to search for in a text. */
+/** Returns the text to search for in a text. */
 function wantedIn(run: Run, text: string, wanted: Value, isBackward = false): string {
   const part = toText(run, wanted);
   payForSearch(run, text, part, isBackward);
   return part;
 }
 
-/** A text to compare with the start or end of another. */
+/** Returns a text to compare with the start or end of another. */
 function comparedText(run: Run, value: Value): string {
   const text = toText(run, value);
   run.burn(text.length >> 4);
@@ -235,7 +235,7 @@ function groupText(text: string, match: MatchSpans, group: number): string | und
   return start < 0 ? undefined : text.slice(start, match[group * 2 + 1]);
 }
 
-/** The result of `match` and `exec`: the groups, with `index`, `input` and `groups`. */
+/** Returns the result of `match` and `exec`: the groups, with `index`, `input` and `groups`. */
 function matchArray(
   run: Run,
   pattern: ScriptPattern,
@@ -261,7 +261,7 @@ function matchArray(
   return array;
 }
 
-/** All matches, from the start. */
+/** Returns all matches, from the start. */
 function allMatches(run: Run, pattern: ScriptPattern, text: string): MatchSpans[] {
   const matches: MatchSpans[] = [];
   let from = 0;
@@ -277,7 +277,7 @@ function allMatches(run: Run, pattern: ScriptPattern, text: string): MatchSpans[
   return matches;
 }
 
-/** A match as in `exec`: from `lastIndex` on when the pattern is global or sticky. */
+/** Returns a match as in `exec`: from `lastIndex` on when the pattern is global or sticky. */
 function exec(run: Run, pattern: ScriptPattern, text: string): MatchSpans | null {
   const { matcher } = pattern;
   const keeps = matcher.flags.includes("g") || matcher.flags.includes("y");
@@ -421,7 +421,7 @@ function callReplacement(
   return callFunction(run, replacement, undefined, args);
 }
 
-/** A replacement text with `$&`, `$1`, `$<name>`, `` $` ``, `$'` and `$$` expanded. */
+/** Returns a replacement text with `$&`, `$1`, `$<name>`, `` $` ``, `$'` and `$$` expanded. */
 function expand(
   run: Run,
   template: string,

@@ -63,7 +63,7 @@ function keyFor(run: Run, _self: Value, [symbol]: Value[]): Value {
     : undefined;
 }
 
-/** The iterator of a list: its elements are those at the moment of the call. */
+/** Returns the iterator of a list: its elements are those at the moment of the call. */
 function iterate(run: Run, self: Value): Value {
   const elements = elementsOf(run, self);
   let at = 0;

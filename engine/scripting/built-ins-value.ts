@@ -165,7 +165,7 @@ function numberSelf(run: Run, self: Value): number {
 /** Work of formatting a long number in an unusual notation. */
 const numberTextUnits = 300;
 
-/** A number of digits for formatting. @throws ScriptThrow outside the bounds */
+/** Returns a number of digits for formatting. @throws ScriptThrow outside the bounds */
 function digits(run: Run, value: Value, least: number, most: number, method: string): number {
   const count = toInteger(run, value);
   run.burn(numberTextUnits);
@@ -293,7 +293,7 @@ function extreme(
   return result;
 }
 
-/** A key of a Map or Set; hashing long texts is charged. */
+/** Returns a key of a Map or Set; hashing long texts is charged. */
 function mapKey(run: Run, value: Value): Value {
   run.burn(typeof value === "string" ? 2 + (value.length >> 4) : 2);
   return value;
@@ -390,7 +390,7 @@ function refuseWithoutNew(name: string): Native {
   return () => throwError("TypeError", `Constructor ${name} requires 'new'`);
 }
 
-/** A constructor; `call` is its behavior without `new`. */
+/** Returns a constructor; `call` is its behavior without `new`. */
 function constructorOf(name: string, call: Native, construct: Native): ScriptFunction {
   const made = builtIn(name, 1, call);
   made.construct = construct;

@@ -1,9 +1,9 @@
 /**
- * Compiles expressions to closures. Each kind of node has one function here; `compileExpression` is the table.
+ * Compiles expressions to closures. Each type of node has one function here; `compileExpression` is the table.
  *
- * It does not know statements, nor what built-ins do. Hot: bench/script.bench.ts.
+ * Independent of statements, and of the behavior of built-ins. Hot: bench/script.bench.ts.
  *
- * Invariant: a closure costs its node's count in `weightOf`, plus what it charges itself.
+ * Invariant: a closure costs its node's count in `weightOf`, plus its own charges.
  */
 
 import type * as acorn from "acorn";
@@ -131,7 +131,7 @@ function compileLiteral(node: acorn.Literal): Expression {
   return () => value;
 }
 
-/** A name: a variable, a parameter of the query (`$x`, `args`), a built-in, or unknown (undefined). */
+/** Returns a name: a variable, a parameter of the query (`$x`, `args`), a built-in, or unknown (undefined). */
 function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expression {
   const binding = scope.find(name);
   if (binding !== null) return readBinding(binding, scope);
@@ -151,7 +151,7 @@ function compileIdentifier(compiler: Compiler, name: string, scope: Scope): Expr
   return unknownName(name);
 }
 
-/** Reads what a script has set on `globalThis`, else null. */
+/** Reads a property that a script has set on `globalThis`, else null. */
 function unknownName(name: string): Expression {
   const read: Expression = ({ run }) =>
     run.globalObject === null ? null : (getOwn(run.globalObject, name) ?? null);
@@ -205,7 +205,7 @@ function compileTemplate(
   };
 }
 
-/** A list of values, with spreads and holes; `fill` appends to a list. */
+/** Returns a list of values, with spreads and holes; `fill` appends to a list. */
 function compileList(
   compiler: Compiler,
   nodes: readonly (Node | null)[],
@@ -238,7 +238,7 @@ function compileArray(compiler: Compiler, node: acorn.ArrayExpression, scope: Sc
   };
 }
 
-/** The arguments of a call: always a new list, which the called function may keep. */
+/** Returns the arguments of a call: always a new list, which the called function may keep. */
 function compileArguments(
   compiler: Compiler,
   nodes: readonly Node[],
@@ -264,7 +264,7 @@ function compileArguments(
   };
 }
 
-/** The key of a member or property when it is constant, else null. */
+/** Returns the key of a member or property when it is constant, else null. */
 function constantKey(node: Node, computed: boolean): string | null {
   if (!computed && node.type === "Identifier") return node.name;
   if (node.type === "Literal" && !node.regex) return String(node.value);
@@ -291,7 +291,10 @@ function compileObject(compiler: Compiler, node: acorn.ObjectExpression, scope: 
   };
 }
 
-/** A value of an object; undefined for a property of null, and for what the database does not have: see `Compiler`. */
+/**
+ * Compiles a value of an object; undefined for a property of null, and for missing data of the database: see
+ * `Compiler`.
+ */
 function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expression {
   const isMember = node.type === "MemberExpression" && node.object.type !== "Super";
   if (isMember) {
@@ -329,7 +332,7 @@ function compilePresent(compiler: Compiler, node: Node, scope: Scope): Expressio
 
 const missingReads: ReadonlySet<string> = new Set(["load", "cmpxchg", "loadCompareExchangeValue"]);
 
-/** Whether null means that the database does not have what is read. */
+/** Returns whether null means that the database lacks the data. */
 function mayMiss(node: Node): boolean {
   const { callee } = node as acorn.CallExpression;
   return (
@@ -337,7 +340,7 @@ function mayMiss(node: Node): boolean {
   );
 }
 
-/** An object literal with spreads, computed or repeated keys. */
+/** Returns an object literal with spreads, computed or repeated keys. */
 function compileOpenObject(
   compiler: Compiler,
   node: acorn.ObjectExpression,
@@ -361,7 +364,7 @@ function compileOpenObject(
   };
 }
 
-/** Names an anonymous function after its assignment target. */
+/** Returns the names an anonymous function after its assignment target. */
 export function named(value: Expression, name: string, node: Node): Expression {
   const anonymous =
     node.type === "ArrowFunctionExpression" ||
@@ -857,7 +860,7 @@ function compileMethodCall(
   };
 }
 
-/** The text of a callee, for messages. */
+/** Returns the text of a callee, for messages. */
 function textOf(compiler: Compiler, node: Node): string {
   if (node.type === "Identifier") return node.name;
   return compiler.source.slice(node.start, Math.min(node.end, node.start + 60));
@@ -875,7 +878,7 @@ function compileNew(compiler: Compiler, node: acorn.NewExpression, scope: Scope)
 
 type Chain = (frame: Frame) => Slot;
 
-/** A part of an optional chain: ABSENT when the chain short-circuits. */
+/** Returns a part of an optional chain: ABSENT when the chain short-circuits. */
 function compileChain(compiler: Compiler, node: Node, scope: Scope): Chain {
   if (node.type === "MemberExpression") {
     const base = compileChain(compiler, node.object, scope);

@@ -2,7 +2,7 @@
  * Compiles statements to closures that return their completion. Every statement first charges a step and its weight, so
  * no code runs without fuel; a block of one statement is free, as in the reference.
  *
- * It does not know expressions, nor what built-ins do.
+ * Independent of expressions, and of the behavior of built-ins.
  *
  * Invariants:
  * - `catch` and `finally` only see values thrown by scripts: exhausted fuel, memory or depth, and errors of the host,
@@ -112,7 +112,7 @@ export function compileStatement(
   }
 }
 
-/** An expression whose value is unused: `x++` may then be compiled as `++x`. */
+/** Returns an expression whose value is unused: `x++` may then be compiled as `++x`. */
 function compileEffect(compiler: Compiler, node: Node, scope: Scope): Expression {
   if (node.type !== "UpdateExpression") return compiler.expression(node, scope);
   return compiler.expression({ ...node, prefix: true }, scope);
@@ -211,7 +211,7 @@ function compileBlock(compiler: Compiler, node: acorn.BlockStatement, outer: Sco
   };
 }
 
-/** The code of a scope: in a new frame if needed, with its functions created first. */
+/** Returns the code of a scope: in a new frame if needed, with its functions created first. */
 function withEntry(compiler: Compiler, scope: Scope, body: Statement): Statement {
   const entry = compiler.entry(scope);
   if (scope.ownFrame) {
@@ -233,12 +233,12 @@ function newFrame(frame: Frame, scope: Scope): Frame {
   return new Frame(new Array(scope.slotCount).fill(undefined), frame, frame.run, frame.self);
 }
 
-/** Whether a `break` or `continue` without label, or with one of the loop's, targets this loop. */
+/** Returns whether a `break` or `continue` without label, or with one of the loop's, targets this loop. */
 function isMine(run: Run, labels: readonly string[]): boolean {
   return run.label === null || labels.includes(run.label);
 }
 
-/** The continuation of a loop after its body: null to go on, or the completion to end with. */
+/** Returns the continuation of a loop after its body: null to go on, or the completion to end with. */
 function afterBody(run: Run, completion: Completion, labels: readonly string[]): Completion | null {
   if (completion === normal) return null;
   if (completion === completions.return || !isMine(run, labels)) return completion;
@@ -474,7 +474,7 @@ function compileTry(compiler: Compiler, node: acorn.TryStatement, scope: Scope):
   };
 }
 
-/** A value thrown by a script, with the depth counters restored; any other error is rethrown. */
+/** Returns a value thrown by a script, with the depth counters restored; any other error is rethrown. */
 function caught(run: Run, error: unknown, depthLeft: number, levelsLeft: number): ScriptThrow {
   if (!(error instanceof ScriptThrow)) throw error;
   run.depthLeft = depthLeft;

@@ -10,7 +10,7 @@ import type { ScriptHost } from "./script-host.ts";
 import { getProperty } from "./script-properties.ts";
 import { addOwn, isArray, isFunction, newObject, type Run, type Value } from "./script-values.ts";
 
-/** The names that RavenDB 7.2.7 gives to its scripts; those besides the first two are null here. */
+/** The names that RavenDB 7.2.7 defines for its scripts; all except the first two are null here. */
 const names = [
   "server",
   "database",

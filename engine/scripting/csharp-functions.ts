@@ -1,9 +1,9 @@
 /**
- * The functions that a compiled C# index calls, in addition to those of every index: operators, members, methods of
- * texts, numbers and dates, and access to other documents. The output of indexing/csharp uses their names with the
- * prefix `cs`.
+ * The functions that a compiled C# index calls, in addition to the functions of every index: operators, members,
+ * methods of texts, numbers and dates, and access to other documents. The output of indexing/csharp uses their names
+ * with the prefix `cs`.
  *
- * Invariant: created once and immutable; they keep no state of a run.
+ * Invariant: created once and immutable; they hold no state of a run.
  */
 import { foldedName } from "../base/case-folding.ts";
 import type { EngineError } from "../base/errors.ts";
@@ -197,13 +197,16 @@ function absent(name: string): EngineError {
   return failed(`System.ArgumentNullException: Value cannot be null. (Parameter '${name}')`);
 }
 
-/** The text to look for. @throws EngineError script-failed when it is missing, as in .NET */
+/** Returns the text to search for. @throws EngineError script-failed if it is missing, as in .NET */
 function wantedText(value: Value): string {
   if (isMissing(value)) throw absent("value");
   return cs.textOf(value);
 }
 
-/** The only operand of `string.Join` and `string.Concat`, which the compiler of .NET cannot resolve when it is missing. */
+/**
+ * Returns the only operand of `string.Join` and `string.Concat`, which the compiler of .NET cannot resolve when it is
+ * missing.
+ */
 function required(_run: Run, _self: Value, [value, method]: Value[]): Value {
   if (!isMissing(value)) return value;
   throw failed(
@@ -263,7 +266,7 @@ function joined(run: Run, items: readonly Value[], separator: string): string {
   return parts.join(separator);
 }
 
-/** A method of texts; for a missing value it returns undefined, or `otherwise`. */
+/** Returns a method of texts; for a missing value it returns undefined, or `otherwise`. */
 function textMethod(
   work: (run: Run, text: string, args: Value[]) => Value,
   otherwise?: Value,
@@ -298,7 +301,7 @@ function contains(run: Run, _self: Value, [source, item, how]: Value[]): Value {
   return (itemsOf(run, source) ?? []).some((one) => cs.equals(run, one, item));
 }
 
-/** Both texts prepared for comparison under a `StringComparison`. */
+/** Returns both texts prepared for comparison under a `StringComparison`. */
 function folded(left: string, right: string, how: Value): [string, string] {
   const ignores = how === true || (typeof how === "string" && how.endsWith("IgnoreCase"));
   return ignores ? [left.toLowerCase(), right.toLowerCase()] : [left, right];
@@ -386,7 +389,7 @@ function compareTo(run: Run, _self: Value, [left, right]: Value[]): Value {
   return Math.sign(cs.order(run, left, right)) + 0;
 }
 
-/** `string.Compare`: in the order of a dictionary, unless an ordinal comparison is asked for. */
+/** `string.Compare`: in dictionary order, unless an ordinal comparison is requested. */
 function compareTexts(run: Run, self: Value, [left, right, how]: Value[]): Value {
   const isOrdinal = typeof how === "string" && how.startsWith("Ordinal");
   if (typeof left !== "string" || typeof right !== "string") {
@@ -419,7 +422,7 @@ function metadataFor(_run: Run, _self: Value, [value]: Value[]): Value {
   return ScriptDocument.of(value)?.metadata();
 }
 
-/** A document, or the documents of a list of ids; one of another collection counts as missing. */
+/** Returns a document, or the documents of a list of ids; one of another collection counts as missing. */
 function loadDocument(run: Run, self: Value, [id, collection]: Value[]): Value {
   if (isArray(id)) {
     return newArray(
@@ -484,7 +487,7 @@ function characterTest(pattern: RegExp): Native {
   };
 }
 
-/** The members of an attachment are those of `loadAttachment`, but for its one method. */
+/** An attachment has the members of `loadAttachment`, and one method. */
 function attachmentText(run: Run, _self: Value, [attachment, encoding]: Value[]): Value {
   if (isMissing(attachment)) return undefined;
   const read = isObject(attachment) ? getOwn(attachment, "getContentAsString") : undefined;

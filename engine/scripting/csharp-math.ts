@@ -32,7 +32,7 @@ function badCast(value: Value, type: string): EngineError {
   return failed(`Cannot convert type '${typeName(value)}' to '${type}'`);
 }
 
-/** The low bits of an integer: `bits` negative for an unsigned type. */
+/** Returns the low bits of an integer: `bits` negative for an unsigned type. */
 function integer(run: Run, _self: Value, [value, isNullable, bits]: Value[]): Value {
   if (isMissing(value)) return isNullable === true ? null : 0;
   const number = numberIn(value);
@@ -56,7 +56,7 @@ function castDecimal(run: Run, _self: Value, [value, isNullable]: Value[]): Valu
   return toDecimal(run, value);
 }
 
-/** The digits of a number in a text, without groups; null for anything else. */
+/** Returns the digits of a number in a text, without groups; null if the text is not a number. */
 function digitsIn(value: string): string | null {
   const text = value.trim().replaceAll(",", "");
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? text : null;
@@ -113,7 +113,7 @@ function roundEven(value: number): number {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
-/** The number in a text, else null: `int.TryParse`. */
+/** Returns the number in a text, else null: `int.TryParse`. */
 export function tried(parse: Native): Native {
   return (run, self, args) => {
     try {
@@ -131,7 +131,7 @@ function notNumber(value: Value): EngineError {
   return failed(`'${typeName(value)}' is no number`);
 }
 
-/** A function that makes numbers whole; `rounding`: what it is for decimals. */
+/** Returns a function that rounds numbers to integers; `rounding`: its mode for decimals. */
 function wholeFunction(work: (value: number) => number, rounding: keyof typeof roundings): Native {
   return (run, _self, [value]) => {
     if (isMissing(value)) return undefined;
@@ -204,7 +204,7 @@ function doubleFunction(work: (value: number) => number): Native {
 
 // Bits.
 
-/** An operator of integers, truth values and names of options. */
+/** Returns an operator of integers, truth values and names of options. */
 function bitwise(work: (left: bigint, right: bigint) => bigint): Native {
   return (run, _self, [left, right]) => {
     if (isMissing(left) || isMissing(right)) return undefined;

@@ -6,8 +6,8 @@
  *   would change (`2.50`), and a number of a document whose text a plain number would change (`1.0`, `1e3`).
  *
  * Measured on RavenDB 7.2.7: arithmetic on longs wraps at 64 bits; a decimal has up to 29 digits and keeps its scale
- * (1.50 + 1 is 2.50); a number of a document that is spelled with a fraction is a decimal beside other such numbers, a
- * double beside doubles.
+ * (1.50 + 1 is 2.50); a number of a document that is written with a fraction is a decimal combined with other such
+ * numbers, a double combined with doubles.
  */
 import { EngineError } from "../base/errors.ts";
 import {
@@ -26,10 +26,10 @@ export interface ExactNumber {
   readonly scale: number;
 }
 
-/** What a boxed number is: a `Spelled` one was read from a document. */
+/** Type of a boxed number; a `Spelled` number was read from a document. */
 export type NumberKind = "Double" | "Decimal" | "Long" | "Spelled";
 
-/** A runtime error of a C# index. */
+/** Returns a runtime error of a C# index. */
 export function failed(message: string): EngineError {
   return new EngineError("script-failed", message);
 }
@@ -63,41 +63,41 @@ function kindOf(value: Value): NumberKind | "Integer" | "Fraction" | null {
   return isBoxed(value) ? (value.className as NumberKind) : null;
 }
 
-/** The number that a value is, rounded to a double, or null. */
+/** Returns the number that a value is, rounded to a double, or null. */
 export function numberIn(value: Value): number | null {
   if (typeof value === "number") return value;
   return isBoxed(value) ? (value.boxed as number) : null;
 }
 
-/** Whether it is a long; false for what is no number. */
+/** Returns whether a value is a long; false if it is not a number. */
 export function isLong(value: Value): boolean {
   const kind = kindOf(value);
   return kind === "Integer" || kind === "Long";
 }
 
-/** Whether it is a number other than a long. */
+/** Returns whether a value is a number other than a long. */
 export function isDouble(value: Value): boolean {
   return kindOf(value) !== null && !isLong(value);
 }
 
-/** Whether it is known to be a decimal; a short fraction may be one too. */
+/** Returns whether a value is known to be a decimal; a short fraction may be one too. */
 export function isDecimalValue(value: Value): boolean {
   return kindOf(value) === "Decimal";
 }
 
-/** Whether it is known to be a double of C#. */
+/** Returns whether a value is known to be a double of C#. */
 export function isTrueDouble(value: Value): boolean {
   return kindOf(value) === "Double";
 }
 
-/** A double of C#. */
+/** Returns a double of C#. */
 export function makeDouble(run: Run, value: number): Value {
   if (!Number.isInteger(value)) return value;
   run.grow(boxBytes);
   return boxed(value, "Double", null);
 }
 
-/** A double in the text of an index: a fraction is marked, too, since it differs from a decimal. */
+/** Returns a double in the text of an index: a fraction is marked, too, since it differs from a decimal. */
 export function doubleLiteral(run: Run, value: number): Value {
   run.grow(boxBytes);
   return boxed(value, "Double", null);
@@ -108,7 +108,7 @@ export function inputDouble(value: number): Value {
   return Number.isInteger(value) ? boxed(value, "Double", null) : value;
 }
 
-/** An integer of C#, of any size. */
+/** Returns an integer of C#, of any size. */
 export function makeLong(run: Run, value: number | bigint): Value {
   const number = Number(value);
   if (Number.isSafeInteger(number)) return number + 0;
@@ -123,7 +123,7 @@ export function inputLong(digits: string): Value {
   return boxed(number, "Long", { units: BigInt(digits), scale: 0 });
 }
 
-/** A decimal of C#. @throws EngineError script-failed when it is out of range */
+/** Returns a decimal of C#. @throws EngineError script-failed when it is out of range */
 export function makeDecimal(run: Run, value: ExactNumber): Value {
   const { units, scale } = limited(value);
   const number = approximate(units, scale);
@@ -133,7 +133,7 @@ export function makeDecimal(run: Run, value: ExactNumber): Value {
   return boxed(number, "Decimal", { units, scale });
 }
 
-/** A number as a decimal; a double has 15 digits. */
+/** Returns a number as a decimal; a double has 15 digits. */
 export function toDecimal(run: Run, value: Value): Value {
   if (typeof value === "number" && !Number.isInteger(value)) return value;
   const exact =
@@ -142,13 +142,13 @@ export function toDecimal(run: Run, value: Value): Value {
   return makeDecimal(run, exact);
 }
 
-/** A decimal or a number of a document, negated. */
+/** Returns a decimal or a number of a document, negated. */
 export function negated(run: Run, value: Value): Value {
   const { units, scale } = exactOf(value) ?? { units: 0, scale: 0 };
   return makeDecimal(run, { units: -units, scale });
 }
 
-/** A number of a document: `value` as it is spelled. */
+/** Returns a number of a document: `value` with its original text. */
 export function spelledNumber(run: Run, value: number, text: string): Value {
   const exact = exactOfText(text);
   if (exact !== null && exact.scale === 0 && isDigits(text)) {
@@ -166,14 +166,14 @@ function isDigits(text: string): boolean {
   return /^-?\d+$/.test(text);
 }
 
-/** The number in the digits of a literal. @throws EngineError script-failed */
+/** Returns the number in the digits of a literal. @throws EngineError script-failed */
 export function literalNumber(run: Run, text: string, isDecimal: boolean): Value {
   const exact = exactOfText(text);
   if (exact === null) throw outOfRange("Decimal");
   return isDecimal ? makeDecimal(run, exact) : makeLong(run, exact.units);
 }
 
-/** The number in decimal digits, with a point or an exponent; null when it is out of the range of decimals. */
+/** Returns the number in decimal digits, with a point or an exponent; null when it is out of the range of decimals. */
 export function exactOfText(text: string): ExactNumber | null {
   const match = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/.exec(text);
   if (match === null) return null;
@@ -186,14 +186,14 @@ export function exactOfText(text: string): ExactNumber | null {
   return { units: sign === "-" ? -units : units, scale };
 }
 
-/** The exact value of a number; null for doubles. */
+/** Returns the exact value of a number; null for doubles. */
 function exactOf(value: Value): ExactNumber | null {
   if (typeof value !== "number") return isBoxed(value) ? (value.traits?.exact ?? null) : null;
   if (Number.isInteger(value)) return { units: value, scale: 0 };
   return exactOfText(String(value));
 }
 
-/** The integer that a long is; of other numbers, the whole part of the double. */
+/** Returns the integer that a long is; of other numbers, the whole part of the double. */
 export function wholeOf(value: Value): bigint {
   const exact = isLong(value) ? exactOf(value) : null;
   if (exact !== null) return BigInt(exact.units);
@@ -230,7 +230,7 @@ function roundedQuotient(units: bigint, divisor: bigint): bigint {
   return units < 0n === divisor < 0n ? quotient + 1n : quotient - 1n;
 }
 
-/** A decimal of at most 96 bits and 28 fraction digits. */
+/** Returns a decimal of at most 96 bits and 28 fraction digits. */
 function limited(value: ExactNumber): ExactNumber {
   if (typeof value.units === "number" && value.scale <= decimalScaleMax) return value;
   const all = BigInt(value.units);
@@ -249,7 +249,7 @@ function plain(units: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : units;
 }
 
-/** Both units at the larger scale. */
+/** Returns both units at the larger scale. */
 function aligned(left: ExactNumber, right: ExactNumber): [number | bigint, number | bigint] {
   const scale = Math.max(left.scale, right.scale);
   const first = scaledUp(left.units, scale - left.scale);
@@ -342,7 +342,7 @@ export const roundings = {
   },
 } satisfies Record<string, Rounding>;
 
-/** A decimal or long rounded to `digits` fraction digits; null for a double or a short fraction. */
+/** Returns a decimal or long rounded to `digits` fraction digits; null for a double or a short fraction. */
 export function roundedDecimal(
   run: Run,
   value: Value,
@@ -359,7 +359,7 @@ export function roundedDecimal(
 
 export type Operator = "+" | "-" | "*" | "/" | "%";
 
-/** The result of an operator; null when an operand is no number. The right operand of a division is not 0. */
+/** Returns the result of an operator; null when an operand is no number. The right operand of a division is not 0. */
 export function computed(run: Run, left: Value, right: Value, operator: Operator): Value | null {
   if (typeof left === "number" && typeof right === "number") {
     if (Number.isInteger(left) && Number.isInteger(right)) {
@@ -394,7 +394,7 @@ export function computedDecimal(
   return makeDecimal(run, decimal(exact, other, operator));
 }
 
-/** A long, or a whole number of a document, which is one beside a long. (A quotient keeps its fraction.) */
+/** Returns a long, or a whole number of a document, which is one beside a long. (A quotient keeps its fraction.) */
 function isLongBeside(value: Value, operator: Operator): boolean {
   if (isLong(value)) return true;
   return operator !== "/" && kindOf(value) === "Spelled" && Number.isInteger(numberIn(value));
@@ -457,7 +457,7 @@ function scaleOf(value: number): number {
   return point < 0 || text.includes("e") ? -1 : text.length - point - 1;
 }
 
-/** The result of plain numbers, rounded to the digits that decimals would have: 0.1 + 0.2 is 0.3. */
+/** Returns the result of plain numbers, rounded to the digits that decimals would have: 0.1 + 0.2 is 0.3. */
 function shortened(left: number, right: number, operator: Operator): number {
   const result = numeric(left, right, operator);
   if (operator === "/" || operator === "%") return result;
@@ -470,7 +470,10 @@ function shortened(left: number, right: number, operator: Operator): number {
 
 // Comparisons and texts.
 
-/** Negative, 0 or positive; NaN when one is none. Both are numbers. Beside a double, all are doubles. */
+/**
+ * Compares two numbers: returns a negative number, 0 or a positive number; NaN if one of them is NaN. Both must be
+ * numbers. If one is a double, both are compared as doubles.
+ */
 export function comparedNumbers(left: Value, right: Value): number {
   const isOfDoubles = isTrueDouble(left) || isTrueDouble(right);
   if (isOfDoubles || (typeof left === "number" && typeof right === "number")) {
@@ -493,7 +496,7 @@ function comparedLong(left: Value, right: Value): number {
   return whole < other ? -1 : whole > other ? 1 : 0;
 }
 
-/** A text that is equal for equal numbers. */
+/** Returns a text that is equal for equal numbers. */
 export function numberKey(value: Value): string {
   const exact = typeof value === "number" ? null : exactOf(value);
   if (exact === null) return String(numberIn(value));
@@ -501,7 +504,7 @@ export function numberKey(value: Value): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** The result of `ToString()` of a number. */
+/** Returns the result of `ToString()` of a number. */
 export function plainNumberText(value: Value): string {
   if (typeof value === "number") {
     return Number.isInteger(value) ? numberText(value) : roundTripText(value);
@@ -512,7 +515,7 @@ export function plainNumberText(value: Value): string {
   return exact === null ? roundTripText(numberIn(value) as number) : decimalText(exact);
 }
 
-/** A number in the JSON text of an output. */
+/** Returns a number in the JSON text of an output. */
 export function jsonNumberText(value: Value): string {
   const kind = kindOf(value);
   if (kind === "Double") return doubleText(numberIn(value) as number);
@@ -520,12 +523,12 @@ export function jsonNumberText(value: Value): string {
   return kind === "Decimal" && !text.includes(".") ? wholeDecimalText(BigInt(text)) : text;
 }
 
-/** A decimal without a fraction in the JSON text of an output: beyond 64 bits it is written as a double. */
+/** Returns a decimal without a fraction in the JSON text of an output: beyond 64 bits it is written as a double. */
 export function wholeDecimalText(units: number | bigint): string {
   return units > longMax || units < -longMax - 1n ? `${units}.0` : `${units}`;
 }
 
-/** A number as the value of a field: a whole double is written as an integer. */
+/** Returns a number as the value of a field: a whole double is written as an integer. */
 export function fieldNumberText(value: Value): string {
   const kind = kindOf(value);
   if (kind === "Double") {

@@ -1,5 +1,5 @@
 /**
- * The patterns of C# in indexes: regular expressions (`Regex.IsMatch`), and the tests behind `is` and `switch`.
+ * The patterns of C# in indexes: regular expressions (`Regex.IsMatch`), and the tests of `is` and `switch`.
  *
  * Regular expressions run in linear time (regular-expression.ts); look-around and back references are refused.
  *
@@ -42,7 +42,7 @@ const optionFlags: Readonly<Record<string, string>> = {
   Singleline: "s",
 };
 
-/** Patterns compiled last: those of the indexes at work. The oldest is dropped. */
+/** Recently compiled patterns: those of active indexes. The oldest is dropped. */
 const compiled = new Map<string, Matcher>();
 const compiledMax = 64;
 
@@ -86,7 +86,7 @@ function inputOf(value: Value): string {
   throw failed("The best overloaded method match for 'Regex' has some invalid arguments");
 }
 
-/** All matches, from the left; one that is empty is followed by the next character. */
+/** Yields all matches, from the left; an empty match is followed by the next character. */
 function* matches(run: Run, matcher: Matcher, text: string): Generator<MatchSpans> {
   for (let from = 0; from <= text.length; ) {
     const found = matcher.match(text, from, run);
@@ -113,7 +113,7 @@ function part(run: Run, at: number | undefined, found: string | null): ScriptObj
   return made;
 }
 
-/** A `Match`: its `Groups` are found by number and by name. */
+/** Returns a `Match`: its `Groups` are found by number and by name. */
 function matchObject(
   run: Run,
   matcher: Matcher,
@@ -200,8 +200,8 @@ const escapedInRegex: Readonly<Record<string, string>> = {
 // `is` and `switch`.
 
 /**
- * Whether a value has a type of C#. `origin`: "document" for a value that was read, else the type to which the text
- * casts it, or "computed".
+ * Returns whether a value has a type of C#. `origin`: "document" for a value that was read, else the type to which the
+ * text casts it, or "computed".
  */
 function hasType(_run: Run, _self: Value, [value, wanted, origin]: Value[]): Value {
   if (wanted === "object") return origin === "document" || !isMissing(value);
@@ -237,7 +237,7 @@ function isOfDocument(value: Value, wanted: string): boolean {
   }
 }
 
-/** The type of a constant in a pattern: it matches values of this type only. */
+/** Returns the type of a constant in a pattern: it matches values of this type only. */
 function matchesConstant(run: Run, self: Value, [value, constant, type, origin]: Value[]): Value {
   if (isMissing(constant)) return origin !== "document" && isMissing(value);
   return hasType(run, self, [value, type, origin]) === true && cs.equals(run, value, constant);

@@ -36,7 +36,7 @@ import {
   type Value,
 } from "./script-values.ts";
 
-/** The items of a sequence; null when it is missing. @throws EngineError script-failed for any other value */
+/** Returns the items of a sequence; null when it is missing. @throws EngineError script-failed for any other value */
 export function itemsOf(run: Run, value: Value): Value[] | null {
   if (isMissing(value)) return null;
   if (isArray(value)) {
@@ -76,7 +76,7 @@ function empty(): never {
   throw failed("System.InvalidOperationException: Sequence contains no elements");
 }
 
-/** A method that returns undefined for a missing sequence. */
+/** Returns a method that returns undefined for a missing sequence. */
 function method(work: (run: Run, items: Value[], args: Value[]) => Value): Native {
   return (run, _self, [source, ...args]) => {
     const items = itemsOf(run, source);
@@ -84,7 +84,7 @@ function method(work: (run: Run, items: Value[], args: Value[]) => Value): Nativ
   };
 }
 
-/** A method that returns a list. */
+/** Returns a method that returns a list. */
 function listMethod(work: (run: Run, items: Value[], args: Value[]) => Value[]): Native {
   return method((run, items, args) => newArray(run, work(run, items, args)));
 }
@@ -121,7 +121,7 @@ function count(run: Run, _self: Value, [source, test]: Value[]): Value {
   return passing(run, itemsOf(run, source) ?? [], test).length;
 }
 
-/** The sum of longs. Missing values count as 0. @throws EngineError script-failed when it is no long any more */
+/** Returns the sum of longs. Missing values count as 0. @throws EngineError script-failed if it exceeds a long */
 function sum(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
@@ -141,7 +141,7 @@ function overflow() {
   return failed("System.OverflowException: Arithmetic operation resulted in an overflow.");
 }
 
-/** The sum of anything else than integers by their type: a decimal, unless doubles are added. */
+/** Returns the sum of numbers other than integers by their type: a decimal, unless doubles are added. */
 function total(run: Run, items: Value[], selector: Value): Value {
   let found: Value = 0;
   for (const value of mapped(run, items, selector)) {
@@ -159,14 +159,14 @@ function average(run: Run, items: Value[], selector: Value): Value {
     : (computedDecimal(run, found, items.length, "/") ?? undefined);
 }
 
-/** The average of longs: a double. */
+/** Returns the average of longs: a double. */
 function mean(run: Run, items: Value[], selector: Value): Value {
   if (items.length === 0) return empty();
   const number = numberIn(sum(run, items, selector));
   return number === null ? undefined : makeDouble(run, number / items.length);
 }
 
-/** The smallest item for `sign` -1, the largest for 1; null when all are missing. */
+/** Returns the smallest item for `sign` -1, the largest for 1; null when all are missing. */
 function extreme(run: Run, items: Value[], selector: Value, sign: number): Value {
   const values = mapped(run, items, selector);
   let found: Value = items.length === 0 ? undefined : null;
@@ -213,12 +213,12 @@ function thenBy(sign: number): Native {
   return (run, _self, [source, selector]) => {
     if (isMissing(source)) return undefined;
     const sorting = isArray(source) ? sortings.get(source) : undefined;
-    if (sorting === undefined) throw failed("ThenBy must be called behind OrderBy");
+    if (sorting === undefined) throw failed("ThenBy must be called after OrderBy");
     return sorted(run, { items: sorting.items, keys: [...sorting.keys, { selector, sign }] });
   };
 }
 
-/** A text that is equal for equal values. */
+/** Returns a text that is equal for equal values. */
 function keyOf(run: Run, value: Value): string {
   if (typeof value === "number") return `n${value}`;
   if (numberIn(value) !== null) return `n${numberKey(value)}`;
@@ -270,14 +270,14 @@ function groupBy(run: Run, items: Value[], [key, element]: Value[]): Value[] {
   );
 }
 
-/** The group of one key for a reduce. */
+/** Returns the group of one key for a reduce. */
 function groupOf(run: Run, _self: Value, [given, element]: Value[]): Value {
   if (!isObject(given)) throw failed("A group is expected");
   const items = itemsOf(run, propertyOf(run, given, "values")) ?? [];
   return group(run, propertyOf(run, given, "key"), mapped(run, items, element));
 }
 
-/** The items of each key, of a sequence that is joined. Missing keys join nothing. */
+/** Returns the items of each key, of a sequence that is joined. Missing keys join nothing. */
 function byKey(run: Run, items: readonly Value[], selector: Value): Map<string, Value[]> {
   const found = new Map<string, Value[]>();
   for (const item of items) {
@@ -306,7 +306,7 @@ function joinItems(isGrouped: boolean): Native {
   });
 }
 
-/** The items of a joined sequence whose key equals `key`: a clause `join`. */
+/** Returns the items of a joined sequence whose key equals `key`: a clause `join`. */
 function joined(run: Run, _self: Value, [source, key, selector]: Value[]): Value {
   const items = isMissing(key) ? [] : (itemsOf(run, source) ?? []);
   const found = items.filter((item) => equals(run, call(run, selector, [item]), key));
@@ -424,7 +424,8 @@ function push(run: Run, _self: Value, [list, value]: Value[]): Value {
 const same = listMethod((_run, items) => items);
 
 /**
- * By name without `cs`. `Contains`, `Concat`, `IndexOf` and others that also apply to texts are in csharp-functions.ts.
+ * By name without `cs`. Functions that also apply to texts, such as `Contains`, `Concat` and `IndexOf`, are in
+ * csharp-functions.ts.
  */
 export const sequenceFunctions: Readonly<Record<string, Native>> = {
   Aggregate: method(aggregate),

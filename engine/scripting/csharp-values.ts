@@ -47,7 +47,7 @@ export function isMissing(value: Value): value is null | undefined {
   return value === null || value === undefined;
 }
 
-/** A property of an object; undefined when missing. Doubles of a document are recognized by their spelling. */
+/** Returns a property of an object; undefined when missing. Doubles of a document are recognized by their spelling. */
 export function propertyOf(run: Run, object: ScriptObject, name: string): Value {
   const position = positionOf(object, name);
   if (position < 0) return undefined;
@@ -65,7 +65,7 @@ export function propertyOf(run: Run, object: ScriptObject, name: string): Value 
   return spelledNumber(run, value, source.slice(start, end));
 }
 
-/** Whether a plain number has the text of a document: a safe integer without a point, or a short fraction. */
+/** Returns whether a plain number has the text of a document: a safe integer without a point, or a short fraction. */
 function isPlainSpelling(bytes: Uint8Array, start: number, end: number, value: number): boolean {
   if (Number.isInteger(value)) {
     return Number.isSafeInteger(value) && !isDoubleSpelling(bytes, start, end);
@@ -178,7 +178,7 @@ export function compare(run: Run, left: Value, right: Value): number | null {
   return comparedNumbers(left, right);
 }
 
-/** As `compare`, for sorting: missing values come first. */
+/** As `compare`, for sorting: missing values are first. */
 export function order(run: Run, left: Value, right: Value): number {
   if (isMissing(left) || isMissing(right))
     return Number(isMissing(right)) - Number(isMissing(left));
@@ -187,7 +187,7 @@ export function order(run: Run, left: Value, right: Value): number {
 
 // Texts.
 
-/** The result of `ToString()`. */
+/** Returns the result of `ToString()`. */
 export function textOf(value: Value): string {
   if (isMissing(value)) return "";
   if (typeof value === "string") {
@@ -241,7 +241,7 @@ function slotOf(object: ScriptObject, key: string): Value {
   return value === ABSENT ? undefined : value;
 }
 
-/** A formatted number: `D5` and `X` of its whole part, and all formats of patches. */
+/** Returns a formatted number: `D5` and `X` of its whole part, and all formats of patches. */
 export function formatNumber(value: Value, format: string): string {
   const [, kind = "", least = ""] = /^([dDxX])(\d{0,2})$/.exec(format) ?? [];
   if (kind === "") {
@@ -269,7 +269,7 @@ const ticksPerMillisecond = 10_000;
 const timeMin = -62_135_596_800_000;
 const timeMax = 253_402_300_799_999;
 
-/** The date in a text with a time of day, or null. */
+/** Returns the date in a text with a time of day, or null. */
 export function dateOf(value: Value): Moment | null {
   if (typeof value !== "string" || value.length < 19 || value.charCodeAt(10) !== 0x54) return null;
   const instant = parseInstant(value);
@@ -286,14 +286,14 @@ export function dateText({ time, ticks, isUtc }: Moment): string {
   return `${text}${String(ticks).padStart(4, "0")}${isUtc ? "Z" : ""}`;
 }
 
-/** A date, `ticks` later. */
+/** Returns a date, `ticks` later. */
 export function moved({ time, ticks, isUtc }: Moment, by: number): Moment {
   const all = ticks + by;
   const whole = Math.floor(all / ticksPerMillisecond);
   return { time: time + whole, ticks: Math.round(all - whole * ticksPerMillisecond), isUtc };
 }
 
-/** The date that is so many ticks after the year 1. */
+/** Returns the date that is so many ticks after the year 1. */
 export function momentOfTicks(all: bigint, isUtc: boolean): Moment {
   const size = BigInt(ticksPerMillisecond);
   return { time: timeMin + Number(all / size), ticks: Number(all % size), isUtc };
@@ -303,7 +303,7 @@ function ticksBetween(from: Moment, to: Moment): number {
   return (to.time - from.time) * ticksPerMillisecond + (to.ticks - from.ticks);
 }
 
-/** The ticks of a text that is a time span, or null. */
+/** Returns the ticks of a text that is a time span, or null. */
 export function spanOf(value: Value): number | null {
   const ticks = typeof value === "string" ? spanTicks(value) : null;
   return ticks === null ? null : Number(ticks);
@@ -313,15 +313,15 @@ export function spanText(ticks: number): string {
   return timeSpanText(BigInt(Math.round(ticks)));
 }
 
-/** A date in a .NET format, in the invariant culture. */
+/** Returns a date in a .NET format, in the invariant culture. */
 export function formatDate(moment: Moment, format: string): string {
   if (format === "o" || format === "O") return dateText(moment);
   return dateIn(moment.time, format, moment.ticks, moment.isUtc ? "Z" : "");
 }
 
 /**
- * A member of a text that is a date or a time span; undefined when there is none. `DateTime` and
- * `UtcDateTime` are also those of a text without an offset, which a function may have cast to DateTimeOffset.
+ * Returns a member of a text that is a date or a time span; undefined if it does not have the member. `DateTime` and
+ * `UtcDateTime` also exist for a text without an offset, which a function may have cast to DateTimeOffset.
  */
 export function textMember(run: Run, text: string, name: string): Value {
   const member = timeMember(text, name);

@@ -22,7 +22,7 @@ function grouped(digits: string): string {
   return digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** A number with a fixed count of fraction digits. Rounds half away from zero, as .NET does. */
+/** Returns a number with a fixed count of fraction digits. Rounds half away from zero, as .NET does. */
 function fixed(value: number | bigint, decimals: number, group: boolean): string {
   const text = fixedDigits(value, Math.min(decimals, 99));
   const [whole, fraction] = text.split(".") as [string, string?];
@@ -30,7 +30,7 @@ function fixed(value: number | bigint, decimals: number, group: boolean): string
   return value < 0 && /[1-9]/.test(body) ? `-${body}` : body;
 }
 
-/** The digits of a number without its sign. */
+/** Returns the digits of a number without its sign. */
 function fixedDigits(value: number | bigint, decimals: number): string {
   if (typeof value === "number") return Math.abs(value).toFixed(decimals);
   const whole = String(value).replace("-", "");
@@ -41,7 +41,7 @@ function badFormat(): EngineError {
   return new EngineError("invalid-format", "Format specifier was invalid.");
 }
 
-/** A number in a standard (`N2`, `F1`, `P`, `E3`, `C`, `G`, `D3`, `X`) or custom (`#,##0.00`) format. */
+/** Returns a number in a standard (`N2`, `F1`, `P`, `E3`, `C`, `G`, `D3`, `X`) or custom (`#,##0.00`) format. */
 export function formatNumber(given: number | bigint, format: string): string {
   const value = Number.isSafeInteger(Number(given)) ? Number(given) : given;
   const standard = /^([a-zA-Z])(\d{0,2})$/.exec(format);
@@ -89,7 +89,7 @@ function general(value: number, digits: number): string {
   return `${mantissa}E${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
-/** A custom format of `0`, `#`, `,`, `.`, `%` and text. */
+/** Returns a custom format of `0`, `#`, `,`, `.`, `%` and text. */
 function customNumber(value: number | bigint, format: string): string {
   const body = /[#0,.]*[#0][#0,.]*/.exec(format);
   if (body === null) return format;
@@ -146,7 +146,7 @@ const standardDates: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * A date (milliseconds since 1970) in a standard (`d`) or custom (`yyyy-MM-dd`) format.
+ * Returns a date (milliseconds since 1970) in a standard (`d`) or custom (`yyyy-MM-dd`) format.
  * @param ticks beyond the milliseconds, 0 to 9999. @param zone the expansion of `K`: empty for a local time.
  */
 export function formatDate(time: number, format: string, ticks = 0, zone: "Z" | "" = "Z"): string {

@@ -1,8 +1,8 @@
 /**
- * The functions that the text of a deployed index may call, in addition to those of every script: declarations of maps
- * and reduces, and access to the documents that a map refers to.
+ * The functions that the text of a deployed index may call, in addition to the functions of every script: declarations
+ * of maps and reduces, and access to the documents that a map refers to.
  *
- * Invariant: created once and immutable; the declarations of a run are kept by that run only.
+ * Invariant: created once and immutable; the declarations of a run are held by that run only.
  */
 import { EngineError } from "../base/errors.ts";
 import { pointText } from "../indexing/spatial-terms.ts";
@@ -54,7 +54,7 @@ export interface IndexScriptHost extends ScriptHost {
 
 const declared = new WeakMap<Run, Declarations>();
 
-/** The declarations made by a run of an index's text. */
+/** Returns the declarations made by a run of an index's text. */
 export function declarationsOf(run: Run): Declarations {
   let found = declared.get(run);
   if (found === undefined) {

@@ -24,7 +24,7 @@ export interface IndexReduce {
   readonly aggregate: ScriptFunction;
 }
 
-/** The maps that a text declares. @throws EngineError index-creation, not-supported, and as `run` */
+/** Returns the maps that a text declares. @throws EngineError index-creation, not-supported, and as `run` */
 export function indexMapsOf(
   name: string,
   number: number,
@@ -67,7 +67,7 @@ const mapSources = {
   timeSeries: "TimeSeries",
 } as const;
 
-/** The reduce that a text declares. @throws EngineError index-creation, argument-null, and as `run` */
+/** Returns the reduce that a text declares. @throws EngineError index-creation, argument-null, and as `run` */
 export function indexReduceOf(
   name: string,
   script: CompiledScript,
@@ -126,7 +126,7 @@ export function readIndexText(name: string, tree: Node, method: "map" | "aggrega
   return { fields: isDynamic || (fields as Set<string> | null)?.size === 0 ? null : fields, loads };
 }
 
-/** The field `x => x.Field` of `groupBy`, which alone makes the key; null: it is something else. */
+/** Returns the field in `x => x.Field` of `groupBy`, if it is the whole key; null otherwise. */
 export function groupedField(tree: Node): string | null {
   let name: string | null = null;
   visit(tree, (node) => {
@@ -179,7 +179,10 @@ function loadedCollection(args: readonly Node[]): string | null {
   return foldedName(text) === "@all_docs" ? null : text;
 }
 
-/** The fields of a function's result, or null when they cannot be determined. @throws EngineError invalid-operation */
+/**
+ * Returns the fields of a function's result, or null when they cannot be determined. @throws EngineError
+ * invalid-operation
+ */
 function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> | null {
   if (node.body.type !== "BlockStatement") return fieldsOfValue(name, node.body as Node);
   let fields: ReadonlySet<string> | null = null;
@@ -193,7 +196,7 @@ function returnedFields(name: string, node: FunctionNode): ReadonlySet<string> |
   return isKnown ? fields : null;
 }
 
-/** Values of the `return` statements of a function, without those of nested functions. */
+/** Returns the values of the `return` statements of a function, without those of nested functions. */
 function returnedValues(body: Node): (Node | null)[] {
   const found: (Node | null)[] = [];
   const open: Node[] = [body];

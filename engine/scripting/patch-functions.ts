@@ -1,8 +1,8 @@
 /**
  * The functions of the patch API: a script's operations on its database, through `ScriptHost`.
  *
- * Messages are those of RavenDB 7.2.7, which users of its clients know. Errors of these functions end the run; a script
- * cannot catch them.
+ * Messages equal those of RavenDB 7.2.7, which users of its clients know. Errors of these functions end the run; a
+ * script cannot catch them.
  *
  * Invariant: arguments are checked here, so that a host receives ids, names and numbers of the right type.
  */
@@ -64,7 +64,7 @@ const hostCallUnits = 50;
 const changeUnits = 1_000;
 /** Cost per byte of a document: it is parsed and serialized once more. */
 const unitsPerByte = 1;
-/** Bytes that a change takes until it is durable, besides the data written. */
+/** Memory overhead of a change until it is durable, besides the data written, in bytes. */
 const changeBytes = 512;
 /** Inserting an entry into a time series repacks its segment. */
 const seriesChangeUnits = 3_000;
@@ -73,7 +73,7 @@ const seriesEntryBytes = 256;
 /** The id of an include is kept until the reply. */
 const includedBytes = 64;
 
-/** Charges for a change, and for the memory it takes until it is durable. */
+/** Charges for a change, and for its memory until it is durable. */
 function payForChange(run: Run, text: string, units = changeUnits): void {
   run.burn(units + text.length * unitsPerByte);
   run.grow(changeBytes + text.length * 2);
@@ -84,7 +84,7 @@ function loadOne(run: Run, id: string): Value {
   const { host, loadedHint } = run.context as ScriptContext;
   const loaded = id === "" ? null : host.load(id, loadedHint);
   if (loaded === null) return undefined;
-  // The cost of locating its properties, and of parsing those that the script uses, is proportional to its text.
+  // The cost of locating its properties and parsing the used ones is proportional to its text.
   run.burn(loaded.length / 2);
   run.grow(256);
   loaded.run = run;
@@ -177,7 +177,7 @@ function putMetadata(run: Run, object: ScriptObject): string | null {
   return metadataText(run, metadata);
 }
 
-/** An array as an object with its positions and its length as keys; other values have no properties. */
+/** Returns an array as an object with its positions and its length as keys; other values have no properties. */
 function listAsObject(run: Run, value: Value): ScriptObject {
   const made = newObject();
   if (isArray(value)) {
@@ -231,7 +231,7 @@ function lastModified(run: Run, _self: Value, args: Value[]): Value {
   return typeof text === "string" ? Date.parse(text) : undefined;
 }
 
-/** The id of a document argument: a string, or a document of this run. */
+/** Returns the id of a document argument: a string, or a document of this run. */
 function documentId(value: Value, signature: string): string {
   if (typeof value === "string") return value;
   const document = ScriptDocument.of(value);
@@ -300,7 +300,7 @@ const counters: Record<string, Native> = {
 
 const timeForms = /^\d{4}(-\d\d(-\d\d(T\d\d:\d\d(:\d\d(\.\d{3}(\d{4})?Z?)?)?)?)?)?$/;
 
-/** The time of a time-series argument. @throws EngineError invalid-argument */
+/** Returns the time of a time-series argument. @throws EngineError invalid-argument */
 function seriesTime(value: Value): number {
   if (isReference(value) && value.kind === kinds.date && !Number.isNaN(value.time))
     return value.time;
@@ -428,7 +428,10 @@ function seriesStats(run: Run, series: ScriptTimeSeries): Value {
   return stats;
 }
 
-/** What declared series queries call: the name of the query, and a list of its arguments. */
+/**
+ * The function that calls of declared series queries are compiled to: its arguments are the name of the query, and a
+ * list of its arguments.
+ */
 export const seriesQueryName = "__timeSeriesQuery";
 
 function seriesQuery(run: Run, _self: Value, [name, args]: Value[]): Value {
@@ -471,7 +474,7 @@ function include(run: Run, _self: Value, args: Value[]): Value {
   return undefined;
 }
 
-/** A value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
+/** Returns a value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
 export function outputText(run: Run, value: Value): string {
   if (typeof value === "string") return value;
   if (value === undefined) return "undefined";

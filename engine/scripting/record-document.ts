@@ -17,8 +17,8 @@ const noExtra = Buffer.alloc(0);
 const metadataOpen = '"@metadata":'.length;
 
 /**
- * The script document of a record, with its composed metadata, which is created on first use: the record must stay
- * valid until the transaction ends.
+ * Returns the script document of a record, with its composed metadata, which is created on first use: the record must
+ * stay valid until the transaction ends.
  */
 export function scriptDocumentOf(
   context: RecordContext,

@@ -24,7 +24,7 @@ import {
 
 /** Maximum instructions of a pattern. */
 const programSizeMax = 5_000;
-/** Cost of generating an instruction, and the bytes it takes. */
+/** Cost of generating an instruction, and its memory use in bytes. */
 export const instructionUnits = 8;
 export const instructionBytes = 64;
 /** Maximum UTF-16 units of a pattern. */
@@ -278,7 +278,7 @@ class PatternParser {
     return { ranges: [], categories: [category], negated: letter === "P" };
   }
 
-  /** The character of an escape; the cursor is after the backslash. */
+  /** Returns the character of an escape; the cursor is after the backslash. */
   private escapedCode(): number {
     const letter = this.pattern[this.at] as string;
     const simple = simpleEscapes.get(letter);
@@ -528,7 +528,7 @@ class ThreadList {
   readonly instructions: Int32Array;
   readonly captures: (readonly number[])[] = [];
   count = 0;
-  /** Position + 1 at which an instruction was last added: tells whether it is in the list. */
+  /** Position + 1 at which an instruction was last added: shows whether it is in the list. */
   readonly seen: Int32Array;
 
   constructor(size: number) {
@@ -622,7 +622,7 @@ class PikeMatcher implements Matcher {
     return null;
   }
 
-  /** Whether an instruction accepts this character. `folded`: the case-folded character, if case is ignored. */
+  /** Returns whether an instruction accepts this character. `folded`: the case-folded character, if case is ignored. */
   passes(instruction: number, code: number, folded = this.fold ? foldCase(code) : code): boolean {
     const operand = this.program.first[instruction] as number;
     const operation = this.program.operations[instruction];
@@ -715,7 +715,7 @@ function upperOf(code: number): number {
 
 /**
  * Compiles a pattern in script syntax. `flags` is a set of d g i m s u y.
- * @throws EngineError regex-invalid: not a pattern, or one that cannot be matched in linear time
+ * @throws EngineError regex-invalid for an invalid pattern, or a pattern that cannot be matched in linear time
  */
 export function compilePattern(source: string, flags: string): Matcher {
   if (!/^[dgimsuy]*$/.test(flags) || new Set(flags).size !== flags.length) {

@@ -3,7 +3,7 @@ import { compiledScriptBytesMax } from "../base/limits.ts";
 import { RecentCache } from "../base/recent-cache.ts";
 import { type CompiledScript, compileScript, type ScriptOptions } from "./script.ts";
 
-/** About what a compiled script takes, measured: its closures are a hundred times its text. */
+/** Approximate memory of a compiled script, measured: its closures are a hundred times its text. */
 const scriptBytes = 8 * 1024;
 const bytesPerCharacter = 128;
 
@@ -17,7 +17,7 @@ export class ScriptCache {
   /** @throws EngineError script-syntax, each time: errors are not cached */
   get(source: string, options: ScriptOptions): CompiledScript {
     const { kind, parameters = [], functions = [], name = "" } = options;
-    // Unambiguous, whatever the texts contain: they are those of all databases.
+    // Unambiguous, whatever the texts contain: the cache is shared by all databases.
     const key = JSON.stringify([kind, source, parameters, functions, name]);
     const known = this.#scripts.get(key);
     if (known !== undefined) return known;

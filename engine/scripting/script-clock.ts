@@ -14,9 +14,9 @@ const stretchMsMax = 10;
 
 /** The source of the clock. */
 export interface TimeSource {
-  /** Milliseconds since an arbitrary moment. */
+  /** Returns milliseconds since an arbitrary moment. */
   now(): number;
-  /** Milliseconds of processor time of the whole process. */
+  /** Returns milliseconds of processor time of the whole process. */
   used(): number;
 }
 
@@ -40,7 +40,7 @@ export class ScriptClock {
     this.#usedAtStart = source.used();
   }
 
-  /** Whether it has run for `ms` since its creation. Usually costs some ten nanoseconds. */
+  /** Returns whether it has run for `ms` since its creation. Usually costs some ten nanoseconds. */
   hasRun(ms: number): boolean {
     const now = this.#source.now();
     this.#ms += Math.min(now - this.#lookedAt, stretchMsMax);

@@ -37,8 +37,8 @@ export type Statement = (frame: Frame) => Completion;
 /** The interface between the parts of the compiler. */
 export interface Compiler {
   /**
-   * In maps of indexes, a property of null, and what `load` or `cmpxchg` does not find, are null, but give no term: as
-   * values of an object they are undefined. [measured on RavenDB 7.2.7]
+   * Whether, as in maps of indexes, a property of null, and missing results of `load` or `cmpxchg`, are null but
+   * produce no term: as values of an object they are undefined. [measured on RavenDB 7.2.7]
    */
   readonly leavesOutMissing: boolean;
   /** In projections, `this` is `globalThis` where a function is called without an object. [measured on RavenDB 7.2.7] */
@@ -56,7 +56,7 @@ export interface Compiler {
    * do.
    */
   entry(scope: Scope): ((frame: Frame) => void) | null;
-  /** A source position in the form of `Run.at`. */
+  /** Returns a source position in the form of `Run.at`. */
   place(offset: number): number;
 }
 
@@ -68,7 +68,7 @@ export function tick(run: Run, at: number, weight: number): void {
   if (run.stepsLeft < 0 || run.workLeft < 0) run.payStretch();
 }
 
-/** The slot of an expression that is just a variable of the current frame and needs no check; else -1. */
+/** Returns the slot of an expression that is just a variable of the current frame and needs no check; else -1. */
 export function plainSlot(node: Node, scope: Scope): number {
   if (node.type !== "Identifier") return -1;
   const binding = scope.find(node.name);

@@ -1,7 +1,7 @@
 /**
  * Compiles checked trees to functions: frames, parameters, classes, and the compiler interface that the parts share.
  *
- * It knows neither the purpose of a script (script.ts) nor what built-ins do.
+ * Independent of the purpose of a script (script.ts) and of the behavior of built-ins.
  *
  * Invariant: every call charges a step, a level of depth, and the levels that its code may nest on the host's stack
  * (`depthOf`); depth and levels are restored on return.
@@ -144,7 +144,7 @@ export class ScriptCompiler implements Compiler {
     };
   }
 
-  /** The assignments of the parameters; null when all are plain names, which are in their slots already. */
+  /** Returns the assignments of the parameters; null when all are plain names, which are in their slots already. */
   private parameters(node: FunctionNode, scope: Scope): Assign[] | null {
     if (node.params.every((parameter) => parameter.type === "Identifier")) return null;
     return node.params.map((parameter) => {
@@ -235,21 +235,21 @@ function newInstance(run: Run, type: ScriptFunction): ScriptObject {
   return made;
 }
 
-/** The slot for the name of a named function expression, or -1. */
+/** Returns the slot for the name of a named function expression, or -1. */
 function selfSlot(node: FunctionNode, scope: Scope): number {
   if (node.type !== "FunctionExpression" || !node.id) return -1;
   const binding = scope.bindings.get(node.id.name);
   return binding?.kind === "function" ? binding.slot : -1;
 }
 
-/** The expression of a body that consists of `return expression`, or null. */
+/** Returns the expression of a body that consists of `return expression`, or null. */
 function onlyReturn(block: acorn.BlockStatement): acorn.Expression | null {
   const [only] = block.body;
   if (block.body.length !== 1 || only?.type !== "ReturnStatement") return null;
   return only.argument ?? null;
 }
 
-/** An expression that is an entire function body: it charges as a statement. */
+/** Returns an expression that is an entire function body: it charges as a statement. */
 function paid(value: Expression, at: number, weight: number, steps: number): Expression {
   return function body(frame) {
     const { run } = frame;
@@ -314,7 +314,7 @@ function makeFunction(code: FunctionCode, frame: Frame): ScriptFunction {
   return made;
 }
 
-/** The frame of a call. Plain parameters use the argument list directly. Hot. */
+/** Returns the frame of a call. Plain parameters use the argument list directly. Hot. */
 function enterFunction(
   code: FunctionCode,
   callee: ScriptFunction,

@@ -2,9 +2,8 @@
  * A document as a script sees it: a mutable tree over the document's text, parsed lazily, and written back so that
  * unchanged parts keep their bytes.
  *
- * It knows nothing of how documents are stored, who may change what in `@metadata`, or script syntax. The text is
- * trusted to be valid JSON (it was checked when it was stored). Parsing is in text-source.ts, serialization in
- * value-printer.ts.
+ * It does not know storage, the access rules of `@metadata`, or script syntax. The text is trusted to be valid JSON (it
+ * was checked when it was stored). Parsing is in text-source.ts, serialization in value-printer.ts.
  */
 
 import { bytesEqual } from "../json/bytes.ts";
@@ -40,7 +39,7 @@ export interface StoredDocument extends StoredText {
   readonly metadataText: string;
 }
 
-/** One document of a run: the patched one, or one that the script loaded. */
+/** A document of a run: the patched document, or a document that the script loaded. */
 export class ScriptDocument implements Elsewhere {
   readonly name = metadataKey;
   readonly root: ScriptObject;
@@ -73,8 +72,8 @@ export class ScriptDocument implements Elsewhere {
   }
 
   /**
-   * A document from its body (an object's JSON text without `@metadata`) and the composed text of its `@metadata`, with
-   * the derived keys that scripts may read. Cost: one pass over the body.
+   * Returns a document from its body (an object's JSON text without `@metadata`) and the composed text of its
+   * `@metadata`, with the derived keys that scripts may read. Cost: one pass over the body.
    */
   static fromText(
     body: string,
@@ -90,7 +89,7 @@ export class ScriptDocument implements Elsewhere {
     return new ScriptDocument(stored, "", null, null, hint);
   }
 
-  /** The document that an object is the root of, or null. */
+  /** Returns the document that an object is the root of, or null. */
   static of(value: Value): ScriptDocument | null {
     if (!isReference(value) || value.kind !== kinds.object) return null;
     const { source } = value;
@@ -114,7 +113,7 @@ export class ScriptDocument implements Elsewhere {
     return this.source.to - this.source.from;
   }
 
-  /** The original `@metadata`, for its root. */
+  /** Returns the original `@metadata`, for its root. */
   read(): Value {
     return valueOfText(this.composedMetadata ?? "null");
   }
@@ -124,7 +123,7 @@ export class ScriptDocument implements Elsewhere {
     return getOwn(this.root, metadataKey);
   }
 
-  /** Whether the body or `@metadata` has changed. Cost: prints the modified parts. */
+  /** Returns whether the body or `@metadata` has changed. Cost: prints the modified parts. */
   changed(): boolean {
     return this.bodyChanged() || this.metadataChanged();
   }
@@ -139,7 +138,7 @@ export class ScriptDocument implements Elsewhere {
     return !bytesEqual(printed.bytes, 0, source.bytes, source.from, length);
   }
 
-  /** Whether `@metadata`, ignoring derived keys, has changed or was replaced. */
+  /** Returns whether `@metadata`, ignoring derived keys, has changed or was replaced. */
   metadataChanged(): boolean {
     const { keys, values, readCount } = this.root;
     // It is parsed last, or may have been added.
@@ -157,13 +156,13 @@ export class ScriptDocument implements Elsewhere {
     return metadataText(null, original) !== metadataText(this.run, slot);
   }
 
-  /** The body's new text, without `@metadata`; the original text when nothing was modified. */
+  /** Returns the body's new text, without `@metadata`; the original text when nothing was modified. */
   bodyText(): string {
     return this.printedBody()?.text ?? this.source.wholeText();
   }
 
   /**
-   * The body's new text in the printer, valid until the next print; null when nothing was modified.
+   * Returns the body's new text in the printer, valid until the next print; null when nothing was modified.
    * @throws EngineError script-failed, too-large, invalid-operation
    */
   printedBody(): ValuePrinter | null {
@@ -177,7 +176,7 @@ export class ScriptDocument implements Elsewhere {
     return printer;
   }
 
-  /** The text of `@metadata` without derived keys; null when it is no longer an object. */
+  /** Returns the text of `@metadata` without derived keys; null when it is no longer an object. */
   metadataText(): string | null {
     const metadata = this.metadata();
     if (!isReference(metadata) || metadata.kind !== kinds.object) return null;
@@ -185,14 +184,14 @@ export class ScriptDocument implements Elsewhere {
   }
 }
 
-/** Whether a tree parsed from a text, or anything in it, was changed. */
+/** Returns whether a tree parsed from a text, or any node in it, was changed. */
 export function isChanged(node: ScriptObject): boolean {
   return changedDeep(node);
 }
 
 /**
- * Values that a script created, as stored JSON text. `keepIds`: whole documents among them keep their `@id`, as in
- * query results.
+ * Returns the values that a script created, as stored JSON text. `keepIds`: whole documents among them keep their
+ * `@id`, as in query results.
  * @throws EngineError script-failed, too-large, invalid-operation
  */
 export function valueText(run: Run | null, value: Value, keepIds = false): string {
@@ -200,13 +199,13 @@ export function valueText(run: Run | null, value: Value, keepIds = false): strin
   return printer.text;
 }
 
-/** An object as a document's body: without `@metadata`. */
+/** Returns an object as a document's body: without `@metadata`. */
 export function documentText(run: Run | null, object: ScriptObject): string {
   printer.printBody(run, object);
   return printer.text;
 }
 
-/** An object as the text of `@metadata`: without derived keys. */
+/** Returns an object as the text of `@metadata`: without derived keys. */
 export function metadataText(run: Run | null, object: ScriptObject): string {
   printer.printMembers(run, object, derivedMetadata);
   return printer.text;

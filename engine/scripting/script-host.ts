@@ -35,18 +35,21 @@ export interface ScriptTimeSeries {
     to: number | null,
     pay: (count: number) => void,
   ): readonly ScriptTimeSeriesEntry[];
-  /** Null when there is no such series. */
+  /** Null if the series does not exist. */
   stats(): ScriptTimeSeriesStats | null;
 }
 
 export interface ScriptHost {
   /** For queries and indexes: put, del and counter changes are refused. */
   readonly readOnly: boolean;
-  /** Milliseconds since 1970. */
+  /** Returns milliseconds since 1970. */
   now(): number;
-  /** A number from 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   random(): number;
-  /** A document, as this transaction sees it; null when missing. `hint`: that of loaded documents. */
+  /**
+   * Returns a document, as this transaction sees it; null if it does not exist. `hint`: the shape hint of loaded
+   * documents.
+   */
   load(id: string, hint?: ShapeHint): ScriptDocument | null;
   /**
    * Writes a document in this transaction. `id` null or empty, or ending with `/`: the server chooses. `changeVector`:
@@ -63,16 +66,16 @@ export interface ScriptHost {
   /** @returns true when the document existed @throws EngineError concurrency */
   delete(id: string, changeVector: string | null | undefined): boolean;
   counter(id: string, name: string): number | null;
-  /** Values by change-vector part; null when there is no such counter. */
+  /** Returns the values by change-vector part; null if the counter does not exist. */
   counterParts(id: string, name: string): Readonly<Record<string, number>> | null;
   /** @throws EngineError document-missing */
   incrementCounter(id: string, name: string, delta: number): void;
   deleteCounter(id: string, name: string): void;
   /** @throws EngineError not-supported, document-missing */
   timeSeries(id: string, name: string): ScriptTimeSeries;
-  /** The JSON text of the result of a series query that the script's query declares; absent elsewhere. */
+  /** Returns the JSON text of the result of a series query that the script's query declares; absent elsewhere. */
   seriesQuery?(name: string, args: readonly Value[]): string;
-  /** JSON text of a compare-exchange value; null when there is none. */
+  /** Returns the JSON text of a compare-exchange value; null if it does not exist. */
   compareExchange(key: string): string | null;
   /** Adds a document to the includes of the reply. */
   include(id: string): void;
@@ -81,7 +84,7 @@ export interface ScriptHost {
   output(text: string): void;
 }
 
-/** What the built-ins of one run can access: the host, and the document that is `this`. */
+/** Context of the built-ins in one run: the host, and the document that is `this`. */
 export interface ScriptContext {
   readonly host: ScriptHost;
   readonly document: ScriptDocument | null;

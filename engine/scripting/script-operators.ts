@@ -42,7 +42,7 @@ export function typeOf(value: Value): string {
   return value.kind === kinds.function ? "function" : "object";
 }
 
-/** A function property of an object or of its class, own ones only: a script's `valueOf`, for example. */
+/** Returns a function property of an object or of its class, own ones only: a script's `valueOf`, for example. */
 function ownFunction(value: Reference, name: string): ScriptFunction | null {
   if (value.kind !== kinds.object) return null;
   const own = getOwn(value, name);
@@ -52,7 +52,7 @@ function ownFunction(value: Reference, name: string): ScriptFunction | null {
   return isFunction(method) ? method : null;
 }
 
-/** A reference as a primitive. @throws ScriptThrow when its own methods return none */
+/** Returns a reference as a primitive. @throws ScriptThrow when its own methods return none */
 export function toPrimitive(
   run: Run,
   value: Value,
@@ -83,7 +83,7 @@ export function toPrimitive(
   return defaultText(run, value);
 }
 
-/** The result of an object's `Symbol.toPrimitive`. @throws ScriptThrow when it is no primitive */
+/** Returns the result of an object's `Symbol.toPrimitive`. @throws ScriptThrow when it is no primitive */
 function converted(
   run: Run,
   value: Reference,
@@ -100,7 +100,7 @@ export function symbolText({ description }: ScriptSymbol): string {
   return `Symbol(${description ?? ""})`;
 }
 
-/** The text of a reference without conversion methods of its own. */
+/** Returns the text of a reference without conversion methods of its own. */
 function defaultText(run: Run, value: Reference): string {
   switch (value.kind) {
     case kinds.object:
@@ -172,7 +172,7 @@ export function toText(run: Run, value: Value): string {
   }
 }
 
-/** A value as a property name. */
+/** Returns a value as a property name. */
 export function toKey(run: Run, value: Value): string {
   return typeof value === "string" ? value : toText(run, value);
 }
@@ -195,7 +195,7 @@ export function toNumber(run: Run, value: Value): number {
   }
 }
 
-/** A number as a position or count for built-ins: truncated, NaN as 0. */
+/** Returns a number as a position or count for built-ins: truncated, NaN as 0. */
 export function toInteger(run: Run, value: Value): number {
   const number = Math.trunc(toNumber(run, value));
   return Number.isNaN(number) ? 0 : number;

@@ -2,7 +2,7 @@
  * Script text to a checked syntax tree: acorn parses it (strict mode, fixed language version), and a whitelist of node
  * kinds refuses everything that the compiler does not support.
  *
- * It knows neither what a script may call nor how it runs.
+ * Independent of the functions that a script may call, and of its execution.
  *
  * Invariants:
  * - every node of a checked tree is of a kind that `childrenOf` lists;
@@ -44,7 +44,7 @@ export function positionOfOffset(source: string, offset: number): { line: number
   return { line, column: column + 1 };
 }
 
-/** An error in a script's text, with its position. */
+/** Returns an error in a script's text, with its position. */
 export function syntaxError(source: string, offset: number, reason: string): EngineError {
   const { line, column } = positionOfOffset(source, offset);
   return new EngineError(
@@ -173,8 +173,8 @@ function literalRefusal(node: acorn.Literal): string | null {
 type Children = (Node | null | undefined)[];
 
 /**
- * The children of a node that are expressions, patterns or statements (not the names of properties and labels), in text
- * order; null for a kind that scripts may not use. THE whitelist.
+ * Returns the children of a node that are expressions, patterns or statements (not the names of properties and labels),
+ * in text order; null for a kind that scripts may not use. THE whitelist.
  */
 export function childrenOf(node: Node): Node[] | null {
   const children = statementChildren(node) ?? expressionChildren(node);
@@ -285,7 +285,9 @@ function expressionChildren(node: Node): Children | null {
   }
 }
 
-/** Number of expressions under a node, without those of nested functions: the maximum cost of one statement. */
+/**
+ * Returns the number of expressions under a node, without those of nested functions: the maximum cost of one statement.
+ */
 export function weightOf(root: Node): number {
   let weight = 0;
   const open: Node[] = [root];

@@ -1,8 +1,8 @@
 /**
  * The only access to properties: reading, writing, deleting, calling and iterating by names from a script.
  *
- * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods come from
- * tables by the kind of value (`methodTables`), never from host prototypes.
+ * Reads follow the reference's lenient rules: a property of undefined or null is null, and so on. Methods are found in
+ * tables by the type of value (`methodTables`), never in host prototypes.
  *
  * Invariants:
  * - no host object is indexed by a name from a script: names go to `positionOf`, to a `Map`, or are checked to be array
@@ -79,7 +79,7 @@ const arrayLengthMax = 2_000_000;
 
 const cannotConvert = "Cannot convert undefined or null to object";
 
-/** The array position of a key, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
+/** Returns the array position of a key, or -1: `"0"`, `"17"`, not `"01"` or `"-1"`. */
 export function arrayPosition(key: Value): number {
   if (typeof key === "number") return Number.isInteger(key) && key >= 0 && key < 2 ** 32 ? key : -1;
   if (typeof key !== "string" || key.length === 0 || key.length > 10) return -1;
@@ -110,7 +110,7 @@ function isSymbol(key: Value): key is ScriptSymbol {
   return isReference(key) && key.kind === kinds.symbol;
 }
 
-/** What a value has under a symbol: its own property, or the iterator of a list. */
+/** Returns the value under a symbol: the object's own property, or the iterator of a list. */
 function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
   if (base === undefined || base === null) return null;
   const holder = symbolHolder(base);
@@ -123,7 +123,7 @@ function symbolProperty(base: Value, symbol: ScriptSymbol): Value {
   return isListed ? methodTables.iterable.get("iterator") : undefined;
 }
 
-/** The object that holds a value's properties under symbols; null when it has none yet, or can have none. */
+/** Returns the object that holds a value's properties under symbols; null if it does not exist. */
 function symbolHolder(base: Value): ScriptObject | null {
   if (!isReference(base)) return null;
   if (base.kind === kinds.object) return base;
@@ -348,7 +348,7 @@ export function setLength(run: Run, array: ScriptArray, length: number): void {
   run.grow((length - items.length) * 8);
   if (length > arrayLengthMax) throwError("RangeError", "Invalid array length");
   run.burn(length - items.length);
-  // All at once: pushing one by one, the host would copy the list repeatedly.
+  // In one call: pushing one by one, the host would copy the list repeatedly.
   const holes = new Array<typeof ABSENT>(length - items.length).fill(ABSENT);
   array.items = items.length === 0 ? holes : items.concat(holes);
 }
@@ -467,7 +467,7 @@ export function constructValue(run: Run, callee: Value, args: Value[], name: str
   return callee.construct(run, undefined, args);
 }
 
-/** The elements for `for (… of value)` and `...value`, in a new list. */
+/** Returns the elements for `for (… of value)` and `...value`, in a new list. */
 export function elementsOf(run: Run, value: Value): Value[] {
   if (value === undefined || value === null) throwError("TypeError", cannotConvert);
   if (typeof value === "string") {
@@ -496,7 +496,7 @@ export function elementsOf(run: Run, value: Value): Value[] {
   return throwError("TypeError", "The value is not iterable");
 }
 
-/** The elements that an object's own iterator returns. All are read before the first is used. */
+/** Returns the elements that an object's own iterator returns. All are read before the first is used. */
 function iteratedBy(run: Run, value: ScriptObject): Value[] {
   const method = symbolOf(value, wellKnown.iterator);
   if (!isFunction(method)) throwError("TypeError", "The value is not iterable");
@@ -520,7 +520,7 @@ function withoutHoles(items: Slot[]): Value[] {
   return items as Value[];
 }
 
-/** The names for `for (… in value)` and `Object.keys`. */
+/** Returns the names for `for (… in value)` and `Object.keys`. */
 export function namesIn(run: Run, value: Value): string[] {
   if (typeof value === "string" || isArray(value)) {
     const length = typeof value === "string" ? value.length : value.items.length;
@@ -565,7 +565,7 @@ export function copyProperties(
   }
 }
 
-/** Copies all properties of an object into an empty one at once. @returns false when this simple case does not apply */
+/** Copies all properties of an object into an empty one in one step. @returns false if this fast path does not apply */
 function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean {
   if (target.kind !== kinds.object || target.keys.length > 0) return false;
   if (target.traits !== null || target.source !== null || !value.keysShared) return false;
@@ -583,7 +583,7 @@ function copiesWhole(run: Run, target: Reference, value: ScriptObject): boolean 
   return true;
 }
 
-/** A new object over a fixed key list: the value of an object literal. Hot. */
+/** Returns a new object over a fixed key list: the value of an object literal. Hot. */
 export function literalObject(run: Run, keys: string[], values: Slot[]): ScriptObject {
   run.grow(64 + keys.length * 8);
   const object = new ScriptObject(keys, true, values);

@@ -2,20 +2,20 @@
  * Static analysis of a script: which fields it reads, and whether it consists of simple assignments only, which a bulk
  * patch can apply to bytes.
  *
- * It runs nothing. When it cannot decide, it answers "all" or null.
+ * It runs no script. If it cannot decide, it returns "all" or null.
  */
 
 import type { CompiledScript } from "./script.ts";
 import { childrenOf, type Node } from "./script-parser.ts";
 
-/** Paths below `this` or an alias that a script reads; `whole` when it may read anything. */
+/** Paths below `this` or an alias that a script reads; `whole` if it may read any field. */
 export interface FieldsRead {
   readonly whole: boolean;
   /** By root (`this` or the alias): paths such as `["Address", "City"]`, without method calls. */
   readonly paths: ReadonlyMap<string, readonly (readonly string[])[]>;
 }
 
-/** The names of a member chain and its root, or null for anything but `this.a.b` or `alias.a.b`. */
+/** Returns the names of a member chain and its root, or null for expressions other than `this.a.b` or `alias.a.b`. */
 function chainOf(node: Node, roots: ReadonlySet<string>): { root: string; path: string[] } | null {
   const path: string[] = [];
   let at: Node = node;
@@ -39,8 +39,8 @@ function memberName(node: Node, computed: boolean): string | null {
 }
 
 /**
- * The fields that a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) counts as the whole
- * document.
+ * Returns the fields that a script may read. A bare `this` or alias (`f(this)`, `{...o}`, `o[name]`) counts as the
+ * whole document.
  */
 export function fieldsRead(script: CompiledScript): FieldsRead {
   const roots = new Set(script.options.parameters ?? []);
@@ -63,8 +63,8 @@ export function fieldsRead(script: CompiledScript): FieldsRead {
 export type SimpleOperator = "+" | "-" | "*" | "/" | "%";
 
 /**
- * An expression as data. A path is a property of an object inside the document; an evaluator must give up (and run the
- * script) when it meets anything but numbers, strings, booleans and null: an object or array, or a missing value that
+ * An expression as data. A path is a property of an object inside the document; an evaluator must stop (and run the
+ * script) at values other than numbers, strings, booleans and null: an object or array, or a missing value that
  * arithmetic would turn into NaN.
  */
 export type SimpleExpression =
@@ -166,8 +166,8 @@ function simpleUpdate(node: Node, roots: ReadonlySet<string>): SimpleUpdate | nu
 }
 
 /**
- * A patch as plain data when it consists of assignments to paths of the document; null otherwise. The script's
- * parameters must not include aliases of anything but the document itself.
+ * Returns a patch as plain data if it consists of assignments to paths of the document; null otherwise. The script's
+ * parameters must not include aliases other than those of the document itself.
  */
 export function simpleUpdates(script: CompiledScript): readonly SimpleUpdate[] | null {
   const { tree, options } = script;

@@ -29,7 +29,7 @@ export interface Binding {
   captured: boolean;
   /** End offset of its declaration; an earlier use may find it uninitialized. */
   readonly declaredAt: number;
-  /** The value that its declaration gives it; null when there is none, or when a pattern takes it apart. */
+  /** The initial value in its declaration; null if the declaration has no initial value, or a pattern. */
   readonly initial: Node | null;
   /** Some use may run before its declaration: uses are checked. */
   checked: boolean;
@@ -97,7 +97,7 @@ export class Scope {
     return null;
   }
 
-  /** Number of frames from this scope's to a binding's. */
+  /** Returns the number of frames from this scope's to a binding's. */
   hopsTo(binding: Binding): number {
     let hops = 0;
     const target = binding.scope.frame;
@@ -269,7 +269,7 @@ class Analysis {
   }
 }
 
-/** The names that a pattern declares. */
+/** Returns the names that a pattern declares. */
 export function namesOf(pattern: acorn.Pattern): acorn.Identifier[] {
   switch (pattern.type) {
     case "Identifier":

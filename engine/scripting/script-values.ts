@@ -21,7 +21,7 @@ import { processMemory } from "../base/memory-budget.ts";
 import { ScriptClock } from "./script-clock.ts";
 import type { KeyNode } from "./shape-hint.ts";
 
-/** A missing property: a deleted one that keeps its slot, or a hole of an array. */
+/** A missing property: a deleted property that keeps its slot, or a hole of an array. */
 export const ABSENT: unique symbol = Symbol("absent");
 /** A property of a document that has not been parsed yet. */
 export const LAZY: unique symbol = Symbol("lazy");
@@ -131,7 +131,7 @@ export class ObjectTraits {
   symbols: Map<ScriptSymbol, Value> | null = null;
 }
 
-/** The traits of an object, created if needed. */
+/** Returns the traits of an object, created if needed. */
 export function traitsOf(object: ScriptObject): ObjectTraits {
   object.traits ??= new ObjectTraits();
   return object.traits;
@@ -207,7 +207,9 @@ export class ScriptSet {
   readonly items = new Set<Value>();
 }
 
-/** One match: start and end of each group in turn (group 0 is the whole), -1 for a group that did not participate. */
+/**
+ * One match: alternately start and end of each group (group 0 is the whole), -1 for a group that did not participate.
+ */
 export type MatchSpans = readonly number[];
 
 /** Charged for work: a run. */
@@ -252,7 +254,7 @@ export const wellKnown = {
   toStringTag: new ScriptSymbol("Symbol.toStringTag"),
 } as const;
 
-/** The property of an object, or of its class, under a symbol; undefined when there is none. */
+/** Returns the property of an object, or of its class, under a symbol; undefined if it does not exist. */
 export function symbolOf(object: ScriptObject, symbol: ScriptSymbol): Value {
   const own = object.traits?.symbols?.get(symbol);
   if (own !== undefined) return own;
@@ -315,8 +317,8 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
 }
 
 /**
- * The factor by which a run may exceed `msMax`: the budget is that of its work. The clock only ends what takes far longer than
- * it is charged for; on a process that has just started, code that is not optimized yet takes some times as long.
+ * Factor by which a run may exceed `msMax`: the budget counts its work. The clock only stops work that takes far longer
+ * than its charge; in a process that has just started, code that is not optimized yet takes several times as long.
  */
 const lateFactor = 4;
 /** Allocations are reported to the process's account in steps of at least this size. */
@@ -329,7 +331,7 @@ export const stackLevelsMax = 1_600;
 /** Stack levels charged for a built-in that calls back into the script. */
 const callbackLevels = 8;
 
-/** Statements that the reference server's wrapper code takes from a script's steps. */
+/** Statements that the reference server's wrapper code counts among a script's steps. */
 const stepsOfSurroundings = 5;
 
 /** One run of a script: its account and its context. */
@@ -350,7 +352,7 @@ export class Run implements Account {
   label: string | null = null;
   /** `globalThis`, created when it is first read. */
   globalObject: ScriptObject | null = null;
-  /** The symbols of `Symbol.for`: those of other runs are other symbols. */
+  /** The symbols of `Symbol.for`: other runs have different symbols. */
   readonly registry = new Map<string, ScriptSymbol>();
   /** The context of patch functions: the `ScriptContext` of patch-functions.ts. */
   readonly context: unknown;
@@ -383,11 +385,11 @@ export class Run implements Account {
   end(): void {
     this.isEnded = true;
     if (this.heldBytes === 0) return;
-    processMemory.give("scripts", this.heldBytes);
+    processMemory.release("scripts", this.heldBytes);
     this.heldBytes = 0;
   }
 
-  /** Takes over the rest of another run's work, time and memory. */
+  /** Continues with the rest of another run's work, time and memory. */
   continueFrom({ workLeft, workBehind, bytesLeft, clock }: Run): void {
     this.workLeft = workLeft;
     this.workBehind = workBehind;
@@ -432,11 +434,11 @@ export class Run implements Account {
     if (!(this.workLeft >= 0)) throw timeExceeded(limits);
     this.holdMemory();
     if (this.clock === null) this.clock = new ScriptClock();
-    else if (this.clock.hasRun(limits.msMax * lateFactor)) throw new ScriptLate(limits);
+    else if (this.clock.hasRun(limits.msMax * lateFactor)) throw new ScriptTimeout(limits);
   }
 }
 
-/** The error of a run that exceeded its steps. */
+/** Returns the error of a run that exceeded its steps. */
 function stepsExceeded({ stepsMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -458,13 +460,13 @@ function timeExceeded(limits: ScriptLimits): EngineError {
 }
 
 /** The time error when raised by the clock: cold code runs slower than it soon will, so a retry may succeed. */
-export class ScriptLate extends EngineError {
+export class ScriptTimeout extends EngineError {
   constructor(limits: ScriptLimits) {
     super("script-failed", timeText(limits));
   }
 }
 
-/** The error of a run that exceeded its memory. */
+/** Returns the error of a run that exceeded its memory. */
 export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
@@ -473,7 +475,7 @@ export function memoryExceeded({ bytesMax }: ScriptLimits): EngineError {
   );
 }
 
-/** The error of calls nested beyond the limit. */
+/** Returns the error of calls nested beyond the limit. */
 export function recursionExceeded(cause?: unknown): EngineError {
   return new EngineError("script-recursion", "The recursion is forbidden by script host.", {
     cause,
@@ -484,7 +486,7 @@ export function newObject(): ScriptObject {
   return new ScriptObject([], false, []);
 }
 
-/** An error object of scripts; when `message` is undefined, it has no such property. */
+/** Creates an error object of scripts; if `message` is undefined, it has no such property. */
 export function newError(name: string, message: string | undefined): ScriptObject {
   const error = newObject();
   traitsOf(error).className = name;
@@ -524,7 +526,7 @@ function lookupOf(object: ScriptObject): ReadonlyMap<string, number> {
   return made;
 }
 
-/** The value at a position, parsed from the document's text if needed; ABSENT when deleted. */
+/** Returns the value at a position, parsed from the document's text if needed; ABSENT when deleted. */
 export function slotAt(object: ScriptObject, position: number): Value | typeof ABSENT {
   const slot = object.values[position] as Slot;
   if (slot !== LAZY) return slot;
@@ -539,7 +541,7 @@ export function markSet(object: ScriptObject, position: number): void {
   object.set |= 1 << Math.min(position, 31);
 }
 
-/** Whether the property at a position may have been set since parsing. */
+/** Returns whether the property at a position may have been set since parsing. */
 export function wasSet(object: ScriptObject, position: number): boolean {
   return (object.set & (1 << Math.min(position, 31))) !== 0;
 }
@@ -549,7 +551,7 @@ export function hasOwn(object: ScriptObject, key: string): boolean {
   return position >= 0 && object.values[position] !== ABSENT;
 }
 
-/** An own property's value; undefined when there is none. */
+/** Returns an own property's value; undefined if it does not exist. */
 export function getOwn(object: ScriptObject, key: string): Value {
   const position = positionOf(object, key);
   if (position < 0) return undefined;
@@ -575,7 +577,7 @@ const grownLists = new WeakMap<string[], string[]>();
 /** Longer lists are not cached: each step would copy a whole one. */
 const grownKeysMax = 64;
 
-/** The shared list extended by one key; null when each object needs its own. */
+/** Returns the shared list extended by one key; null when each object needs its own. */
 function grownList(keys: string[], key: string): string[] | null {
   const grown = grownLists.get(keys);
   if (grown !== undefined) return grown[keys.length] === key ? grown : null;

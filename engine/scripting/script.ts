@@ -2,12 +2,12 @@
  * Scripts for callers: compile a patch, a projection, declared functions or an index's definition once, run it many
  * times. The room's public surface.
  *
- * It knows nothing of the database: documents, parameters and `ScriptHost` come from the caller, which also caches
+ * Independent of the database: documents, parameters and `ScriptHost` are supplied by the caller, which also caches
  * compiled scripts by their text.
  *
  * Invariants:
  * - a compiled script keeps no state of a run except hints: runs may be nested and repeated;
- * - every run ends with an outcome or an `EngineError`, whatever the script does.
+ * - every run ends with an outcome or an `EngineError`, regardless of the script.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -75,7 +75,7 @@ export class ScriptParameters {
 
   static readonly none = new ScriptParameters("{}");
 
-  /** The values, parsed again if an earlier script modified them. */
+  /** Returns the values, parsed again if an earlier script modified them. */
   values(): ScriptObject {
     if (this.object === null || isChanged(this.object)) {
       const value = valueOfText(this.text);
@@ -237,7 +237,7 @@ export class CompiledScript {
     }
   }
 
-  /** Converts any error of a run to the one that callers get. */
+  /** Converts any error of a run to the error for callers. */
   private failure(error: unknown, run: Run, document: ScriptDocument | null): unknown {
     if (error instanceof ScriptThrow) {
       const source = run.at < 0 ? this.functions : this.source;
@@ -283,7 +283,7 @@ const thrownLengthMax = 4096;
 /** Limits for printing a thrown value: the script may have used up its own. */
 const thrownLimits = { ...defaultLimits, workMax: scriptWorkPerMs, bytesMax: 64 * 1024 };
 
-/** A thrown value as the reference server prints it: primitives as text, others as JSON of their properties. */
+/** Returns a thrown value as the reference server prints it: primitives as text, others as JSON of their properties. */
 function thrownText(value: Value): string {
   if (typeof value === "number") return String(value);
   if (!isReference(value)) return String(value).slice(0, thrownLengthMax);
@@ -307,7 +307,7 @@ function arrayAsObject(run: Run, array: ScriptArray): ScriptObject {
 }
 
 /**
- * The results of a projection or function as JSON objects: one, or several for an array.
+ * Returns the results of a projection or function as JSON objects: one, or several for an array.
  * @throws EngineError invalid-operation for any other result
  */
 export function resultTexts(outcome: Outcome): string[] {

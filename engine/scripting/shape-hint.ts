@@ -107,7 +107,7 @@ export class KeyNode {
     this.count = count;
   }
 
-  /** A node for a key list that is not cached. */
+  /** Returns a node for a key list that is not cached. */
   static loose(hint: ShapeHint, keys: string[]): KeyNode {
     const node = new KeyNode(hint, null, "", noText, keys.length);
     node.list = keys;
@@ -127,7 +127,7 @@ export class KeyNode {
     return keys;
   }
 
-  /** The key list with one more; always the same array. */
+  /** Returns the key list with one more; always the same array. */
   keysAnd(name: string): string[] {
     this.longer ??= [...this.keys, name];
     return this.longer;

@@ -1,11 +1,11 @@
 /**
- * Recognizes, in the text of a reduce, that its result has nothing but parts of the key and sums of the values: of such a
- * result each sum is kept up to date by itself, without running the function. It is what most reduces are.
+ * Recognizes, in the text of a reduce, that its result consists only of parts of the key and sums of the values: each
+ * sum of such a result is updated incrementally, without running the function. Most reduces are of this form.
  *
  *   groupBy(…).aggregate(g => ({ Name: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0) }))
  *   … group r by r.Name into g select new { Name = g.Key, Count = g.Sum(x => x.Count) }
  *
- * What is not recognized is reduced by its function: it may be written in any other way.
+ * Other reduces run their function.
  */
 import type { SummedMember } from "../indexing/index-program.ts";
 import { isFunctionNode, type Node } from "./script-parser.ts";
@@ -13,10 +13,10 @@ import { isFunctionNode, type Node } from "./script-parser.ts";
 /** Names of members that an object keeps in the order of its text, and that mean nothing to an index. */
 const plainName = /^[A-Za-z_]\w*$/;
 
-/** The language of a reduce: what it was compiled from. */
+/** The language from which a reduce was compiled. */
 export type ReduceLanguage = "script" | "csharp";
 
-/** The members of the result; null: they are not all recognized. */
+/** Returns the members of the result; null: they are not all recognized. */
 export function summedMembersOf(tree: Node, language: ReduceLanguage): SummedMember[] | null {
   const aggregate = aggregateOf(tree);
   if (aggregate === null) return null;
@@ -35,7 +35,7 @@ export function summedMembersOf(tree: Node, language: ReduceLanguage): SummedMem
   return members.some(({ isSum }) => isSum) ? members : null;
 }
 
-/** The function in `groupBy(…).aggregate(…)`, which is all of the text. */
+/** Returns the function in `groupBy(…).aggregate(…)`, which is all of the text. */
 function aggregateOf(tree: Node): Node | null {
   if (tree.type !== "Program" || tree.body.length !== 1) return null;
   const [statement] = tree.body;
@@ -54,14 +54,14 @@ interface MadeObject {
   readonly object: Extract<Node, { type: "ObjectExpression" }>;
 }
 
-/** The object that a function of so many parameters makes, and does nothing else. */
+/** Returns the object that a function of so many parameters makes, and does nothing else. */
 function objectOf(node: Node, parameterCount: number): MadeObject | null {
   const made = resultOf(node, parameterCount);
   if (made === null || made.result.type !== "ObjectExpression") return null;
   return { parameters: made.parameters, object: made.result };
 }
 
-/** What a function returns, which is all that it does. */
+/** Returns the result of a function that consists only of a return. */
 function resultOf(
   node: Node,
   parameterCount: number,
@@ -135,7 +135,7 @@ function sumMember(name: string, path: readonly string[] | null): SummedMember |
   return path?.length === 1 && path[0] === name ? { name, isSum: true } : null;
 }
 
-/** The names behind `root` in `root.a.b`; null: it is something else. */
+/** Returns the names after `root` in `root.a.b`; null for other expressions. */
 function pathOf(node: Node, root: string): string[] | null {
   if (node.type !== "MemberExpression" || node.computed || node.optional) return null;
   const { object, property } = node;
@@ -153,7 +153,7 @@ function csharpPathOf(node: Node, root: string): string[] | null {
   return before === null ? null : [...before, name.value];
 }
 
-/** The arguments of a call of this function; null: it is something else. */
+/** Returns the arguments of a call of this function; null: it is something else. */
 function argumentsOf(node: Node, name: string): readonly Node[] | null {
   const call = bare(node);
   if (call.type !== "CallExpression" || !isNamed(call.callee, name)) return null;

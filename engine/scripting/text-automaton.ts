@@ -3,9 +3,9 @@
  * together form one state of the automaton, created when a text first reaches it. From then on a character costs one
  * table lookup, however large the program is. When the states need too much memory, they are discarded and built again.
  *
- * An assertion examines the characters on both sides of its position. So a state consists of the instructions *before*
- * which the position is, without those that follow from them, and of the class of the previous character; what follows
- * is computed together with the next character.
+ * An assertion examines the characters on both sides of its position. A state therefore consists of the instructions
+ * *before* the position, without the instructions that follow from them, and of the class of the previous character;
+ * the consequences are computed together with the next character.
  *
  * Characters that no part of the program distinguishes are in one class.
  *
@@ -14,20 +14,20 @@
  */
 import type { Account } from "./script-values.ts";
 
-/** What an automaton needs from a compiled pattern. */
+/** Properties of a compiled pattern that an automaton needs. */
 export interface AutomatonProgram {
   readonly size: number;
-  /** The kind of an instruction. */
+  /** Returns the kind of an instruction. */
   kindOf(instruction: number): "consume" | "jump" | "split" | "pass" | "assert" | "match";
-  /** The target of a jump; the second target of a split. */
+  /** Returns the target of a jump; the second target of a split. */
   firstOf(instruction: number): number;
   secondOf(instruction: number): number;
   /** Equal for instructions that accept the same characters. */
   readonly testCount: number;
   testOf(instruction: number): number;
-  /** Whether this test accepts the character. */
+  /** Returns whether this test accepts the character. */
   passes(test: number, code: number): boolean;
-  /** Whether an assertion holds between two characters. */
+  /** Returns whether an assertion holds between two characters. */
   holds(instruction: number, before: Side, after: Side): boolean;
 }
 
@@ -235,7 +235,7 @@ export class TextAutomaton {
     return work;
   }
 
-  /** The state of these positions, created if needed. */
+  /** Returns the state of these positions, created if needed. */
   #stateOf(places: Int32Array, before: Side): State {
     const hash = hashOf(places, before);
     const known = this.#states.get(hash)?.find((state) => isSame(state, places, before));
@@ -250,7 +250,7 @@ export class TextAutomaton {
     return state;
   }
 
-  /** Discards all states. The one in use lives as long as it is needed. */
+  /** Discards all states. The current state stays alive while it is in use. */
   forget(): void {
     this.#space.numbers -= this.#ownNumbers;
     this.#ownNumbers = 0;
@@ -260,7 +260,7 @@ export class TextAutomaton {
   }
 }
 
-/** Numbers that a state takes besides its positions, and for each entry of its transition table. */
+/** Numbers that a state uses besides its positions, and for each entry of its transition table. */
 const stateNumbers = 32;
 const linkNumbers = 2;
 

@@ -1,8 +1,8 @@
 /**
- * The costs of the host's text functions where they exceed what the length suggests. Charged before the call: a single
+ * The costs of the host's text functions where they exceed the estimate by length. Charged before the call: a single
  * call must not exceed a script's time limit.
  *
- * Invariant: inspecting a text costs less than what is charged for it.
+ * Invariant: inspecting a text costs less than its charge.
  */
 import type { Run } from "./script-values.ts";
 
@@ -38,7 +38,7 @@ export function payForNormalizing(run: Run, text: string, form: string): void {
   payForMarks(run, text);
 }
 
-/** Locale-aware comparison, which normalizes as much as needed. */
+/** Charges for a locale-aware comparison, which normalizes as much as needed. */
 export function payForOrder(run: Run, left: string, right: string): void {
   run.burn(40 + Math.min(left.length, right.length) * compareUnits);
   payForMarks(run, left);

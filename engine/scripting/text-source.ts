@@ -1,10 +1,10 @@
 /**
  * Parses JSON text, as UTF-8, into script values lazily: only the properties that scripts use.
  *
- * A script runs on one document after another, most of which are alike. So each place in a document (the root, a
- * property, the elements of an array) has a `ShapeHint`, which caches the key lists of the objects seen there and which
- * properties scripts used: those are parsed eagerly, the others are skipped and stay LAZY. An expected key is
- * recognized by comparing bytes.
+ * A script runs on one document after another, most of which have the same shape. Each position in a document (the
+ * root, a property, the elements of an array) therefore has a `ShapeHint`, which caches the key lists of the objects
+ * seen there and which properties scripts used: those are parsed eagerly, the others are skipped and stay LAZY. An
+ * expected key is recognized by comparing bytes.
  *
  * It knows nothing of documents or metadata. The text is trusted to be valid JSON.
  *
@@ -18,7 +18,7 @@
  */
 
 import { EngineError } from "../base/errors.ts";
-import { whenCollecting } from "../base/garbage.ts";
+import { whenCollecting } from "../base/gc-hints.ts";
 import {
   LAZY,
   ScriptArray,
@@ -31,7 +31,7 @@ import { KeyNode, ShapeHint, spanSlots } from "./shape-hint.ts";
 
 /** Maximum nesting of objects and arrays in a property that a script reads or creates. */
 export const treeDepthMax = 500;
-/** Texts up to this many bytes are decoded to one string, of which values are slices. */
+/** Maximum length of texts that are decoded to one string, of which values are slices, in bytes. */
 const wholeTextBytesMax = 8 * 1024;
 
 const powersOfTen = Array.from({ length: 17 }, (_, i) => 10 ** i);
@@ -54,7 +54,7 @@ whenCollecting(() => {
   view = null;
 });
 
-/** A view of a whole buffer; cached for the most recent buffer. */
+/** Returns a view of a whole buffer; cached for the most recent buffer. */
 export function viewOf(bytes: Buffer): DataView {
   if (viewedBytes === bytes && view !== null) return view;
   viewedBytes = bytes;
@@ -75,7 +75,7 @@ export interface StoredText {
   readonly to: number;
   /** Whether every byte is below 0x80. */
   readonly isAscii: boolean;
-  /** The end of the value of the root property `index`; -1 when unknown without scanning. */
+  /** Returns the end of the value of the root property `index`; -1 when unknown without scanning. */
   fieldEnd(index: number): number;
 }
 
@@ -139,7 +139,7 @@ export class TextSource implements Source {
     return this.text;
   }
 
-  /** The text of `[from, to)`. */
+  /** Returns the text of `[from, to)`. */
   slice(from: number, to: number): string {
     if (!this.isAscii) return this.bytes.utf8Slice(from, to);
     if (this.text === null) {
@@ -149,7 +149,7 @@ export class TextSource implements Source {
     return this.text.slice(from - this.from, to - this.from);
   }
 
-  /** The root object of the text. Properties that the script is not known to use stay unparsed. */
+  /** Returns the root object of the text. Properties that the script is not known to use stay unparsed. */
   root(): ScriptObject {
     this.hint.memory.forget();
     this.at = this.from;
@@ -165,7 +165,7 @@ export class TextSource implements Source {
     }
   }
 
-  /** The value of the whole text. */
+  /** Returns the value of the whole text. */
   whole(): Value {
     this.at = this.from;
     this.skipSpace();
@@ -185,8 +185,8 @@ export class TextSource implements Source {
   }
 
   /**
-   * The offsets of the properties of an object parsed from this text, as a position in the memory of its hint. From
-   * then on, objects at this place in later documents record theirs while being parsed.
+   * Returns the offsets of the properties of an object parsed from this text, as a position in the memory of its hint.
+   * From then on, objects at this place in later documents record theirs while being parsed.
    */
   spansOf(object: ScriptObject): number {
     const { hint } = object.shape as KeyNode;
@@ -227,7 +227,7 @@ export class TextSource implements Source {
     return at;
   }
 
-  /** The value at the cursor; `hint` is that of its place. */
+  /** Parses the value at the cursor; `hint` is the hint of its position. */
   private value(hint: ShapeHint): Value {
     switch (this.bytes[this.at]) {
       case quote:
@@ -406,7 +406,7 @@ export class TextSource implements Source {
     return object;
   }
 
-  /** The end of the value at `start`, of the root's property `index`. */
+  /** Returns the end of the value at `start`, of the root's property `index`. */
   private fieldEnd(start: number, index: number): number {
     const { stored, bytes, view, to } = this;
     const code = bytes[start];
@@ -417,7 +417,7 @@ export class TextSource implements Source {
     return end < 0 ? valueEnd(view, start, to) : end;
   }
 
-  /** The object that begins at `start` and ends before the cursor. */
+  /** Returns the object that begins at `start` and ends before the cursor. */
   private finish(node: KeyNode, values: Slot[], start: number, isRoot: boolean): ScriptObject {
     const { elsewhere } = this;
     const hasMore = isRoot && elsewhere !== null;
@@ -431,7 +431,7 @@ export class TextSource implements Source {
     return object;
   }
 
-  /** The node of the key at the cursor, which advances past the colon; null when no more can be cached. */
+  /** Returns the node of the key at the cursor, which advances past the colon; null when no more can be cached. */
   private key(node: KeyNode): KeyNode | null {
     const { bytes } = this;
     const start = this.at;
@@ -485,8 +485,8 @@ export function nestedTooDeeply(): EngineError {
 }
 
 /**
- * The end of the string whose quote is at `start`. Checks four bytes at a time: subtracting 1 from a byte borrows its
- * highest bit if the byte is 0, and for no other byte below 0x80.
+ * Returns the end of the string whose quote is at `start`. Checks four bytes at a time: subtracting 1 from a byte
+ * borrows its highest bit if the byte is 0, and for no other byte below 0x80.
  * @throws EngineError json-truncated when the end is not before `to`
  */
 function stringEnd(view: DataView, start: number, to: number): number {
@@ -506,7 +506,7 @@ function stringEnd(view: DataView, start: number, to: number): number {
   throw new EngineError("json-truncated", "a string does not end");
 }
 
-/** The end of the value of any kind at `start`, without recursion. @throws as `stringEnd` */
+/** Returns the end of the value of any kind at `start`, without recursion. @throws as `stringEnd` */
 function valueEnd(view: DataView, start: number, to: number): number {
   if (view.getUint8(start) === quote) return stringEnd(view, start, to);
   let depth = 0;
@@ -530,7 +530,7 @@ function valueEnd(view: DataView, start: number, to: number): number {
   throw new EngineError("json-truncated", "a value does not end");
 }
 
-/** Whether this key is at `at`, before `to`. Always false for the shortest keys. */
+/** Returns whether this key is at `at`, before `to`. Always false for the shortest keys. */
 function isKeyAt(view: DataView, at: number, to: number, { text, words }: KeyNode): boolean {
   const last = words.length - 1;
   if (last < 0 || at + text.length > to) return false;
@@ -542,13 +542,13 @@ function isKeyAt(view: DataView, at: number, to: number, { text, words }: KeyNod
   return view.getInt32(at + text.length - 4, true) === words[last];
 }
 
-/** Whether these bytes are at `at`. */
+/** Returns whether these bytes are at `at`. */
 function matches(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text[i]) return false;
   return true;
 }
 
-/** The value of the number spelled in `[start, end)`, computed as in `TextSource.number`. */
+/** Returns the value of the number spelled in `[start, end)`, computed as in `TextSource.number`. */
 export function numberOf(bytes: Buffer, start: number, end: number): number {
   const isNegative = bytes[start] === 0x2d;
   const first = isNegative ? start + 1 : start;
@@ -570,7 +570,7 @@ export function numberOf(bytes: Buffer, start: number, end: number): number {
   return Number(bytes.latin1Slice(start, end));
 }
 
-/** Whether a JSON number is spelled with a point or exponent: a double in the reference server. */
+/** Returns whether a JSON number is spelled with a point or exponent: a double in the reference server. */
 export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     const code = bytes[at];
@@ -579,7 +579,7 @@ export function isDoubleSpelling(bytes: Uint8Array, start: number, end: number):
   return false;
 }
 
-/** The script value of valid JSON text. */
+/** Returns the script value of valid JSON text. */
 export function valueOfText(text: string): Value {
   return TextSource.ofText(text, ShapeHint.loose()).whole();
 }

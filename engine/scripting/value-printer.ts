@@ -2,7 +2,7 @@
  * Serializes script values to the stored text of documents, as UTF-8 bytes; stretches that a script did not change are
  * copied.
  *
- * It knows neither how documents are stored nor what a script may change.
+ * Independent of document storage, and of the rules for changes by scripts.
  *
  * Hot: bench/script.bench.ts, bench/patch.bench.ts.
  *
@@ -97,7 +97,7 @@ export class ValuePrinter {
   fieldCount = -1;
   /** Whether they are the same as the document's before. */
   hasSameFields = false;
-  /** The key of each: start and end without the colon, in turn. */
+  /** The key of each: alternately start and end, without the colon. */
   keySpans = new Int32Array(128);
   /** The start of the value of each. */
   valueStarts = new Uint32Array(64);
@@ -330,12 +330,12 @@ export class ValuePrinter {
     // The search above costs in proportion to the depth, so it is charged.
     this.pay(open.length * 16);
     open.push(node);
-    // A value nested deeper than before may contain one that is now too deep.
+    // A value nested deeper than before may contain a value that is now too deep.
     if (node.source !== null && depth !== open.length) this.isStored = false;
     return true;
   }
 
-  /** Whether it is being written. */
+  /** Returns whether it is being written. */
   private isOpen(node: Tree): boolean {
     const { open } = this;
     for (let i = 0; i < open.length; i += 1) if (open[i] === node) return true;
@@ -533,7 +533,7 @@ export class ValuePrinter {
     this.hasSameFields = count === readCount;
   }
 
-  /** Whether a property of the text is unchanged, so that its part of the text can be copied. */
+  /** Returns whether a property of the text is unchanged, so that its part of the text can be copied. */
   private keeps(
     object: ScriptObject,
     source: TextSource,
@@ -570,7 +570,7 @@ export class ValuePrinter {
     this.byte(colon);
   }
 
-  /** An object with deleted or omitted properties, or one that a script created. */
+  /** Prints an object with deleted or omitted properties, or an object that a script created. */
   private list(object: ScriptObject, omit: ReadonlySet<string>): void {
     const { keys, values } = object;
     const source = object.source instanceof TextSource ? object.source : null;
@@ -581,7 +581,7 @@ export class ValuePrinter {
       this.ascii(`"length":${String(object.boxed).length}`);
     }
     let isFirst = true;
-    // A run of unchanged properties is copied at once.
+    // A run of unchanged properties is copied in one call.
     let from = -1;
     let to = -1;
     for (let i = 0; i < keys.length; i += 1) {
@@ -623,7 +623,7 @@ export class ValuePrinter {
     return false;
   }
 
-  /** `start` and `end` delimit the value in the text; -1 when it has none. */
+  /** `start` and `end` delimit the value in the text; -1 if the text does not contain it. */
   private member(object: ScriptObject, key: string, slot: Slot, start: number, end: number): void {
     // Only the unread `@metadata` is lazy here: it is not part of this text.
     const value = slot === LAZY ? getOwn(object, key) : (slot as Value);
@@ -664,7 +664,7 @@ function isNumberStart(code: number | undefined): boolean {
   return code !== undefined && (code === 0x2d || (code >= 0x30 && code <= 0x39));
 }
 
-/** Whether anything in a tree parsed from a text was changed. Marks the path to it as written. */
+/** Returns whether any node in a tree parsed from a text was changed. Marks the path to it as written. */
 export function changedDeep(node: Reference): boolean {
   if (node.kind === kinds.object) {
     if (node.written) return true;
@@ -689,13 +689,13 @@ export function changedDeep(node: Reference): boolean {
   return false;
 }
 
-/** Whether a primitive equals the one spelled in a text. */
+/** Returns whether a primitive equals the one spelled in a text. */
 function sameAsText(value: Value, source: TextSource, start: number, end: number): boolean {
   const { bytes } = source;
   const code = bytes[start] as number;
   switch (typeof value) {
     case "string": {
-      // A UTF-16 unit takes at most three bytes in UTF-8, or more when escaped.
+      // A UTF-16 unit has at most three bytes in UTF-8, or more if escaped.
       if (code !== quote || value.length > end - start - 2) return false;
       const spelling = source.slice(start, end);
       if (spelling.includes("\\")) return JSON.parse(spelling) === value;

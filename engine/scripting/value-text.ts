@@ -22,7 +22,7 @@ export function numberText(value: number): string {
   return roundTripText(value);
 }
 
-/** A string as JSON text. An unpaired surrogate has no UTF-8 and becomes U+FFFD, as in the reference. */
+/** Returns a string as JSON text. An unpaired surrogate has no UTF-8 and becomes U+FFFD, as in the reference. */
 export function stringText(value: string): string {
   if (isPlain(value)) return `"${value}"`;
   const text = JSON.stringify(value);
@@ -30,7 +30,7 @@ export function stringText(value: string): string {
   return JSON.stringify(value.replace(/\p{Surrogate}/gu, "\ufffd"));
 }
 
-/** Whether it is a short text that needs no escapes: the host's writer has a fixed cost. */
+/** Returns whether it is a short text that needs no escapes: the host's writer has a fixed cost. */
 function isPlain(text: string): boolean {
   if (text.length > 60) return false;
   for (let i = 0; i < text.length; i += 1) {

@@ -1,6 +1,6 @@
 /**
- * Walks through the frames of a shipped file as its bytes come, and checks each: its checksums, and that it follows the
- * one before. Stops before the first frame that was committed later than wanted.
+ * Walks through the frames of a shipped file as its bytes arrive, and verifies each: its checksums, and that it follows
+ * the previous frame. Stops before the first frame that was committed after the requested moment.
  */
 import { crc32 } from "node:zlib";
 import { decodeFrameHeader, type FrameHeader, frameCrc, frameHeaderBytes } from "../log/frame.ts";
@@ -8,11 +8,11 @@ import type { LogPoint } from "../log/log-follower.ts";
 import { damaged, type ShippedSegment } from "./shipped-file.ts";
 
 export class FrameWalk {
-  /** The last whole frame. In a compacted segment: the last frame of what it replaces. */
+  /** The last whole frame. In a compacted segment: the last frame that the segment replaces. */
   point: LogPoint;
   /** Microseconds since 1970 at which the last frame with transactions was committed; 0: there was none. */
   committedMicros = 0;
-  /** Has it stopped before a frame that was committed later? */
+  /** Whether it has stopped before a frame that was committed later. */
   isCut = false;
   readonly #throughMicros: number;
   readonly #head = Buffer.alloc(frameHeaderBytes);
@@ -33,7 +33,10 @@ export class FrameWalk {
     this.#throughMicros = throughMicros;
   }
 
-  /** The bytes of `segment` come next. @param name of the file, for messages. @throws EngineError backup-damaged */
+  /**
+   * Begins `segment`, whose bytes follow. @param name name of the file, for messages. @throws EngineError
+   * backup-damaged
+   */
   begin(segment: ShippedSegment, name: string): void {
     this.#segment = segment;
     this.#name = name;
@@ -45,8 +48,8 @@ export class FrameWalk {
   }
 
   /**
-   * Takes the next bytes of the segment. @returns how many of them belong to frames that are wanted: fewer when it is
-   * cut. @throws EngineError backup-damaged
+   * Processes the next bytes of the segment. @returns the number of bytes that belong to requested frames: fewer if the
+   * file is cut. @throws EngineError backup-damaged
    */
   feed(bytes: Buffer): number {
     let at = 0;
@@ -67,7 +70,7 @@ export class FrameWalk {
       const header = this.#checkedHeader();
       if (this.#segment?.kind === "log" && header.wallClockMicros > this.#throughMicros) {
         this.isCut = true;
-        // Bytes of its header that came earlier were counted as wanted: they are never the end of a whole frame.
+        // Bytes of its header that arrived earlier were counted: they never complete a frame.
         return Math.max(0, at - frameHeaderBytes);
       }
       this.#beginFrame(header);

@@ -1,7 +1,8 @@
 /**
- * Makes the folder of a database from shipped files: a base, and the files of frames that continue it, up to a moment.
- * The log of the folder is byte for byte that of the database, so it is the same database: the same id, etags and
- * change vectors; unless it is given another id, which its change vectors then name. Then it is opened like any other.
+ * Creates the folder of a database from shipped files: a base, and the files of frames that continue it, up to a
+ * moment. The log of the folder is byte for byte that of the database, so it is the same database: the same id, etags
+ * and change vectors; unless it is assigned another id, which its change vectors then contain. Then it is opened like
+ * any other.
  *
  *   const restore = new LogRestore(environment, folder, throughMicros);
  *   await restore.add(name, bytes);             // the base, then each file of frames, in order
@@ -32,7 +33,7 @@ export interface RestoredLog {
   /** The last commit, and when it was made, in microseconds since 1970; 0: nothing was ever committed. */
   readonly commit: number;
   readonly committedMicros: number;
-  /** The head of the last file, of which everything was restored; null when it was cut. */
+  /** The head of the last file, if it was restored completely; null if it was cut. */
   readonly last: ShippedHead | null;
 }
 
@@ -74,19 +75,19 @@ export class LogRestore {
     this.#blobs = new BlobStore(environment, `${folder}/blobs`);
   }
 
-  /** Of the base, as it was shipped: 32 hex digits; null: there is none yet. */
+  /** Database id of the base: 32 hex digits; null before the base was added. */
   get databaseId(): string | null {
     return this.#databaseId;
   }
 
-  /** Has all up to the wanted moment been added? */
+  /** Whether everything up to the requested moment has been added. */
   get isDone(): boolean {
     return this.#walk.isCut;
   }
 
   /**
    * Adds the base, or the next file of frames. @param name for messages
-   * @throws EngineError backup-damaged for anything but what was written, and what belongs here
+   * @throws EngineError backup-damaged if the bytes are damaged, or belong to another position or database
    */
   async add(name: string, bytes: AsyncIterable<Buffer>): Promise<void> {
     const source = bytes[Symbol.asyncIterator]();
@@ -103,7 +104,7 @@ export class LogRestore {
         }
       }
       if (left.length > 0 || (await source.next()).done !== true) {
-        throw damaged(name, "there are more bytes than its head says");
+        throw damaged(name, "it is longer than its head specifies");
       }
       const { number, crc } = this.#walk.point;
       if (number !== head.through.number || crc !== head.through.crc) {
@@ -140,7 +141,7 @@ export class LogRestore {
     return { commit: point.number, committedMicros, last: this.#last };
   }
 
-  /** Closes what is open, after a failure. */
+  /** Closes open files, after a failure. */
   async abandon(): Promise<void> {
     for (const { file } of this.#segments) await file?.close().catch(() => undefined);
     await this.#blobs.close();
@@ -165,7 +166,7 @@ export class LogRestore {
     throw damaged(name, why);
   }
 
-  /** @returns the bytes behind the segment's that were read already */
+  /** @returns the bytes after the segment's that were read already */
   async #addSegment(
     segment: ShippedSegment,
     first: Buffer,
@@ -230,7 +231,7 @@ export class LogRestore {
     return restored;
   }
 
-  /** Cuts the file behind its last frame, fills it with zeros to its size, and makes it durable. */
+  /** Truncates the file after its last frame, fills it with zeros to its size, and makes it durable. */
   async #seal(restored: Restored): Promise<void> {
     const { file, segment, end } = restored;
     if (file === null) return;
@@ -264,7 +265,7 @@ function listed(segment: ShippedSegment): ManifestSegment {
   };
 }
 
-/** Reads the head alone. @throws EngineError backup-damaged */
+/** Reads only the head. @throws EngineError backup-damaged */
 export async function shippedHeadOf(
   name: string,
   bytes: AsyncIterable<Buffer>,

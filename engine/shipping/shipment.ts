@@ -1,12 +1,12 @@
 /**
- * Ships a database elsewhere: a base, then the frames of its log as they become durable, and the contents of attachments
- * that these refer to. What is where, and when, is the caller's business.
+ * Ships a database to another place: a base, then the frames of its log as they become durable, and the contents of
+ * attachments that these refer to. The caller decides where and when files are stored.
  *
  * Invariants:
- * - Frames are given in order, without gaps; with them the names of all contents that they refer to and that were not
- *   taken before.
- * - Writers never wait for it. When what it keeps on the disk becomes too much, it is lost, and another one has to begin
- *   with a base.
+ * - Frames are returned in order, without gaps; with them the names of all contents that they refer to and that were
+ *   not shipped before.
+ * - Writers never wait for it. If the retained files use too much disk space, the shipment is lost, and another one
+ *   must begin with a base.
  */
 import { EngineError } from "../base/errors.ts";
 import type { BlobStore } from "../log/blob-store.ts";
@@ -28,7 +28,10 @@ export interface ShippedDatabase {
 /** A file to write elsewhere. */
 export interface ShippedFile {
   readonly head: ShippedHead;
-  /** Iterated once; each piece is valid until the next one. @throws (while iterating) EngineError read-failed, database-stopped when the shipment is lost */
+  /**
+   * Can be iterated once; each chunk is valid until the next one. @throws (while iterating) EngineError read-failed,
+   * database-stopped if the shipment is lost
+   */
   readonly bytes: AsyncGenerator<Buffer>;
   /** Contents that must be there before it. */
   readonly contents: readonly string[];
@@ -38,13 +41,13 @@ export interface ShippedFile {
   release(): void;
 }
 
-/** What is kept for a shipment that may go on: from the opening of the database on. */
-export interface KeptForShipping {
+/** Log and contents retained for a shipment that may resume: from the opening of the database on. */
+export interface RetainedForShipping {
   readonly frames: LogFollower;
   readonly contents: ContentFollower;
 }
 
-/** Are there tasks in the settings record that ship the database? */
+/** Returns whether the settings record has tasks that ship the database. */
 export function isShipped(record: unknown): boolean {
   const tasks = (record as { PeriodicBackups?: unknown } | undefined)?.PeriodicBackups;
   if (!Array.isArray(tasks)) return false;
@@ -54,14 +57,14 @@ export function isShipped(record: unknown): boolean {
 }
 
 /**
- * Keeps everything that a shipment may go on with, if there is one by the settings record. Before contents are swept.
- * Null: there is none, or the database is in memory.
+ * Retains the log and contents from which a shipment may resume, if the settings record has one. Must be called before
+ * contents are swept. Null if no shipment exists, or if the database is in memory.
  */
-export async function keepForShipping(
+export async function retainForShipping(
   record: unknown,
   log: CommitLog,
   blobs: BlobStore,
-): Promise<KeptForShipping | null> {
+): Promise<RetainedForShipping | null> {
   if (!isShipped(record)) return null;
   const frames = log.follow(true);
   const contents = await blobs.followFiles();
@@ -69,7 +72,7 @@ export async function keepForShipping(
 }
 
 /** When one is lost, so is the other. */
-function tied(kept: KeptForShipping): KeptForShipping {
+function tied(kept: RetainedForShipping): RetainedForShipping {
   const { frames, contents } = kept;
   frames.whenLost = () => contents.close();
   contents.whenLost = () => frames.close();
@@ -82,9 +85,9 @@ const fileBytes = 32 * 1024 * 1024;
 
 export class Shipment {
   readonly #database: ShippedDatabase;
-  readonly #kept: KeptForShipping;
+  readonly #kept: RetainedForShipping;
 
-  private constructor(database: ShippedDatabase, kept: KeptForShipping) {
+  private constructor(database: ShippedDatabase, kept: RetainedForShipping) {
     this.#database = database;
     this.#kept = kept;
   }
@@ -109,12 +112,12 @@ export class Shipment {
   }
 
   /**
-   * Goes on after frame `point`. @param known names of the contents that were taken before
-   * @returns null when the frames after it are not there any more: begin anew
+   * Resumes after frame `point`. @param known names of the contents that were shipped before
+   * @returns null if the frames after it no longer exist: the shipment must start over
    */
   static async resume(
     database: ShippedDatabase,
-    kept: KeptForShipping,
+    kept: RetainedForShipping,
     point: LogPoint,
     known: ReadonlySet<string>,
   ): Promise<Shipment | null> {
@@ -128,12 +131,12 @@ export class Shipment {
     return null;
   }
 
-  /** It can give nothing more. */
+  /** Whether it can return no further frames. */
   get isLost(): boolean {
     return this.#kept.frames.isLost;
   }
 
-  /** The last frame taken. */
+  /** The last shipped frame. */
   get point(): LogPoint {
     return this.#kept.frames.point;
   }
@@ -143,7 +146,7 @@ export class Shipment {
     return this.#kept.frames.waitingBytes;
   }
 
-  /** What to ship next; null: nothing waits. */
+  /** Returns the next file to ship; null if nothing is pending. */
   next(): ShippedFile | null {
     const { frames } = this.#kept;
     const waiting = frames.waiting(fileBytes);
@@ -154,12 +157,12 @@ export class Shipment {
     return this.#file(head, waiting.ranges, read, () => frames.taken(waiting));
   }
 
-  /** The bytes of a content. @throws EngineError record-damaged, read-failed */
+  /** Returns the bytes of a content. @throws EngineError record-damaged, read-failed */
   content(name: string): AsyncGenerator<Buffer> {
     return this.#database.blobs.bytes(hashOfContentName(name));
   }
 
-  /** Keeps nothing any more. */
+  /** Releases the retained log and contents. */
   close(): void {
     this.#kept.frames.close();
     this.#kept.contents.close();

@@ -6,8 +6,8 @@
  *   bytes [from, to) of each segment, one after another
  *
  * A base has everything up to a frame; the files of frames continue it, each where the one before ends. The frames have
- * checksums of their own, each of which depends on all frames before it (log/frame.ts): what is damaged, missing or in
- * another order is found.
+ * checksums of their own, each of which depends on all frames before it (log/frame.ts): damaged, missing or reordered
+ * frames are detected.
  */
 import { crc32 } from "node:zlib";
 import { EngineError } from "../base/errors.ts";
@@ -16,7 +16,7 @@ import type { SegmentKind } from "../log/segment.ts";
 
 const formatName = "jackdaw-frames";
 const formatVersion = 1;
-/** A segment takes some 200 bytes of the line. */
+/** A segment uses some 200 bytes of the line. */
 export const headBytesMax = 16 * 1024 * 1024;
 
 export type ShippedKind = "base" | "frames";
@@ -74,12 +74,12 @@ export function encodeShippedHead(head: ShippedHead): Buffer {
   return Buffer.from(`${line}\n${sumLine(line)}\n`);
 }
 
-/** The second line, without its end. */
+/** Returns the second line, without its end. */
 function sumLine(line: string): string {
   return `crc32 ${crc32(line).toString(16).padStart(8, "0")}`;
 }
 
-/** The bytes of the two lines at the beginning of `bytes`; null: there are more to come. */
+/** Returns the length of the two lines at the beginning of `bytes`; null if they are incomplete. */
 export function headLengthOf(bytes: Buffer): number | null {
   const first = bytes.indexOf("\n");
   const second = first < 0 ? -1 : bytes.indexOf("\n", first + 1);
@@ -100,7 +100,7 @@ export function decodeShippedHead(bytes: Buffer, name: string): ShippedHead {
   return head;
 }
 
-/** The error for a file of a backup that is not what was written. */
+/** Returns the error for a damaged file of a backup. */
 export function damaged(name: string, what: string): EngineError {
   return new EngineError(
     "backup-damaged",

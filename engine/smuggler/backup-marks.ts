@@ -1,6 +1,6 @@
 /**
- * What a database remembers of its periodic backups, among its values: for each task the status of the last run, as its
- * runner wrote it, and the etag up to which the backups have everything.
+ * State of a database's periodic backups, among its values: for each task the status of the last run, as written by its
+ * runner, and the etag up to which the backups are complete.
  *
  *   values["backups/<task id>"]   {"etag","status"}
  *
@@ -13,12 +13,15 @@ import type { Store } from "../store/store.ts";
 const prefix = "backups/";
 
 export interface BackupMark {
-  /** The backups have all changes up to this etag, and an incremental one can continue from there; 0: there is none. */
+  /**
+   * The backups contain all changes up to this etag, and an incremental backup can continue from there; 0 before the
+   * first backup.
+   */
   readonly etag: number;
   readonly status: JsonObject;
 }
 
-/** What marks need of their database. */
+/** The interface of a database for its marks. */
 export type MarkedStore = Pick<Store, "settings" | "state" | "write">;
 
 export function backupMark({ state }: MarkedStore, taskId: number): BackupMark | undefined {
@@ -38,7 +41,7 @@ export async function putBackupMark(
   });
 }
 
-/** The etag up to which no backup needs a tombstone: a follower of the database's maintenance. */
+/** Returns the etag up to which no backup needs a tombstone: a follower of the database's maintenance. */
 export function deletionsBackedUp(store: MarkedStore): number {
   const tasks = store.settings["PeriodicBackups"];
   if (!Array.isArray(tasks) || tasks.length === 0) return Number.POSITIVE_INFINITY;
@@ -58,7 +61,7 @@ export function deletionsBackedUp(store: MarkedStore): number {
   return needed;
 }
 
-/** Can an incremental backup say what was deleted since the etag? */
+/** Returns whether an incremental backup can list the deletions since the etag. */
 export function hasDeletionsSince({ state }: MarkedStore, etag: number): boolean {
   return etag > 0 && state.keyspaces.tombstones.purgedThrough <= etag;
 }

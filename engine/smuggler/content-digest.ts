@@ -1,14 +1,14 @@
 /**
- * What a database has, as a count and a hash of each kind of content: for comparing a restored database with another.
- * Etags, change vectors and times are not part of it, and neither is any order: a restore from a dump gives new ones.
+ * The contents of a database, as a count and a hash of each kind of content: for comparing a restored database with
+ * another. Etags, change vectors and times are excluded, and so is any order: a restore from a dump assigns new ones.
  *
  * Invariants:
- * - It is of the state at one point in time.
+ * - It describes the state at one point in time.
  */
 
 import { createHash } from "node:crypto";
 import { lowerCased } from "../base/case-folding.ts";
-import { nextTurn, turnIsOver } from "../base/turns.ts";
+import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { bodyTextOf, idOf, metadataTextOf } from "../documents/document-record.ts";
 import type { StoredRow } from "../indexing/index-host.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
@@ -50,7 +50,7 @@ class Gathering {
   }
 }
 
-/** Cost: reads all documents. @throws EngineError record-damaged; what `signal` was aborted with */
+/** Cost: reads all documents. @throws EngineError record-damaged; the reason of `signal` */
 export async function digestOf(database: Store, signal?: AbortSignal): Promise<ContentDigest> {
   const { state } = database;
   const { keyspaces } = state;
@@ -71,7 +71,7 @@ export async function digestOf(database: Store, signal?: AbortSignal): Promise<C
       const found = new Gathering();
       for (const [key, { value }] of entries) {
         add(found, key, value);
-        await turnIsOver();
+        await pauseIfDue();
         signal?.throwIfAborted();
       }
       return found.result();
@@ -81,7 +81,7 @@ export async function digestOf(database: Store, signal?: AbortSignal): Promise<C
       kinds: {
         Documents,
         Attachments: await digest(attachments.entries(), (found, key, value) => {
-          // Those of revisions are under keys with an etag, and begin with this character.
+          // Attachments of revisions have keys with an etag, which begin with this character.
           if (key.startsWith("\u0000")) return;
           found.add(key, value.name, value.hash, value.contentType);
         }),
@@ -136,11 +136,11 @@ async function digestOfDocuments(
           metadataTextOf(bytes, start),
           bodyTextOf(bytes, start),
         );
-        await turnIsOver();
+        await pauseIfDue();
       }
       signal?.throwIfAborted();
       if (filled < batch.length) return found.result();
-      await nextTurn();
+      await nextSlice();
     }
   } finally {
     reader.close();

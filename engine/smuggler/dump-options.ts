@@ -44,7 +44,7 @@ const defaultTypes: readonly DumpItemType[] = [
   "TimeSeriesDeletedRanges",
 ];
 
-/** Types that a backup has besides those of an export. */
+/** Item types of a backup in addition to those of an export. */
 const backupOnlyTypes: readonly DumpItemType[] = ["Tombstones", "CompareExchangeTombstones"];
 
 /** Types that are complete in every file of a backup. */
@@ -86,8 +86,8 @@ export interface DumpOptions {
 
 export interface BackupScope {
   /**
-   * The backup contains only what changed after this etag; 0: everything. Compare-exchange values, identities,
-   * indexes, subscriptions and the record are always complete.
+   * The backup contains only changes after this etag; 0: everything. Compare-exchange values, identities, indexes,
+   * subscriptions and the record are always complete.
    */
   readonly since: number;
 }
@@ -130,14 +130,14 @@ export function parseDumpOptions(sent: JsonObject): DumpOptions {
 /** Everything that a dump contains by default. */
 export const wholeDump: DumpOptions = parseDumpOptions({});
 
-/** The options of a backup. */
+/** Returns the options of a backup. */
 export function backupOptions(scope: BackupScope): DumpOptions {
   const types = new Set([...wholeDump.types, ...backupOnlyTypes]);
   return { ...wholeDump, types, backup: scope };
 }
 
 /**
- * The options for restoring one file of a backup.
+ * Returns the options for restoring one file of a backup.
  * @param hasSuccessor a later file of the same backup has the complete sections, which are then left out here
  */
 export function restoreOptions(hasSuccessor: boolean, skipsIndexes: boolean): DumpOptions {

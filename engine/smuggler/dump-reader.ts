@@ -1,22 +1,22 @@
 /**
- * Reads the text of a dump incrementally, in pieces of any size: one object, whose members are read one after another,
+ * Reads the text of a dump incrementally, in chunks of any size: one object, whose members are read one after another,
  * each value as a whole or item by item. Raw bytes may follow an item.
  *
  *   dump := { key : value (, key : value)* }      value of a section := [ item (, item)* ]      item := value bytes?
  *
- * A comma before a closing bracket is ignored: RavenDB 7.2.7 writes some, and accepts them. Knows nothing of what
- * sections mean.
+ * A comma before a closing bracket is ignored: RavenDB 7.2.7 writes some, and accepts them. Independent of the meaning
+ * of sections.
  *
  * Invariants:
  * - Returned bytes do not change.
- * - A value is at most `dumpItemBytesMax` long; at most that, and one piece of the source, is buffered.
+ * - A value is at most `dumpItemBytesMax` long; at most that, and one chunk of the source, is buffered.
  */
 
+import { BufferedChunks } from "../base/buffered-chunks.ts";
 import { EngineError } from "../base/errors.ts";
-import { HeldPieces } from "../base/held-pieces.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { dumpItemBytesMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -34,7 +34,7 @@ const noBytes = Buffer.alloc(0);
 
 export class DumpReader {
   readonly #source: AsyncIterator<Buffer>;
-  readonly #pieces: HeldPieces;
+  readonly #pieces: BufferedChunks;
   /** Received but unused bytes: `#bytes[#at, #end)`. */
   #bytes: Buffer = noBytes;
   #at = 0;
@@ -45,7 +45,7 @@ export class DumpReader {
 
   constructor(source: AsyncIterable<Buffer>) {
     this.#source = source[Symbol.asyncIterator]();
-    this.#pieces = new HeldPieces(this.#source);
+    this.#pieces = new BufferedChunks(this.#source);
   }
 
   /** Position of the reader in the dump, in bytes. */
@@ -66,7 +66,7 @@ export class DumpReader {
     this.#isFirst = true;
   }
 
-  /** The key of the next section, whose value must be read; undefined after the last. */
+  /** Returns the key of the next section, whose value must be read; undefined after the last. */
   async nextSection(): Promise<string | undefined> {
     if (!(await this.#nextMember(byteObjectClose, "the dump's sections"))) return undefined;
     if (this.#bytes[this.#at] !== byteQuote) throw this.#misplaced();
@@ -77,12 +77,12 @@ export class DumpReader {
     return parsedText(key, 0, key.length) as string;
   }
 
-  /** The value of a section, as a whole. */
+  /** Returns the value of a section, as a whole. */
   async value(): Promise<Buffer> {
     return await this.#value();
   }
 
-  /** The value of a section that must be an object, as a whole. @throws EngineError invalid-operation */
+  /** Returns the value of a section that must be an object, as a whole. @throws EngineError invalid-operation */
   async objectValue(): Promise<Buffer> {
     if (this.#bytes[this.#at] !== byteObjectOpen) throw this.#unexpected("start object");
     return await this.#value();
@@ -96,14 +96,15 @@ export class DumpReader {
   }
 
   /**
-   * The next item of an array; undefined after the last. `section`: for the error message at an early end of the text.
+   * Returns the next item of an array; undefined after the last. `section`: for the error message at an early end of
+   * the text.
    */
   async nextItem(section: string): Promise<Buffer | undefined> {
     if (!(await this.#nextMember(byteArrayClose, section))) return undefined;
     return await this.#value(section);
   }
 
-  /** The raw bytes that follow the last item. They must all be read. @throws EngineError json-truncated */
+  /** Yields the raw bytes that follow the last item. They must all be read. @throws EngineError json-truncated */
   async *content(length: number): AsyncGenerator<Buffer> {
     for (let left = length; left > 0; ) {
       if (this.#at === this.#end && !(await this.#more())) {
@@ -131,7 +132,7 @@ export class DumpReader {
   /** Releases the source. */
   close(): void {
     this.#pieces.release();
-    // Not awaited: it may be waiting for a piece that never comes.
+    // Not awaited: it may be waiting for a chunk that never arrives.
     this.#source.return?.().catch(() => undefined);
   }
 
@@ -155,7 +156,7 @@ export class DumpReader {
     return true;
   }
 
-  /** The whole value that begins here. */
+  /** Returns the whole value that begins here. */
   async #value(what = "a value"): Promise<Buffer> {
     const first = this.#bytes[this.#at] as number; // the caller has checked that it is there
     let depth = 0;
@@ -198,7 +199,7 @@ export class DumpReader {
     return taken;
   }
 
-  /** The next byte that is not a space; undefined at the end. */
+  /** Returns the next byte that is not a space; undefined at the end. */
   async #token(): Promise<number | undefined> {
     for (;;) {
       this.#at = skipSpace(this.#bytes, this.#at, this.#end);
@@ -217,7 +218,7 @@ export class DumpReader {
   async #more(): Promise<boolean> {
     const next = await this.#pieces.next(this.#end - this.#at);
     // A dump that was already received arrives without a wait.
-    await turnIsOver();
+    await pauseIfDue();
     if (next.done) return false;
     const chunk = next.value;
     const held = this.#end - this.#at;

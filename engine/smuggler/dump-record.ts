@@ -1,6 +1,6 @@
 /**
- * The database record in a dump: the exported parts, and those that an import applies. Keys and their order are those
- * of RavenDB 7.2.7.
+ * The database record in a dump: the exported parts, and the parts that an import applies. Keys and their order equal
+ * those of RavenDB 7.2.7.
  */
 import { isObject, type JsonObject } from "../json/json-object.ts";
 
@@ -55,10 +55,10 @@ const importedParts = [
   { key: "LockMode", type: "lockmode", name: "LockMode" },
 ] as const;
 
-/** In the record of a backup of ours: its sections other than documents and what belongs to them are complete. */
+/** Mark in the record of our backups: sections other than documents and their parts are complete. */
 const completeMark = "HasCompleteSections";
 
-/** Does this beginning of a dump's text say that it is one of our backups? */
+/** Returns whether this beginning of a dump's text identifies it as one of our backups. */
 export function hasCompleteSections(head: string): boolean {
   return /^\{"BuildVersion":\d+,"DatabaseRecord":\{"HasCompleteSections":true,/.test(head);
 }
@@ -77,7 +77,7 @@ export function exportedRecord(name: string, record: JsonObject, isBackup: boole
   return exported;
 }
 
-/** Keys that a restored database has as they were: all but what its engine derives. */
+/** Keys that a restored database has unchanged: all except the keys that its engine derives. */
 const restoredKeys = Object.keys(defaults).filter(
   (key) => key !== "IndexesHistory" && !importedParts.some((part) => part.key === key),
 );
@@ -91,7 +91,7 @@ export interface RecordChange {
 
 /**
  * @param dumped the dump's record. @param types lower-cased words of `OperateOnDatabaseRecordType`; null: all.
- * @param isRestore all parts are taken over, also those that an import leaves out
+ * @param isRestore all parts are restored, including parts that an import leaves out
  */
 export function recordChange(
   dumped: JsonObject,
@@ -117,7 +117,7 @@ export function recordChange(
   return { parts, names };
 }
 
-/** The value of a part to store; null: there is none. */
+/** Returns the value of a part to store; null to omit it. */
 function takenPart(key: (typeof importedParts)[number]["key"], value: unknown): unknown {
   if (key === "LockMode") return lockModes.find((mode) => mode === value) ?? "Unlock";
   if (key === "Settings") return settingsOf(value);
@@ -127,7 +127,7 @@ function takenPart(key: (typeof importedParts)[number]["key"], value: unknown): 
 
 const lockModes = ["Unlock", "PreventDeletesIgnore", "PreventDeletesError"] as const;
 
-/** A revisions configuration whose rules have all members. */
+/** Returns a revisions configuration whose rules have all members. */
 function wholeRules(sent: JsonObject): JsonObject {
   const whole = (rule: unknown) => (isObject(rule) ? { ...unsetRule, ...rule } : null);
   const collections = isObject(sent["Collections"]) ? sent["Collections"] : {};

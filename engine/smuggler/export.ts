@@ -1,25 +1,26 @@
 /**
- * Writes the dump of a database as a stream of pieces: a consistent snapshot, taken while writes go on.
+ * Writes the dump of a database as a stream of chunks: a consistent snapshot, created while writes continue.
  *
  *   { "BuildVersion", "DatabaseRecord", "Docs", "RevisionDocuments", "Tombstones", "Conflicts", "Indexes", "Identities",
  *     "CompareExchange", "CompareExchangeTombstones", "CounterGroups", "Subscriptions", "TimeSeriesDeletedRanges",
  *     "TimeSeries", "ReplicationHubCertificates" }
  *
  * The content of an attachment is written once, after an item of its own, before the first document that references it;
- * each segment of a time series follows its item. Order and format are those of RavenDB 7.2.7.
+ * each segment of a time series follows its item. Order and format equal those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A dump is the state at one point in time, including the contents of attachments.
- * - At most one document and one piece are held at a time, besides the list of revisions and the hashes of attachments.
+ * - At most one document and one chunk are in memory at a time, besides the list of revisions and the hashes of
+ *   attachments.
  */
 
 import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
+import { nextSlice, pauseIfDue } from "../base/time-slices.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import { nextTurn, turnIsOver } from "../base/turns.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import { addDocument } from "../documents/document-composing.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   documentFlags,
   documentFlagsOf,
@@ -85,7 +86,7 @@ interface RevisionPlace {
   readonly collectionId: number;
 }
 
-/** Revisions by their index in the list. */
+/** Returns the revisions by their index in the list. */
 function tableOf(revisions: readonly RevisionPlace[]): RecordTable {
   const at = (number: number) => revisions[number] as RevisionPlace; // from the list
   return {
@@ -153,7 +154,7 @@ class DumpSource {
 }
 
 /**
- * The text of the dump. Counts so far are in `result`; `progress` is called with them from time to time.
+ * Yields the text of the dump. Counts so far are in `result`; `progress` is called with them from time to time.
  * @throws EngineError script-failed, record-damaged, operation-cancelled; then the text is incomplete
  */
 export async function* exportDump(
@@ -188,7 +189,7 @@ class DumpExport {
   /** Changes up to this etag are left out. */
   readonly #since: number;
   readonly #row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
-  #toldAtMs: number;
+  #reportedAtMs: number;
   #hasItem = false;
 
   constructor(
@@ -209,7 +210,7 @@ class DumpExport {
     this.#signal = signal;
     const transform = transformOf(options, () => database.state.nowMicros());
     this.#rewriter = new DocumentRewriter(database.state, options, transform);
-    this.#toldAtMs = database.clock.monotonicMs();
+    this.#reportedAtMs = database.clock.monotonicMs();
   }
 
   async *text(): AsyncGenerator<Buffer> {
@@ -256,7 +257,7 @@ class DumpExport {
     yield* DumpExport.#writers[type](this, counts);
     if (isArray) this.#text.addText("]");
     this.#result.finish(kind, type);
-    this.#tell();
+    this.#reportProgress();
   }
 
   #isWanted(type: DumpItemType): boolean {
@@ -290,15 +291,15 @@ class DumpExport {
         const record = found instanceof Promise ? await found : found;
         yield* this.#document(record, counts, documentAttachments, 0);
         // A script may take long for each of them.
-        await turnIsOver();
+        await pauseIfDue();
       }
       if (filled < batch.length) return;
       // Yield even if the consumer applies no back-pressure.
-      await nextTurn();
+      await nextSlice();
     }
   }
 
-  /** The record of number `at`; records up to `to` may be read along with it. Valid until the next call. */
+  /** Returns the record of number `at`; records up to `to` may be read along with it. Valid until the next call. */
   #recordOf(
     table: RecordTable,
     numbers: Uint32Array,
@@ -378,14 +379,14 @@ class DumpExport {
     counts.sizeBytes += this.#text.length - before;
   }
 
-  /** The row, which is not placed again meanwhile, holds the record that `pieces` references. */
-  async *#largeDocument(pieces: DocumentPieces, counts: ItemCounts): AsyncGenerator<Buffer> {
+  /** The row, which is not placed again in the meantime, holds the record that `pieces` references. */
+  async *#largeDocument(pieces: DocumentChunks, counts: ItemCounts): AsyncGenerator<Buffer> {
     this.#comma();
     yield this.#text.take();
     for (let start = 0; start < pieces.length; start += pieceBytes) {
       this.#checkAborted();
-      this.#tell();
-      await turnIsOver();
+      this.#reportProgress();
+      await pauseIfDue();
       yield pieces.copy(start, Math.min(pieces.length, start + pieceBytes));
     }
     counts.sizeBytes += pieces.length;
@@ -541,8 +542,8 @@ class DumpExport {
   }
 
   /**
-   * In incremental backups: series that were created, or entries of which were deleted, are cleared before the section
-   * of the series fills them again.
+   * In incremental backups: series that were created, or from which entries were deleted, are cleared before the
+   * section of the series fills them again.
    */
   *#deletedRanges(counts: ItemCounts): Generator<Buffer> {
     if (this.#since === 0) return;
@@ -643,14 +644,14 @@ class DumpExport {
   *#pieces(): Generator<Buffer> {
     if (this.#text.length < pieceBytes) return;
     this.#checkAborted();
-    this.#tell();
+    this.#reportProgress();
     yield this.#text.take();
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const now = this.#database.clock.monotonicMs();
-    if (now - this.#toldAtMs < progressMs) return;
-    this.#toldAtMs = now;
+    if (now - this.#reportedAtMs < progressMs) return;
+    this.#reportedAtMs = now;
     this.#progress(this.#result.toJson(false));
   }
 

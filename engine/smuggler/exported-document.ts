@@ -4,6 +4,7 @@
  */
 
 import { largeRecordBytes } from "../base/limits.ts";
+import type { DocumentChunks } from "../documents/document-chunks.ts";
 import { piecesOf } from "../documents/document-composing.ts";
 import {
   DocumentFields,
@@ -12,7 +13,6 @@ import {
 } from "../documents/document-encoding.ts";
 import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
-import type { DocumentPieces } from "../documents/document-pieces.ts";
 import {
   bodyTextOf,
   collectionIdOf,
@@ -48,7 +48,7 @@ export class DocumentRewriter {
   readonly #state: DatabaseState;
   readonly #transform: DocumentTransform | undefined;
   readonly #lists: readonly ListKind[];
-  /** Flags shown for exported documents. RavenDB 7.2.7 omits those of counters and time series. */
+  /** Flags of exported documents. RavenDB 7.2.7 omits those of counters and time series. */
   readonly #shownFlags: number;
   readonly #fields = new DocumentFields();
   /** Without shapes: its documents are not stored. */
@@ -78,7 +78,7 @@ export class DocumentRewriter {
   }
 
   /**
-   * The record to export, valid until the next call; null when the script leaves it out.
+   * Returns the record to export, valid until the next call; null when the script leaves it out.
    * @throws EngineError script-failed, and json-… for the result of the script
    */
   document(record: Buffer): Buffer | null {
@@ -103,10 +103,10 @@ export class DocumentRewriter {
   }
 
   /**
-   * As `document` (or `revision`), in pieces that reference `record`, whose body is neither copied nor rewritten. Null
-   * when it is small enough to be rewritten at once, or a script is to see it.
+   * As `document` (or `revision`), in chunks that reference `record`, whose body is neither copied nor rewritten. Null
+   * if it is small enough to be rewritten as one string, or if a script must read it.
    */
-  inPieces(record: Buffer, isRevision: boolean): DocumentPieces | null {
+  inPieces(record: Buffer, isRevision: boolean): DocumentChunks | null {
     if (record.length <= rewrittenBytesMax) return null;
     if (this.#transform !== undefined && !isRevision) return null;
     const before = documentFlagsOf(record, 0);
@@ -114,7 +114,7 @@ export class DocumentRewriter {
     return piecesOf(this.#state, record, this.#without(record, flags, false));
   }
 
-  /** The record without the lists that are not exported. `hasBody`: with its body, too. */
+  /** Returns the record without the lists that are not exported. `hasBody`: with its body, too. */
   #without(record: Buffer, flags: number, hasBody = true): Buffer {
     const before = documentFlagsOf(record, 0);
     const dropped = this.#lists
@@ -136,7 +136,7 @@ export class DocumentRewriter {
     return this.#encode(flags, metadata);
   }
 
-  /** The exported lists of a document: the script cannot change them. */
+  /** Returns the exported lists of a document: the script cannot change them. */
   #keptLists(record: Buffer): ServerMember[] {
     const flags = documentFlagsOf(record, 0);
     const wanted = this.#lists.filter(({ flag, isExported }) => isExported && flags & flag);

@@ -1,7 +1,7 @@
 /**
- * The items of a dump: each is parsed once, and applied in a transaction, perhaps several times. Semantics are those of
- * RavenDB 7.2.7, with one difference: a counter is set to the value in the dump, whatever it was, since values are not
- * stored per node.
+ * The items of a dump: each is parsed once, and applied in a transaction, perhaps several times. Semantics equal those
+ * of RavenDB 7.2.7, with one difference: a counter is set to the value in the dump, regardless of its previous value,
+ * since values are not stored per node.
  */
 
 import { lowerCased } from "../base/case-folding.ts";
@@ -69,7 +69,7 @@ export interface DumpedMetadata {
   readonly id: string;
   readonly collection: string;
   readonly changeVector: string;
-  /** Microseconds since 1970; undefined: not given. */
+  /** Microseconds since 1970; undefined if missing. */
   readonly lastModified: number | undefined;
   /** Bits of `documentFlags`. */
   readonly flags: number;
@@ -146,7 +146,7 @@ function idOf(value: unknown): string {
   return value;
 }
 
-/** A member with a text; "" when there is none. @throws EngineError json-invalid */
+/** Returns a member with a text; "" if it is missing. @throws EngineError json-invalid */
 function textOf(metadata: JsonObject, key: string, id: string, mayBeNull: boolean): string {
   const value = metadata[key];
   if (value === undefined || (value === null && mayBeNull)) return "";
@@ -226,10 +226,10 @@ export interface DocumentFate {
   readonly id: string;
   readonly collection: string;
   readonly options: PutOptions;
-  /** It has an atomic guard, as it was written by a cluster-wide session. */
+  /** It has an atomic guard, because a cluster-wide session wrote it. */
   readonly isGuarded: boolean;
   readonly attachments: readonly ImportedAttachment[];
-  /** What an existing document has besides these is removed; null: it is kept. */
+  /** Parts of an existing document that are not listed here are removed; null: all are retained. */
   readonly replaces: DocumentParts | null;
 }
 
@@ -494,8 +494,8 @@ export class DumpedContents {
   }
 
   /**
-   * Stores a content. @returns false when it does not match its hash; then it is not kept.
-   * @throws EngineError disk-full, and what the source throws
+   * Stores a content. @returns false if it does not match its hash; then it is not stored.
+   * @throws EngineError disk-full, and the errors of the source
    */
   async store(hash: string, bytes: AsyncIterable<Buffer>): Promise<boolean> {
     const lease = await this.#blobs.store(bytes);
@@ -512,7 +512,7 @@ export class DumpedContents {
     return { hash: lease.hash, size: bytes.length };
   }
 
-  /** The attachments whose contents exist, including contents that were stored before the import. */
+  /** Returns the attachments whose contents exist, including contents that were stored before the import. */
   async present(attachments: readonly ImportedAttachment[]): Promise<ImportedAttachment[]> {
     const found: ImportedAttachment[] = [];
     for (const attachment of attachments) {

@@ -3,8 +3,8 @@
  * disk while the next one is gathered.
  *
  * Invariants:
- * - Items are written in the order of the dump. Each transaction is atomic, and those committed before the import fails
- *   are kept.
+ * - Items are written in the order of the dump. Each transaction is atomic, and transactions committed before the
+ *   import fails remain.
  * - Memory is bounded: the items of a few transactions, and the hashes of attachments.
  * - An attachment is bound only to a content with its hash.
  */
@@ -19,8 +19,8 @@ import {
   sliceMs,
 } from "../base/limits.ts";
 import { checkCompareExchangeKey, checkIdentityName } from "../base/names.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { parseTimestamp } from "../base/timestamp.ts";
-import { turnIsOver } from "../base/turns.ts";
 import { documentFlags } from "../documents/document-record.ts";
 import { withoutAnalyzers } from "../indexing/definition-json.ts";
 import { byteObjectOpen } from "../json/bytes.ts";
@@ -68,20 +68,20 @@ const trailingBytesMax = 64 * 1024;
 
 /** Settings of an import besides its options. */
 export interface ImportSettings {
-  /** May the database's record be changed? */
+  /** Whether the database's record may be changed. */
   readonly mayChangeRecord: boolean;
-  /** May indexes in C# be deployed? */
+  /** Whether indexes in C# may be deployed. */
   readonly mayDeployCSharp: boolean;
   /**
-   * The dump is a file of a backup, and the database has what the files before it had: documents replace what is
-   * there, with all that belongs to them, and the whole record is taken over.
+   * The dump is a file of a backup, and the database contains the previous files: documents replace existing ones, with
+   * all their parts, and the whole record is restored.
    */
   readonly isRestore?: boolean;
-  /** The index of the next command that changes the record or defines something. */
+  /** Returns the index of the next command that changes the record or defines something. */
   nextIndex(): Promise<number>;
 }
 
-/** Keys of the sections that have state of ours, and of those that are read besides. */
+/** Keys of the sections with state of this database, and of further sections that are read. */
 type StateKey = Exclude<DumpSection, "Documents"> | "Docs";
 type OtherKey =
   | "Conflicts"
@@ -102,7 +102,7 @@ interface Section {
   readonly kind: ResultKind;
   /** Undefined: its items are read and counted, but there is nothing to import them into. */
   readonly read?: SectionReader;
-  /** It is read whatever the options say, as by RavenDB 7.2.7. */
+  /** It is read regardless of the options, as by RavenDB 7.2.7. */
   readonly isAlwaysRead?: true;
 }
 
@@ -252,9 +252,9 @@ class DumpImport {
   readonly #inFlight: Promise<void>[] = [];
   #batch: ImportItem[] = [];
   #batchBytes = 0;
-  /** Has the dump the format of RavenDB 3.5? */
+  /** Whether the dump has the format of RavenDB 3.5. */
   #isOld = true;
-  #toldAtMs: number;
+  #reportedAtMs: number;
   /** Number of durable items. */
   #committed = 0;
   #failure: { readonly error: unknown } | null = null;
@@ -277,7 +277,7 @@ class DumpImport {
     this.#transform = transformOf(options, () => database.state.nowMicros());
     this.#contents = new DumpedContents(database.blobs);
     this.#reader = new DumpReader(source);
-    this.#toldAtMs = database.clock.monotonicMs();
+    this.#reportedAtMs = database.clock.monotonicMs();
   }
 
   async run(): Promise<void> {
@@ -374,7 +374,10 @@ class DumpImport {
   async #unread(key: string, counts: ItemCounts): Promise<void> {
     counts.readCount += await this.#pass(key);
     if (counts.readCount === 0) return;
-    this.#result.add("WARNING", `Items of type '${key}' are not imported: there are none here.`);
+    this.#result.add(
+      "WARNING",
+      `Items of type '${key}' are not imported: this server does not support them.`,
+    );
   }
 
   async #record(bytes: Buffer): Promise<void> {
@@ -507,7 +510,7 @@ class DumpImport {
     );
   }
 
-  /** The text to store; null when the script leaves the document out. */
+  /** Returns the text to store; null when the script leaves the document out. */
   #textOf(bytes: Buffer, metadata: DumpedMetadata): Buffer | null {
     if (this.#transform === undefined && !this.#isOld) return bytes;
     const { parser } = this.#database.state;
@@ -520,7 +523,7 @@ class DumpImport {
     return Buffer.from(`${body.slice(0, -1)}${separator}"@metadata":${metadata.text}}`);
   }
 
-  /** The attachments that can be bound, as their contents exist. */
+  /** Returns the attachments that can be bound, as their contents exist. */
   async #attachmentsOf(
     { id, attachments }: DumpedMetadata,
     counts: ItemCounts,
@@ -540,7 +543,7 @@ class DumpImport {
     return present;
   }
 
-  /** The content of an attachment, or an item of an unknown kind. */
+  /** Returns the content of an attachment, or an item of an unknown kind. */
   async #content(bytes: Buffer, { exportType }: DumpedMetadata, counts: ItemCounts): Promise<void> {
     if (exportType !== "Attachment") {
       const shown = bytes.utf8Slice(0, Math.min(bytes.length, 200));
@@ -581,7 +584,7 @@ class DumpImport {
         counts.erroredCount++;
         this.#result.add(
           "ERROR",
-          `A revision of '${metadata.id}' has no change vector, or one that is too long. It is left out.`,
+          `A revision of '${metadata.id}' has no change vector, or a change vector that is too long. It is left out.`,
         );
       } else {
         const attachments = await this.#attachmentsOf(metadata, revisionAttachments);
@@ -778,13 +781,13 @@ class DumpImport {
     this.#result.add("ERROR", `${text} It is left out.`);
   }
 
-  /** The items of a section, which must be objects. @throws EngineError json-invalid, json-not-object */
+  /** Yields the items of a section, which must be objects. @throws EngineError json-invalid, json-not-object */
   async *#items(section: string): AsyncGenerator<Buffer> {
     for (;;) {
       const bytes = await this.#reader.nextItem(section);
       if (bytes === undefined) return;
       // A dump that was already received is read without a wait.
-      await turnIsOver();
+      await pauseIfDue();
       if (bytes[0] !== byteObjectOpen) {
         const token = tokenName(bytes, 0);
         if (token === "") throw misplaced(bytes, 0);
@@ -824,7 +827,7 @@ class DumpImport {
         this.#failure ??= { error: error instanceof EngineError ? placed(error, first) : error };
         break;
       }
-      await turnIsOver();
+      await pauseIfDue();
       const part = new ImportPart(items, from);
       const written = this.#write(part).catch((error: unknown) => {
         this.#failure ??= { error };
@@ -835,7 +838,7 @@ class DumpImport {
       from = part.end;
       while (this.#inFlight.length > importsInFlightMax) await this.#inFlight.shift();
     }
-    this.#tell();
+    this.#reportProgress();
     this.#check();
   }
 
@@ -862,10 +865,10 @@ class DumpImport {
     }
   }
 
-  #tell(): void {
+  #reportProgress(): void {
     const now = this.#database.clock.monotonicMs();
-    if (now - this.#toldAtMs < progressMs) return;
-    this.#toldAtMs = now;
+    if (now - this.#reportedAtMs < progressMs) return;
+    this.#reportedAtMs = now;
     this.#progress(this.#result.toJson(false));
   }
 
@@ -912,12 +915,12 @@ class ImportPart {
     return this.end - this.#from;
   }
 
-  /** Applies items in order; those of missing documents are refused, and skipped. */
+  /** Applies items in order; items of missing documents are refused, and skipped. */
   apply(transaction: Transaction): RefusedItem[] {
     const refused: RefusedItem[] = [];
     transaction.importsLists = true;
     const stopMs = performance.now() + sliceMs;
-    // The next transaction starts at `end`: a second run must end there too, however long it takes.
+    // The next transaction starts at `end`: a second run must end there too, regardless of its duration.
     const end = this.isDone ? this.end : this.#items.length;
     this.end = this.#from;
     while (this.end < end) {
@@ -952,7 +955,7 @@ function placed(error: EngineError, { name }: ImportItem): EngineError {
 
 /** Size of the content that follows an item, in bytes; undefined when it is no attachment. @throws EngineError invalid-argument */
 function contentLength(item: Buffer): number | undefined {
-  // Most items have none, and need not be parsed.
+  // Most items do not contain it, and need not be parsed.
   if (!item.includes('"@export-type"')) return undefined;
   const { Size: length, "@metadata": metadata } = dumpValue(item) as JsonObject;
   if (!isObject(metadata) || metadata["@export-type"] !== "Attachment") return undefined;
@@ -973,7 +976,7 @@ function isLength(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-/** The definition of an item of `Indexes`: `{"Type","IndexDefinition"}`. @throws EngineError invalid-format */
+/** Returns the definition of an item of `Indexes`: `{"Type","IndexDefinition"}`. @throws EngineError invalid-format */
 function sentIndex({ Type: type, IndexDefinition: definition }: JsonObject): JsonObject {
   if (!indexTypes.has(type)) {
     throw new EngineError("invalid-format", "Could not read index type.");
@@ -1000,7 +1003,7 @@ function isValid(check: () => void): boolean {
   }
 }
 
-/** Names and values of a group of counters; null when they are not readable. */
+/** Returns the names and values of a group of counters; null when they are not readable. */
 function counterValues(groups: JsonObject): (readonly [string, bigint])[] | null {
   const names = isObject(groups["@names"]) ? groups["@names"] : {};
   if (!isObject(groups["@vals"])) return null;
@@ -1025,7 +1028,7 @@ function isChangeVector(text: string): boolean {
   return /^[A-Za-z]+:\d+-[A-Za-z0-9+/]{22}(, ?[A-Za-z]+:\d+-[A-Za-z0-9+/]{22})*$/.test(text);
 }
 
-/** A 64-bit integer from `dumpValue`; null for anything else. */
+/** Returns a 64-bit integer from `dumpValue`; null for other values. */
 function wholeOf(value: unknown): bigint | null {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : null;
   return typeof value === "string" && /^-?\d{1,20}$/.test(value) ? BigInt(value) : null;

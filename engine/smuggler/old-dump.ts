@@ -1,6 +1,6 @@
 /**
- * Converts items of a dump of RavenDB 3.5 or earlier to the present format: the metadata of documents, index
- * definitions, attachments, and the names of identities. Results are those of RavenDB 7.2.7.
+ * Converts items of a dump of RavenDB 3.5 or earlier to the current format: the metadata of documents, index
+ * definitions, attachments, and the names of identities. Results equal those of RavenDB 7.2.7.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from "../json/json-object.ts";
 import { eachRawMember } from "../json/raw-scan.ts";
 
 /**
- * Does the build have the old format? Numbers of two digits were those of development builds: 35 and 40 are 3.5 and
+ * Returns whether the build has the old format. Numbers of two digits were development builds: 35 and 40 are 3.5 and
  * 4.0. A dump without a build has the old format.
  */
 export function isOldBuild(build: number): boolean {
@@ -38,7 +38,10 @@ const renamedKeys: ReadonlyMap<string, string> = new Map([
   ["Raven-Expiration-Date", "@expires"],
 ]);
 
-/** The text of a document's `@metadata` in the present format. `text`: an object. @throws EngineError json-invalid */
+/**
+ * Returns the text of a document's `@metadata` in the present format. `text`: an object. @throws EngineError
+ * json-invalid
+ */
 export function presentMetadata(id: string, text: string): string {
   if (id.startsWith("Raven/Hilo/")) return '{"@collection":"@hilo"}';
   const bytes = Buffer.from(text);
@@ -50,7 +53,7 @@ export function presentMetadata(id: string, text: string): string {
   return `{${texts.join(",")}}`;
 }
 
-/** What an item of `Docs` is. */
+/** Type of an item of `Docs`. */
 export type OldDocumentKind = "document" | "revision" | "obsolete";
 
 /** `metadata`: as in the dump. */
@@ -100,7 +103,10 @@ const fieldOptions: readonly {
   },
 ];
 
-/** The name and the definition of an item of `Indexes`: `{"name","definition"}`. @throws EngineError invalid-format */
+/**
+ * Returns the name and the definition of an item of `Indexes`: `{"name","definition"}`. @throws EngineError
+ * invalid-format
+ */
 export function presentIndex(item: JsonObject): JsonObject {
   const name = item["name"] ?? item["Name"];
   const old = item["definition"] ?? item["Definition"];
@@ -194,7 +200,7 @@ export function oldAttachment({
   return { key, content, text: JSON.stringify({ "@metadata": own }) };
 }
 
-/** The id of the document of an old attachment. */
+/** Returns the id of the document of an old attachment. */
 export function oldAttachmentId(key: string): string {
   return `files/${key}`;
 }

@@ -1,6 +1,6 @@
 /**
- * What a document of an incremental backup replaces: the dump lists what belongs to it, and what is not listed was
- * removed since the backup before.
+ * Parts that a document of an incremental backup replaces: the dump lists the parts of the document, and parts that are
+ * not listed were removed since the previous backup.
  */
 import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { attachmentKey } from "../keyspaces/attachments.ts";
@@ -12,14 +12,17 @@ import { deleteCounter } from "../writes/counters.ts";
 import { deleteDocument } from "../writes/documents.ts";
 import { deleteFromSeries } from "../writes/time-series.ts";
 
-/** The names of what belongs to a document. */
+/** The names of the parts of a document. */
 export interface DocumentParts {
   readonly attachments: readonly { readonly name: string }[];
   readonly counters: readonly string[];
   readonly timeSeries: readonly string[];
 }
 
-/** Removes what an existing document has and its newer version has not; all of it when that is in another collection. */
+/**
+ * Removes parts of an existing document that its newer version does not have; all parts if the newer version is in
+ * another collection.
+ */
 export function removeOtherParts(
   transaction: Transaction,
   id: string,

@@ -13,8 +13,8 @@
  * - tags: for each its length (7 bits per byte), UTF-8 and a zero; then the size of each of these (u8); then their
  *   number (u8).
  * - bits: the number of uncompressed bits (u32); bytes of an LZ4 block before them, and of its decompressed content
- *   (u16 each; 0: there is no block); the block; the bits, most significant first, which continue those of the block.
- *   An entry is:
+ *   (u16 each; 0: no block); the block; the bits, most significant first, which continue those of the block. An entry
+ *   is:
  *     1 bit: is it deleted? · its time · its values · its tag.
  *     first time: 31 bits. Others by how much the step differs from the one before, less 1 when positive:
  *     0 | 10 and 7 bits | 110 and 9 | 1110 and 12 | 1111 and 32, each with half of its range added.
@@ -51,7 +51,7 @@ const stepMarks = [
   [0b1111, 4],
 ] as const;
 
-/** The entries of a segment, without deleted ones. @throws EngineError invalid-format */
+/** Returns the entries of a segment, without deleted ones. @throws EngineError invalid-format */
 export function decodeSeriesBlob(bytes: Buffer, baseline: number): SeriesEntry[] {
   if (bytes.length < headBytes) throw damaged("is too short");
   const count = bytes.readUInt16LE(8);
@@ -406,7 +406,7 @@ class BitWriter {
     this.write(Number(value & 0xffffffffn), Math.min(count, 32));
   }
 
-  /** The header of the bits and the bits. */
+  /** Returns the header of the bits and the bits. */
   bytes(): Buffer {
     const head = Buffer.alloc(bitsHeadBytes);
     head.writeUInt32LE(this.#count, 0);

@@ -138,7 +138,7 @@ export class SmugglerResult {
     return kind === "RevisionDocuments" ? this.revisionAttachments : null;
   }
 
-  /** The JSON of replies, without `$type`. `isDone`: the operation has ended. */
+  /** Returns the JSON of replies, without `$type`. `isDone`: the operation has ended. */
   toJson(isDone: boolean): Record<string, unknown> {
     const reply: Record<string, unknown> = {};
     for (const kind of kinds) {

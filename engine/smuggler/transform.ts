@@ -26,8 +26,8 @@ export class DocumentTransform {
   }
 
   /**
-   * The text of a document after the script, with its metadata except for generated members; null when the script threw
-   * 'skip'.
+   * Returns the text of a document after the script, with its metadata except for generated members; null when the
+   * script threw 'skip'.
    * @param body the document's text without `@metadata`. @param metadata its `@metadata`, as sent to clients.
    * @throws EngineError script-failed
    */
@@ -54,14 +54,14 @@ export function transformOf(
 
 /**
  * Compiles the script of the options, if they have one.
- * @returns whether it may take more steps than other scripts may @throws EngineError script-syntax
+ * @returns whether it may run more steps than other scripts @throws EngineError script-syntax
  */
 export function checkTransform(options: DumpOptions): boolean {
   const isScript = transformOf(options, () => 0) !== undefined;
   return isScript && options.scriptStepsMax > defaultLimits.stepsMax;
 }
 
-/** The host of a script that runs outside of a database: only the clock and random numbers. */
+/** Returns the host of a script that runs outside of a database: only the clock and random numbers. */
 function detachedHost(nowMicros: () => number): ScriptHost {
   const refuse = (what: string) => (): never => {
     throw new EngineError(

@@ -1,12 +1,12 @@
 /**
- * Where a place lies to an area: the edges of its rings are sorted into horizontal strips, so that a place is compared
- * with those of its strip only.
+ * Locates a point relative to an area: the edges of its rings are sorted into horizontal strips, so that a point is
+ * compared only with those of its strip.
  */
 import { orient2d } from "robust-predicates";
 import { type Area, boxOf } from "./shape.ts";
 
 const stripsMax = 1024;
-/** Edges in all strips together, for each edge of the area: more would take strips that help no more. */
+/** Maximum number of edges in all strips together, per edge of the area: more strips would not help. */
 const copiesMax = 8;
 
 export class AreaLocator {
@@ -50,7 +50,7 @@ export class AreaLocator {
       const y2 = edges[i + 3] as number;
       if ((x < x1 && x < x2) || (y < y1 && y < y2) || (y > y1 && y > y2)) continue;
       const isRight = x > x1 && x > x2;
-      // Positive: on the right-hand side of the edge, as it goes.
+      // Positive: on the right-hand side of the directed edge.
       const side = isRight ? (y2 > y1 ? 1 : -1) : orient2d(x1, y1, x2, y2, x, y);
       if (side === 0) return 0;
       if (y1 > y === y2 > y) continue;

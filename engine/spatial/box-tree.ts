@@ -1,9 +1,9 @@
 /**
- * An R-tree of some boxes or points that never change: items in the order of a Hilbert curve, and boxes around every 16
- * of them, around every 16 of those, and so on. Built at once; many trees are searched together.
+ * An R-tree of immutable boxes or points: items in the order of a Hilbert curve, and boxes around every 16 of them,
+ * around every 16 of those, and so on. Built in one call; many trees are searched together.
  *
- * Knows nothing of what an item is. The corners of its box are in `corners`, at a multiple of `width`: two numbers, a
- * point, or four, minX, minY, maxX, maxY. They are passed to each search, because they are in an array that grows.
+ * Independent of the meaning of items. The corners of its box are in `corners`, at a multiple of `width`: two numbers,
+ * a point, or four, minX, minY, maxX, maxY. They are passed to each search, because they are in an array that grows.
  *
  * Hot: bench/spatial.bench.ts.
  */
@@ -129,7 +129,10 @@ function emptyBoxes(count: number): Float64Array {
   return boxes;
 }
 
-/** The place of a cell of a grid of 65,536 by 65,536 on the Hilbert curve. The method is that of the package flatbush. */
+/**
+ * Returns the position of a cell of a grid of 65,536 by 65,536 on the Hilbert curve. The method is that of the package
+ * flatbush.
+ */
 function hilbert(x: number, y: number): number {
   let a = x ^ y;
   let b = 0xffff ^ a;

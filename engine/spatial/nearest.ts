@@ -1,6 +1,6 @@
 /**
- * The items of trees in the order of their distances from a place, nearest first: of what is still to be looked at, nodes
- * and items, always the one with the least lower bound of its distance is next. On the globe distances are compared as
+ * Iterates the items of trees in the order of their distances from a point, nearest first: a best-first search that
+ * always expands the node or item with the smallest lower bound of its distance. On the globe distances are compared as
  * haversines.
  *
  * Hot: bench/spatial.bench.ts.
@@ -50,7 +50,7 @@ export class NearestItems {
     }
   }
 
-  /** Moves to the next place. @returns false when there is none */
+  /** Moves to the next item. @returns false at the end */
   next(): boolean {
     while (this.#count > 0) {
       const [key] = this.#keys as unknown as [number];

@@ -1,10 +1,10 @@
 /**
- * How two shapes lie to each other: whether they intersect, and whether one covers the other, as the simple-features
- * predicates define them (a boundary belongs to its shape). Lines and areas are straight between their places in x and
+ * Spatial relations of two shapes: whether they intersect, and whether one covers the other, as the simple-features
+ * predicates define them (a boundary belongs to its shape). Lines and areas are straight between their points in x and
  * y, also on the globe, as in RavenDB; circles on the globe are true circles.
  *
- * Signs of areas come from robust-predicates, so that rounding decides no test of orientation. Work is charged for each
- * pair of segments, and pauses.
+ * Signs of areas are computed by robust-predicates, so that rounding decides no test of orientation. Work is charged
+ * for each pair of segments, and pauses.
  */
 import { orient2d } from "robust-predicates";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
@@ -29,7 +29,7 @@ function segmentsOf(paths: readonly Float64Array[]): Float64Array {
   return segments;
 }
 
-/** A shape that is compared with many others: what each comparison needs of it is computed once. */
+/** A shape that is compared with many others: data that each comparison needs is computed once. */
 export class PreparedShape {
   readonly shape: Shape;
   readonly space: Space;
@@ -53,7 +53,7 @@ export class PreparedShape {
       this.locators.reduce((sum, locator) => sum + locator.units, 0);
   }
 
-  /** Whether a place is in the shape or on its boundary. Cost: `placeUnits` */
+  /** Returns whether a place is in the shape or on its boundary. Cost: `placeUnits` */
   covers(x: number, y: number): boolean {
     const { points, circles } = this.shape;
     for (const circle of circles) if (isInCircle(circle, x, y, this.space)) return true;
@@ -80,7 +80,7 @@ function isOnSegment(segments: Float64Array, i: number, x: number, y: number): b
   return orient2d(x1, y1, x2, y2, x, y) === 0;
 }
 
-/** Whether some place is in both shapes. */
+/** Returns whether some place is in both shapes. */
 export function* intersects(
   left: PreparedShape,
   right: PreparedShape,
@@ -111,7 +111,7 @@ function allSegments({ lineSegments, ringSegments }: PreparedShape): Float64Arra
   return all;
 }
 
-/** Whether a point of `one`, or the first place of a line or ring of it, is in `other`. */
+/** Returns whether a point of `one`, or the first place of a line or ring of it, is in `other`. */
 function* somePlaceIn(one: PreparedShape, other: PreparedShape, budget: WorkBudget): Work<boolean> {
   const { points, lines, areas } = one.shape;
   for (let i = 0; i < points.length; i += 2) {
@@ -140,7 +140,7 @@ function* circleMeets(circle: Circle, other: PreparedShape, budget: WorkBudget):
   return false;
 }
 
-/** Whether the segment at `i` of `a` has a place with one of `b`. */
+/** Returns whether the segment at `i` of `a` has a place with one of `b`. */
 function* segmentMeets(
   a: Float64Array,
   i: number,
@@ -181,7 +181,7 @@ function doSegmentsMeet(a: Float64Array, i: number, b: Float64Array, k: number):
   return !((e > 0 && f > 0) || (e < 0 && f < 0));
 }
 
-/** Whether every place of `inner` is in `outer`. An empty shape is covered by none. */
+/** Returns whether every place of `inner` is in `outer`. An empty shape is covered by none. */
 export function* isCovered(
   inner: PreparedShape,
   outer: PreparedShape,
@@ -227,14 +227,14 @@ function* isLineCovered(
     if (yield* areInCircle(segments, circle, outer.space, budget)) return true;
   }
   for (let i = 0; i < segments.length; i += 4) {
-    if (!(yield* everyPiece(segments, i, cutters, test, outer.placeUnits, budget))) return false;
+    if (!(yield* everySection(segments, i, cutters, test, outer.placeUnits, budget))) return false;
   }
   return true;
 }
 
 /**
- * An area is covered when its rings are, a place inside it is, and no boundary of the outer areas runs through it (such
- * a boundary is that of a hole, or of a bay).
+ * An area is covered if its rings are, a point inside it is, and no boundary of the outer areas crosses it (such a
+ * boundary is that of a hole, or of a bay).
  */
 function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): Work<boolean> {
   const rings = segmentsOf(area);
@@ -245,7 +245,8 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
   if (locators.length === 0) return false;
   const isIn = (x: number, y: number) => locators.some((one) => one.locate(x, y) >= 0);
   for (let i = 0; i < rings.length; i += 4) {
-    if (!(yield* everyPiece(rings, i, ringSegments, isIn, outer.placeUnits, budget))) return false;
+    if (!(yield* everySection(rings, i, ringSegments, isIn, outer.placeUnits, budget)))
+      return false;
   }
   const inside = placeInside(area);
   if (inside !== null && !isIn(inside.x, inside.y)) return false;
@@ -267,7 +268,14 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
       Math.min(y1, y2) > box.maxY;
     if (isAside) continue;
     if (
-      !(yield* everyPiece(ringSegments, i, rings, isOutside, outer.placeUnits + own.units, budget))
+      !(yield* everySection(
+        ringSegments,
+        i,
+        rings,
+        isOutside,
+        outer.placeUnits + own.units,
+        budget,
+      ))
     )
       return false;
   }
@@ -275,10 +283,10 @@ function* isAreaCovered(area: Area, outer: PreparedShape, budget: WorkBudget): W
 }
 
 /**
- * Whether every piece of the segment at `i`, cut where `cutters` meet it, passes `test` in its middle. A piece that runs
- * along a cutter passes. `pieceUnits`: the cost of a test.
+ * Returns whether every section of the segment at `i`, cut where `cutters` meet it, passes `test` at its midpoint. A
+ * section that runs along a cutter passes. `pieceUnits`: the cost of a test.
  */
-function* everyPiece(
+function* everySection(
   segments: Float64Array,
   i: number,
   cutters: Float64Array,
@@ -310,7 +318,7 @@ function* everyPiece(
   return true;
 }
 
-/** Pieces below this part of a segment are rounding. */
+/** Sections below this share of a segment are rounding errors. */
 const pieceMin = 1e-9;
 
 /** Adds where the cutter at `k` meets the segment a + t·u, as values of t. */
@@ -348,7 +356,10 @@ function within01(value: number): number {
   return Math.max(0, Math.min(1, value));
 }
 
-/** A place inside an area: in the middle of its widest run along a line through its middle. Null: it has no inside. */
+/**
+ * Returns a point inside an area: the midpoint of its widest run along a line through its middle. Null if it has no
+ * inside.
+ */
 function placeInside([outer, ...holes]: Area): { readonly x: number; readonly y: number } | null {
   const { minY, maxY } = boxOf(outer as Float64Array);
   const y = lineBetween([outer as Float64Array, ...holes], minY, maxY);
@@ -371,7 +382,7 @@ function placeInside([outer, ...holes]: Area): { readonly x: number; readonly y:
   return best;
 }
 
-/** A height between the two places nearest to the middle, so that the line meets no place. */
+/** Returns a height between the two places nearest to the middle, so that the line meets no place. */
 function lineBetween(rings: readonly Float64Array[], minY: number, maxY: number): number {
   const middle = (minY + maxY) / 2;
   let [below, above] = [minY, maxY];
@@ -415,8 +426,8 @@ function alongSegment(segments: Float64Array, i: number, t: number): { x: number
 }
 
 /**
- * The distance from the center of a circle to a segment. In a plane it is exact; on the globe the nearest of some places
- * along the segment, and then by halves around it.
+ * Returns the distance from the center of a circle to a segment. In a plane it is exact; on the globe the nearest of
+ * some places along the segment, and then by halves around it.
  */
 function distanceToSegment(
   segments: Float64Array,

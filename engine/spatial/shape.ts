@@ -3,9 +3,9 @@
  * enclose it.
  *
  * Invariants:
- * - Coordinates are x, y, x, y, …. A ring of an area is closed: its last place is its first.
- * - On the globe a line or ring that crosses the date line goes on beyond 180 degrees, and is there a second time, 360
- *   degrees aside: so planar tests hold on both sides.
+ * - Coordinates are x, y, x, y, …. A ring of an area is closed: its last point is its first.
+ * - On the globe a line or ring that crosses the date line continues beyond 180 degrees, and is stored a second time,
+ *   shifted by 360 degrees: so planar tests hold on both sides.
  */
 import { arcOf, distanceBetween, haversine, type Space } from "./space.ts";
 
@@ -49,7 +49,7 @@ export interface Box {
   readonly maxY: number;
 }
 
-/** The box that encloses coordinates. */
+/** Returns the box that encloses coordinates. */
 export function boxOf(coordinates: Float64Array): Box {
   let [minX, minY, maxX, maxY] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < coordinates.length; i += 2) {
@@ -84,7 +84,7 @@ export function boxesOf(shape: Shape, space: Space): Box[] {
 /** Degrees by which boxes of circles are wider than computed: more than the rounding of sines. */
 const boxMargin = 1e-7;
 
-/** The boxes of a circle: two when it crosses the date line, the whole cap when it has a pole in it. */
+/** Returns the boxes of a circle: two when it crosses the date line, the whole cap when it has a pole in it. */
 function circleBoxes({ x, y, radius }: Circle, space: Space): Box[] {
   const reach = radius + boxMargin;
   const [minY, maxY] = [y - reach, y + reach];
@@ -99,7 +99,7 @@ function circleBoxes({ x, y, radius }: Circle, space: Space): Box[] {
   return boxes;
 }
 
-/** The place that stands for a shape in distances: a point itself, else the center of its first box. */
+/** Returns the place that stands for a shape in distances: a point itself, else the center of its first box. */
 export function centerOf(shape: Shape): { readonly x: number; readonly y: number } {
   const [circle] = shape.circles;
   const first = shape.points.length > 0 ? shape.points : (shape.lines[0] ?? shape.areas[0]?.[0]);
@@ -117,7 +117,7 @@ export function placeCountOf(shape: Shape): number {
   return count;
 }
 
-/** Whether it is one point and nothing else. */
+/** Returns whether it is a single point. */
 export function isPoint({ points, lines, areas, circles }: Shape): boolean {
   return points.length === 2 && lines.length + areas.length + circles.length === 0;
 }
@@ -125,7 +125,7 @@ export function isPoint({ points, lines, areas, circles }: Shape): boolean {
 /** Degrees, or units of the plane, within which places are the same to a circle: the rounding of sines. */
 const sameDistance = 1e-9;
 
-/** Whether a place is in a circle or on its edge. */
+/** Returns whether a place is in a circle or on its edge. */
 export function isInCircle(
   { x, y, radius }: Circle,
   px: number,

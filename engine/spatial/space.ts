@@ -2,7 +2,7 @@
  * The space that shapes are in: the globe in degrees of longitude (x) and latitude (y), or a plane; its bounds, and the
  * unit of its distances. Distances inside the engine are in degrees of arc on the globe, and in the plane's own unit.
  *
- * The earth's radius and the texts of errors are those of RavenDB 7.2.7 (measured).
+ * The earth's radius and the error texts equal those of RavenDB 7.2.7 (measured).
  */
 import { EngineError } from "../base/errors.ts";
 
@@ -39,44 +39,50 @@ const kilometersOfMile = 1.609344;
 const radiansOfDegree = Math.PI / 180;
 const degreesOfRadian = 180 / Math.PI;
 
-/** A length in `units` as a distance of the space. */
+/** Returns a length in `units` as a distance of the space. */
 export function distanceOf(space: Space, length: number, units: SpatialUnits): number {
   if (space.type === "Cartesian") return length;
   const km = units === "Miles" ? length * kilometersOfMile : length;
   return (km / earthRadiusKm) * degreesOfRadian;
 }
 
-/** A distance of the space as a length in `units`. */
+/** Returns a distance of the space as a length in `units`. */
 export function lengthOf(space: Space, distance: number, units: SpatialUnits): number {
   if (space.type === "Cartesian") return distance;
   const km = distance * radiansOfDegree * earthRadiusKm;
   return units === "Miles" ? km / kilometersOfMile : km;
 }
 
-/** Of a degree of arc where RavenDB tells distances: with another radius than where it compares them. */
+/** Length of a degree of arc in reported distances: RavenDB uses another radius for these than for comparisons. */
 const nauticalMilesOfDegree = 60;
 const milesOfNauticalMile = 1.1515;
-const kilometersOfToldMile = 1 / 0.621371192;
+const kilometersOfReportedMile = 1 / 0.621371192;
 
-/** As `lengthOf` in the units of the space, for a distance that is told. */
-export function toldLengthOf(space: Space, distance: number): number {
+/** As `lengthOf` in the units of the space, for a reported distance. */
+export function reportedLengthOf(space: Space, distance: number): number {
   if (space.type === "Cartesian") return distance;
   const miles = distance * nauticalMilesOfDegree * milesOfNauticalMile;
-  return space.units === "Miles" ? miles : miles * kilometersOfToldMile;
+  return space.units === "Miles" ? miles : miles * kilometersOfReportedMile;
 }
 
 /**
- * The distance of two places as it is told: by the law of cosines, with an error of some centimeters at short distances,
- * so that its digits are those of RavenDB 7.2.7.
+ * Returns the distance of two points for reports: by the law of cosines, with an error of some centimeters at short
+ * distances, so that its digits equal those of RavenDB 7.2.7.
  */
-export function toldDistance(space: Space, x1: number, y1: number, x2: number, y2: number): number {
+export function reportedDistance(
+  space: Space,
+  x1: number,
+  y1: number,
+  x2: number,
+  y2: number,
+): number {
   if (space.type === "Cartesian") return distanceBetween(space, x1, y1, x2, y2);
   const [low, high] = [y1 * radiansOfDegree, y2 * radiansOfDegree];
   const turn = Math.cos((x1 - x2) * radiansOfDegree);
   const cosine = Math.sin(low) * Math.sin(high) + Math.cos(low) * Math.cos(high) * turn;
   const isSame = x1 === x2 && y1 === y2;
   const arc = isSame ? 0 : (Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI;
-  return toldLengthOf(space, arc);
+  return reportedLengthOf(space, arc);
 }
 
 /**
@@ -89,7 +95,7 @@ export function haversine(x1: number, y1: number, x2: number, y2: number): numbe
   return a * a + b * b * Math.cos(y1 * radiansOfDegree) * Math.cos(y2 * radiansOfDegree);
 }
 
-/** The arc, in degrees, whose `haversine` is `value`. */
+/** Returns the arc, in degrees, whose `haversine` is `value`. */
 export function arcOf(value: number): number {
   return (2 * Math.asin(Math.min(1, Math.sqrt(value)))) / radiansOfDegree;
 }
@@ -99,7 +105,7 @@ export function haversineOfArc(degrees: number): number {
   return half * half;
 }
 
-/** The distance of two places. */
+/** Returns the distance of two places. */
 export function distanceBetween(
   space: Space,
   x1: number,
@@ -111,7 +117,7 @@ export function distanceBetween(
   return arcOf(haversine(x1, y1, x2, y2));
 }
 
-/** @throws EngineError shape-invalid when the place is outside the space, or is none */
+/** @throws EngineError shape-invalid if the point is outside the space, or not a number */
 export function checkPlace(space: Space, x: number, y: number): void {
   const { minX, maxX, minY, maxY } = space;
   if (x >= minX && x <= maxX && y >= minY && y <= maxY) return;
@@ -125,8 +131,8 @@ export function badShape(message: string): EngineError {
 }
 
 /**
- * A lower bound of the `haversine` between a place and any place in a box: 0 inside it. `cosY`: the cosine of the
- * place's latitude. The method is that of the package geoflatbush.
+ * Returns a lower bound of the `haversine` between a point and any point in a box: 0 inside it. `cosY`: the cosine of
+ * the point's latitude. The method is that of the package geoflatbush.
  */
 export function haversineToBox(
   x: number,

@@ -15,15 +15,15 @@ import { badShape, checkPlace, distanceOf, type Space, type SpatialUnits } from 
 const depthMax = 16;
 const tokenPattern = /\s*(?:([A-Za-z]+)|([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|([(),=]))/y;
 
-/** How a shape begins that has no word. */
+/** Beginning of a shape without a type name. */
 const numberFirst = /^\s*[-+.\d]/;
 
-/** A place of a list, and the sign behind it. Hot: shapes have thousands of them. */
+/** A point of a list, and the following character. Hot: shapes have thousands of them. */
 const placePattern =
   /\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?:\s+[-+]?[\d.]+(?:[eE][-+]?\d+)?){0,2}\s*([,)])/y;
 
 /**
- * The shape that a text denotes. `units`: those of the radius of a circle.
+ * Returns the shape that a text denotes. `units`: units of the radius of a circle.
  * @throws EngineError shape-invalid, too-large
  */
 export function parseWkt(text: string, space: Space, units: SpatialUnits): Shape {
@@ -200,7 +200,10 @@ class WktReader {
     this.areas.push(...this.#unwrapped(rings));
   }
 
-  /** Rings as they are, or, when they cross the date line, twice. The first ring decides where the others go. */
+  /**
+   * Returns the rings unchanged, or twice if they cross the date line. The first ring determines the shift of the
+   * others.
+   */
   #unwrapped(rings: readonly Float64Array[]): (readonly Float64Array[])[] {
     if (this.#space.type === "Cartesian") return [rings];
     let isCrossing = false;
@@ -244,7 +247,7 @@ class WktReader {
     return Float64Array.from(places);
   }
 
-  /** A place of a MULTIPOINT, with or without parentheses. */
+  /** Returns a place of a MULTIPOINT, with or without parentheses. */
   #maybeInside(): [number, number] {
     if (!this.#takes("(")) return this.#place();
     const place = this.#place();
@@ -312,7 +315,7 @@ class WktReader {
     return false;
   }
 
-  /** The next token when it is of this group of the pattern. */
+  /** Returns the next token when it is of this group of the pattern. */
   #token(group: number): string | undefined {
     tokenPattern.lastIndex = this.#at;
     const found = tokenPattern.exec(this.#text);

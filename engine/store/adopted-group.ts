@@ -1,7 +1,7 @@
 /**
- * A group of transactions that another node has made, as one transaction of this store: the records are kept byte for
- * byte, and what they mean is staged as it was there. Nothing is decided again: no expectation is checked, no etag is
- * given, no revision is made.
+ * A group of transactions received from another node, as one transaction of this store: the records are stored byte for
+ * byte, and their effects are staged as on that node. Nothing is decided again: no expectation is checked, no etag is
+ * assigned, no revision is created.
  *
  * Invariants:
  * - A store to which the same groups were added, in the same order, has the same state.
@@ -37,9 +37,9 @@ import type { Tombstone } from "../keyspaces/tombstones.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** Records between two places where the work may pause. */
-const recordsAtOnce = 256;
+const recordsPerBatch = 256;
 
-/** What of a group others than readers of documents must know. */
+/** Effects of a group that other components than readers of documents must know. */
 export interface AdoptedFacts {
   /** The record of the database's settings was replaced. */
   readonly hasSettings: boolean;
@@ -63,7 +63,7 @@ export function* adoptGroup(transaction: Transaction, group: Buffer): Work<Adopt
     }
     adoptRecord(transaction, group, at, length);
     count++;
-    if (count % recordsAtOnce === 0) yield;
+    if (count % recordsPerBatch === 0) yield;
   }
   return factsOf(transaction);
 }
@@ -130,14 +130,14 @@ function adoptEntry(
   }
   const { key, entry } = keyspace.entryOf(bytes, at, length, 0);
   const value: unknown = entry?.value;
-  if (!transaction.isUnwatched) tell(transaction, kind, key, value, etagOf(bytes, at));
+  if (!transaction.isUnwatched) announce(transaction, kind, key, value, etagOf(bytes, at));
   transaction.adoptEntry({ keyspace, key, entry: entry ?? null, at, length });
   if (kind === recordKinds.tombstone && entry !== undefined) {
     adoptDeletion(transaction, value as Tombstone);
   }
 }
 
-/** What a tombstone tells of was removed in the same transaction. */
+/** The item that a tombstone records was removed in the same transaction. */
 function adoptDeletion(transaction: Transaction, tombstone: Tombstone): void {
   const { state, keyspaces } = transaction;
   const { type, id, etag, revision } = tombstone;
@@ -157,7 +157,7 @@ function adoptDeletion(transaction: Transaction, tombstone: Tombstone): void {
 }
 
 /** Tells listeners of a counter or a series; of a series it is not known which times changed. */
-function tell(
+function announce(
   transaction: Transaction,
   kind: number,
   key: string,

@@ -1,5 +1,5 @@
 /**
- * Notification of listeners after a write is durable. Listeners are called in commit order, in the turn of the event
+ * Notification of listeners after a write is durable. Listeners are called in commit order, in the tick of the event
  * loop that made the changes visible; they must not write, and must be quick. Index events and the end of the database
  * are reported as they happen.
  *
@@ -74,7 +74,7 @@ export class ChangeFeed {
     return this.#listeners.size === 0;
   }
 
-  /** Does anybody listen for the end of the database? */
+  /** Whether any listener for the closing of the database is registered. */
   get isFollowed(): boolean {
     return this.#endListeners.size > 0;
   }
@@ -103,22 +103,22 @@ export class ChangeFeed {
     return () => this.#endListeners.delete(listener);
   }
 
-  tell(changes: readonly Change[]): void {
-    for (const change of changes) tellAll(this.#listeners, change, this.#dropped);
+  notify(changes: readonly Change[]): void {
+    for (const change of changes) notifyAll(this.#listeners, change, this.#dropped);
   }
 
-  tellCommit(): void {
-    tellAll(this.#commitListeners, undefined, this.#failed);
+  notifyCommit(): void {
+    notifyAll(this.#commitListeners, undefined, this.#failed);
   }
 
-  tellIndex(type: IndexEvent, name: string): void {
+  notifyIndex(type: IndexEvent, name: string): void {
     if (this.#indexListeners.size === 0) return;
     const change: IndexChange = { kind: "index", type, name };
-    tellAll(this.#indexListeners, change, this.#dropped);
+    notifyAll(this.#indexListeners, change, this.#dropped);
   }
 
-  tellEnd(reason: string): void {
-    tellAll(new Set(this.#endListeners), reason, this.#failed);
+  notifyClosed(reason: string): void {
+    notifyAll(new Set(this.#endListeners), reason, this.#failed);
   }
 
   readonly #failed = (_listener: unknown, error: unknown): void =>
@@ -127,12 +127,12 @@ export class ChangeFeed {
   readonly #dropped = (listener: unknown, error: unknown): void => {
     this.#listeners.delete(listener as ChangeListener);
     this.#indexListeners.delete(listener as IndexListener);
-    this.#report("A listener to changes failed, and is told nothing more", error);
+    this.#report("A listener to changes failed and was removed", error);
   };
 }
 
-/** Notifies each listener. An exception goes to `failed`, and the other listeners are still notified. */
-export function tellAll<Event>(
+/** Notifies each listener. An exception is passed to `failed`, and the other listeners are still notified. */
+export function notifyAll<Event>(
   listeners: ReadonlySet<(event: Event) => void>,
   event: Event,
   failed: (listener: (event: Event) => void, error: unknown) => void,

@@ -14,7 +14,7 @@ export interface Damaged {
   readonly kind: "document" | "entry" | "attachment";
   /** The lower-cased id of a document; the name of the keyspace and the key of an entry; the hash of an attachment. */
   readonly id: string;
-  /** The place of the damage, as far as it is known. */
+  /** Position of the damage, if known. */
   readonly file: string;
   readonly offset: number;
 }
@@ -78,7 +78,7 @@ class Places {
     this.#sorted = [...damages].sort((one, other) => one.position - other.position);
   }
 
-  /** The damage that overlaps the record at `position`. */
+  /** Returns the damage that overlaps the record at `position`. */
   at(position: Position, length: number): Damage | undefined {
     const low = partitionPoint(0, this.#sorted.length, (at) => {
       const damage = this.#sorted[at] as Damage; // at < length

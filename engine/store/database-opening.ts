@@ -1,4 +1,4 @@
-/** Opening a database: its log, its index snapshot and the records after it; and the content of such a snapshot. */
+/** Opening a database: its log, its index snapshot and the records after it; and the content of the index snapshot. */
 import { assert } from "../base/assert.ts";
 import type { Environment, FileSystem, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
@@ -18,7 +18,7 @@ import { openingFailed } from "../log/failed-read.ts";
 import { type FileLog, type LogOptions, openLog, type ReplayReport } from "../log/file-log.ts";
 import type { CommitLog, LogListener, Position, SnapshotSection } from "../log/log.ts";
 import { logDefaults } from "../log/log-defaults.ts";
-import { type KeptForShipping, keepForShipping } from "../shipping/shipment.ts";
+import { type RetainedForShipping, retainForShipping } from "../shipping/shipment.ts";
 import { ChangeFeed } from "./changes.ts";
 import { DatabaseState } from "./database-state.ts";
 import { DatabaseRecords } from "./record-owner.ts";
@@ -27,7 +27,7 @@ import { DatabaseRecords } from "./record-owner.ts";
 export interface StoreOptions {
   /** Sizes and caches of the log. */
   readonly log?: Partial<LogOptions>;
-  /** Reports to the operator what goes wrong outside requests. */
+  /** Reports errors outside requests to the operator. */
   readonly report?: Report | undefined;
   /** Sizes of chunks: the same at every opening, as index snapshots depend on them. */
   readonly documents?: DocumentTableOptions;
@@ -46,18 +46,18 @@ export interface DatabaseParts {
   /** The log has records that no index snapshot covers. */
   readonly hasChanges: boolean;
   readonly report: Report;
-  /** The folder of its files; null: it has none. */
+  /** The folder of its files; null for a database in memory. */
   readonly place: { readonly files: FileSystem; readonly folder: string } | null;
   /** Some entries may have keys that an older version has folded. */
   readonly mayHaveOldKeys: boolean;
-  /** What is kept for a continuous backup until it goes on; null: there is none. */
-  readonly kept: KeptForShipping | null;
+  /** Log and contents retained for a continuous backup until it resumes; null if nothing is retained. */
+  readonly kept: RetainedForShipping | null;
 }
 
 const shapesSection = "shapes";
 const countersSection = "counters-of-the-database";
 
-/** Bytes of the largest segments of a database opened with this much memory: a power of 2. */
+/** Returns the bytes of the largest segments of a database opened with this much memory: a power of 2. */
 function segmentBytesWithin(memoryBytes: number): number {
   const bytes = 2 ** Math.floor(Math.log2(memoryBytes * segmentShareOfMemory));
   return Math.max(logDefaults.segmentBytesMin, Math.min(logDefaults.segmentBytesMax, bytes));
@@ -105,14 +105,14 @@ export async function openParts(
   records.canDropDeletion = (position) => opened.canDropDeletion(position);
   records.isReplaced = (position) => opened.isReplaced(position);
   let report: ReplayReport;
-  let kept: KeptForShipping | null = null;
+  let kept: RetainedForShipping | null = null;
   try {
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
     report = await log.replay();
     keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
     keyspaces.tombstones.dropsLater = true;
-    kept = await keepForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
+    kept = await retainForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
     await blobs.sweep();
   } catch (error) {
     await log.close();
@@ -151,8 +151,8 @@ export async function openParts(
 }
 
 /**
- * The committed state at this moment as bytes. The parts of documents are those of a view, which must be held until
- * they are written. Only the first `shapeCount` shapes, the durable ones, are included: the others belong to
+ * Returns the committed state at this moment as bytes. The sections of documents come from a view, which must be held
+ * until they are written. Only the first `shapeCount` shapes, the durable ones, are included: the others belong to
  * transactions that a crash may lose, and later transactions would then use them without logging them again.
  */
 export function snapshotSections(

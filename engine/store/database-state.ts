@@ -25,12 +25,12 @@ export class DatabaseState {
   readonly origin: ChangeOrigin;
   /** 22 characters of base64, for its cluster-wide transactions: the `RAFT` entries of change vectors. */
   readonly clusterHash: string;
-  /** Likewise, for those of them that have guards: the `TRXN` entries. */
+  /** The same for guarded documents: the `TRXN` entries. */
   readonly transactionHash: string;
   readonly log: CommitLog;
   readonly documents: DocumentTable;
   readonly shapes: ShapeTable;
-  /** Parses one document after the other: what it returns is good until the next one. */
+  /** Parses one document after the other: its result is valid until the next call. */
   readonly parser: DocumentParser;
   readonly keyspaces: KeyspaceTable;
   readonly feed: ChangeFeed;
@@ -48,7 +48,7 @@ export class DatabaseState {
   commitStamp: number;
   /** Microseconds since 1970 of the newest change. */
   lastModified = 0;
-  /** Has the clock been read since the transaction began? */
+  /** Whether the clock has been read since the transaction began. */
   #hasTime = false;
   readonly #input = new TextInput();
 
@@ -76,7 +76,7 @@ export class DatabaseState {
     this.keyspaces = parts.keyspaces;
     this.feed = parts.feed;
     this.#clock = parts.clock;
-    // The next opening's stamp is higher, as there are fewer commits than microseconds until then.
+    // The next opening's stamp is higher, because fewer commits than microseconds happen until then.
     this.commitStamp = parts.clock.nowMicros();
   }
 
@@ -92,7 +92,7 @@ export class DatabaseState {
     return first;
   }
 
-  /** The metadata member of a collection's documents when no metadata is stored. */
+  /** Returns the metadata member of a collection's documents when no metadata is stored. */
   collectionMember(collectionId: number): Buffer {
     let member = this.#collectionMembers[collectionId];
     if (member === undefined) {
@@ -113,8 +113,8 @@ export class DatabaseState {
   }
 
   /**
-   * The change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change vector of
-   * its own: it includes both. @param current that vector, or "".
+   * Returns the change vector of a write at `etag` after cluster-wide transactions, or over a state that had a change
+   * vector of its own: it includes both. @param current the change vector of that state, or "".
    */
   mergedChangeVector(current: string, etag: number): string {
     const count = this.keyspaces.clusterCount;
@@ -128,7 +128,7 @@ export class DatabaseState {
     return this.#clock.nowMicros();
   }
 
-  /** A new GUID in lower case, for documents that are stored without an id. */
+  /** Returns a new GUID in lower case, for documents that are stored without an id. */
   newGuid(): string {
     return randomUUID();
   }

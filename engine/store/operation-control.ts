@@ -1,7 +1,7 @@
 /**
- * How an operation is steered from outside while it runs: paused, let go on, limited to so many items a second.
+ * Control of a running operation: pause, resume, and a limit of items per second.
  *
- * Knows nothing of what the items are.
+ * Independent of the type of the items.
  */
 import type { Clock } from "../base/environment.ts";
 
@@ -105,7 +105,7 @@ export class Pace {
     }
   }
 
-  /** Resolves when the control has changed, the work is aborted, or after `ms`; null: however long that takes. */
+  /** Resolves when the control has changed, the work is aborted, or after `ms`; null: without a timeout. */
   #change(ms: number | null): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {

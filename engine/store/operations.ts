@@ -4,24 +4,25 @@
  *
  *   values["operations/next"]   the first id that no run may have assigned yet
  *   values["operations/<id>"]   the state of one operation
- *   values["operation-marks/<id>"]   how far one with a `request` is: written by its work together with what it changes,
- *                               and removed when it has ended
+ *   values["operation-marks/<id>"]   progress of an operation with a `request`: written by its work together with its
+ *                               changes, and removed when it has ended
  *
- * Knows nothing of what operations do, nor how replies show them.
+ * Independent of the work of operations, and of their representation in replies.
  *
  * Invariants:
  * - Ids are unique over all restarts: they are reserved on disk in blocks, before they are used.
- * - A record on disk says "running" from before the work begins until after it has ended. If it still says so when the
- *   database is opened, the operation was interrupted: what it had made durable is kept, and it is reported as
- *   interrupted. One that has a `request` can go on from there, also when the database was closed in the middle of it.
- * - At most `finishedOperationsMax` ended operations are kept.
+ * - A record on disk has the status "running" from before the work begins until after it has ended. If it still has
+ *   this status when the database is opened, the operation was interrupted: its durable changes remain, and it is
+ *   reported as interrupted. An operation with a `request` can resume from there, also if the database was closed in
+ *   the middle of it.
+ * - At most `finishedOperationsMax` ended operations are retained.
  */
 import { InvariantError } from "../base/assert.ts";
 import type { Report } from "../base/environment.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { finishedOperationsMax } from "../base/limits.ts";
 import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
-import { tellAll } from "./changes.ts";
+import { notifyAll } from "./changes.ts";
 import type { OperationControl } from "./operation-control.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -37,7 +38,9 @@ export interface BulkCounts {
   readonly timeSeries?: number;
 }
 
-/** The result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested. */
+/**
+ * Returns the result of a bulk operation, in the shape of RavenDB's replies. `details`: a row per item, when requested.
+ */
 export function bulkResult(
   counts: BulkCounts,
   details: readonly unknown[] = [],
@@ -72,7 +75,7 @@ export interface OperationInfo {
   readonly id: number;
   /** An identifier for programs, such as `UpdateByQuery`. */
   readonly kind: string;
-  /** For people: what it does, and to what. */
+  /** Description of the operation and its target, for users. */
   readonly description: string;
   /** The query that it executes, and its parameters. */
   readonly query?: string;
@@ -81,21 +84,21 @@ export interface OperationInfo {
   /** Null while it runs. */
   readonly endedAt: number | null;
   readonly state: OperationState;
-  /** Who started it; undefined: nobody in particular, or the server by itself. */
+  /** Name of the client that started it; undefined if unknown, or if the server started it. */
   readonly startedBy?: string;
-  /** Of one that can be steered: how it is. */
+  /** Whether it is paused; only for an operation with a control. */
   readonly isPaused?: boolean;
   /** Items a second; null: as fast as it can. */
   readonly rateMax?: number | null;
-  /** How far one that can be steered was when it ended. */
+  /** Progress at its end, for an operation with a control. */
   readonly reached?: OperationFigures | null;
-  /** What it needs to go on after an interruption; there while it runs or was interrupted. */
+  /** Data needed to resume it after an interruption; set while it runs or is interrupted. */
   readonly request?: unknown;
-  /** Facts for those who know this kind of operation, which stay as they are. */
+  /** Constant facts specific to this kind of operation. */
   readonly facts?: OperationFigures;
 }
 
-/** What is known of an operation when it is started. */
+/** Properties of an operation when it is started. */
 export interface OperationDetails {
   /** One returned by `nextId`; undefined: the next. */
   readonly id?: number | undefined;
@@ -110,7 +113,7 @@ export interface OperationDetails {
 
 /**
  * The work. It reports its progress through `progress`, stops soon after `signal` is aborted, and makes its writes
- * durable itself. @returns its result. @throws what made it fail, or anything once it is aborted
+ * durable itself. @returns its result. @throws the reason of its failure, or any error once it is aborted
  */
 export type OperationWork = (
   progress: (figures: OperationFigures) => void,
@@ -119,7 +122,7 @@ export type OperationWork = (
 
 export type OperationListener = (info: OperationInfo) => void;
 
-/** What operations need of their database. */
+/** The interface of a database for its operations. */
 export interface OperationHost {
   readonly values: EntryKeyspace<unknown>;
   nowMicros(): number;
@@ -136,7 +139,7 @@ export interface StartedOperation {
 
 export interface OperationEnd {
   readonly info: OperationInfo;
-  /** What the work threw; undefined when it succeeded. */
+  /** The error of the work; undefined if it succeeded. */
   readonly error: unknown;
 }
 
@@ -150,7 +153,7 @@ interface Slot {
 const prefix = "operations/";
 const nextKey = `${prefix}next`;
 
-/** The key of an operation's mark. */
+/** Returns the key of an operation's mark. */
 export function markKey(id: number): string {
   return `operation-marks/${id}`;
 }
@@ -174,8 +177,8 @@ export class Operations {
   }
 
   /**
-   * Knows what was recorded, and gives out ids above all that were given out before. At the beginning, and when this node
-   * leads what another one wrote until then; nothing may be running.
+   * Reads the recorded operations, and assigns ids above all assigned ones. Must be called at the start, and when this
+   * node begins to lead; no operation may be running.
    */
   recallAll(): void {
     const { values } = this.#host;
@@ -189,12 +192,12 @@ export class Operations {
     }
   }
 
-  /** Is any operation running? */
+  /** Whether any operation is running. */
   get isRunning(): boolean {
     return [...this.#slots.values()].some(({ info }) => info.state.status === "running");
   }
 
-  /** A new id, for an operation that will be started with it. */
+  /** Returns a new id, for an operation that will be started with it. */
   async nextId(): Promise<number> {
     for (;;) {
       while (this.#nextId >= this.#idsEnd) {
@@ -224,10 +227,10 @@ export class Operations {
   }
 
   /**
-   * Lets an interrupted operation go on, under its id; resolves as `start`.
+   * Resumes an interrupted operation, under its id; resolves as `start`.
    * @throws EngineError operation-missing, invalid-operation when it was not interrupted
    */
-  async goOn(
+  async resumeInterrupted(
     id: number,
     control: OperationControl,
     work: OperationWork,
@@ -237,7 +240,7 @@ export class Operations {
     if (!isInterrupted(info)) {
       throw new EngineError(
         "invalid-operation",
-        `Operation ${id} cannot go on: only one that was interrupted by the end of the server can, and it was not.`,
+        `Operation ${id} cannot be resumed: it was not interrupted by the end of the server.`,
       );
     }
     const at = this.#finished.indexOf(id);
@@ -256,13 +259,13 @@ export class Operations {
       ended: neverStarted(running),
     };
     this.#slots.set(id, slot);
-    this.#tell(running);
+    this.#notify(running);
     await this.#record(running);
     return { id, ended: this.#run(slot, work) };
   }
 
   /**
-   * Starts an operation at once under an id chosen before. An ended operation with that id is forgotten.
+   * Starts an operation immediately under an id chosen before. An ended operation with that id is forgotten.
    * @throws EngineError invalid-operation while one with that id runs
    */
   startWithId(
@@ -281,12 +284,12 @@ export class Operations {
     return { id, ended: this.#run(slot, work) };
   }
 
-  /** The state of an operation; undefined when it never existed, or ended long ago. */
+  /** Returns the state of an operation; undefined when it never existed, or ended long ago. */
   get(id: number): OperationInfo | undefined {
     return this.#slots.get(id)?.info;
   }
 
-  /** All known operations, in id order. */
+  /** Returns all known operations, in id order. */
   list(): OperationInfo[] {
     return [...this.#slots.values()].map(({ info }) => info).sort((a, b) => a.id - b.id);
   }
@@ -325,7 +328,7 @@ export class Operations {
       slot.info = before;
       throw error;
     }
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
   #slot(id: number): Slot {
@@ -353,7 +356,7 @@ export class Operations {
     }
     change(control);
     slot.info = { ...info, isPaused: control.isPaused, rateMax: control.rate };
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
   /** Calls `listener` for every change of every operation. @returns a function that removes it. */
@@ -368,11 +371,11 @@ export class Operations {
     const running = [...this.#slots.values()].filter(({ info }) => info.state.status === "running");
     for (const { abort } of running) abort.abort();
     await Promise.all(running.map(({ ended }) => ended));
-    if (this.#idsEnd > this.#nextId) await this.#giveBackIds().catch(() => undefined);
+    if (this.#idsEnd > this.#nextId) await this.#releaseIds().catch(() => undefined);
   }
 
   /** Returns the rest of the reserved block, so that the next run can assign it. */
-  async #giveBackIds(): Promise<void> {
+  async #releaseIds(): Promise<void> {
     const next = this.#nextId;
     this.#idsEnd = next;
     await this.#host.write((transaction) => {
@@ -384,7 +387,7 @@ export class Operations {
     if (!this.#isStopped) return;
     throw new EngineError(
       "database-stopped",
-      "The database is closing: nothing is started any more.",
+      "The database is closing: no operation can be started.",
     );
   }
 
@@ -407,7 +410,7 @@ export class Operations {
     const at = this.#finished.indexOf(id);
     if (at >= 0) this.#finished.splice(at, 1);
     this.#slots.set(id, slot);
-    this.#tell(info);
+    this.#notify(info);
     return slot;
   }
 
@@ -450,17 +453,17 @@ export class Operations {
       const { isPaused, request, ...kept } = info;
       const endedAt = this.#host.nowMicros();
       const ended: OperationInfo = { ...kept, endedAt, state };
-      // What was interrupted goes on with its request.
+      // An interrupted operation resumes with its request.
       const known = isInterrupted({ ...ended, request }) ? { ...ended, request } : ended;
       slot.info = slot.control === null ? known : { ...known, reached: info.state.progress };
     }
-    this.#tell(slot.info);
+    this.#notify(slot.info);
   }
 
-  #tell(info: OperationInfo): void {
-    tellAll(this.#listeners, info, (listener, error) => {
+  #notify(info: OperationInfo): void {
+    notifyAll(this.#listeners, info, (listener, error) => {
       this.#listeners.delete(listener);
-      this.#host.report("A listener to operations failed, and is told nothing more", error);
+      this.#host.report("A listener to operations failed and was removed", error);
     });
   }
 
@@ -523,12 +526,12 @@ function dropMark(transaction: Transaction, id: number): void {
 function interrupted({ id, description }: OperationInfo): OperationState {
   const failure: OperationFailure = {
     code: "operation-cancelled",
-    message: `Operation ${id} (${description}) was interrupted when the server ended. What it had done until then stands.`,
+    message: `Operation ${id} (${description}) was interrupted when the server ended. Its changes up to then remain.`,
   };
   return { status: "failed", failure };
 }
 
-/** Has it ended before its time, and can it go on from there? */
+/** Returns whether an operation was interrupted and can be resumed. */
 export function isInterrupted({ state, request }: OperationInfo): boolean {
   return (
     request !== undefined &&

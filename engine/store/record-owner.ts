@@ -1,6 +1,6 @@
 /**
  * The log's interface to a database: replaying a record during recovery, deciding whether one is still needed, and
- * relocating one. Dispatches by the kind of the record; has no state of its own.
+ * relocating one. Dispatches by the type of the record; has no state of its own.
  */
 import { assert } from "../base/assert.ts";
 import {
@@ -42,7 +42,7 @@ export class DatabaseRecords implements RecordOwner {
   /** The greatest etag and time of any replayed record. */
   lastEtag = 0;
   lastModified = 0;
-  /** Entries may have keys that an older version has folded: all but those of a current snapshot. */
+  /** Whether entries may have keys that an older version has folded: all except those of a current snapshot. */
   mayHaveOldKeys = true;
 
   constructor(
@@ -78,7 +78,7 @@ export class DatabaseRecords implements RecordOwner {
       return;
     }
     const keyspace = this.#keyspaces.ofKind(kind);
-    assert(keyspace !== undefined, "a record's kind is one that this version knows");
+    assert(keyspace !== undefined, "this version knows the record's kind");
     keyspace.replay(bytes, start, length, position);
     if (kind !== recordKinds.revision && isEntryDeletion(bytes, start)) {
       this.#dead(position, length);
@@ -100,8 +100,8 @@ export class DatabaseRecords implements RecordOwner {
   }
 
   /**
-   * Does the record delete something that is still deleted? Then it is needed as long as an older segment may contain
-   * the deleted record.
+   * Returns whether the record deletes an item that is still deleted. Then it is needed as long as an older segment may
+   * contain the deleted record.
    */
   #deletes(bytes: Buffer, start: number, keyspace: Keyspace): boolean {
     if (bytes[start + recordKindAt] === recordKinds.revision) return false;
@@ -145,7 +145,9 @@ export class DatabaseRecords implements RecordOwner {
     if (length > 0) this.#replaced(position, length);
   };
 
-  /** The document of a record, or -1 when the record is not needed. Hot: called by compaction for each record. */
+  /**
+   * Returns the document of a record, or -1 when the record is not needed. Hot: called by compaction for each record.
+   */
   #documentOf(bytes: Buffer, start: number): number {
     const etag = etagOf(bytes, start);
     // Rows are committed in etag order: staged ones are beyond the last etag.

@@ -12,7 +12,7 @@ function stopReason(cause: Error): string {
 }
 
 /**
- * The error for requests to a database that has stopped because of `cause`.
+ * Returns the error for requests to a database that has stopped because of `cause`.
  * @param waitMs milliseconds until it may be reopened; undefined: in progress; null: never, it was in memory
  */
 export function stoppedError(
@@ -24,7 +24,7 @@ export function stoppedError(
   if (waitMs === null) {
     return new EngineError(
       "database-stopped",
-      `${head} It is in memory only, so there is nothing to open it again from: delete it and make it anew.`,
+      `${head} It is in memory only and cannot be reopened: delete it and create it again.`,
       { cause },
     );
   }
@@ -32,7 +32,7 @@ export function stoppedError(
   const remedy =
     waitMs === undefined
       ? "It is opened again from the disk, where everything is that was acknowledged. Try again."
-      : `It was opened again ${reopeningsMax} times within an hour, and is so once more in ${seconds} seconds, or when the server is restarted. The server's log says why it stopped.`;
+      : `It was opened again ${reopeningsMax} times within an hour, and will be opened again in ${seconds} seconds, or when the server is restarted. The server's log says why it stopped.`;
   return new EngineError("database-stopped", `${head} ${remedy}`, {
     cause,
     details: { retryAfterSeconds: seconds },

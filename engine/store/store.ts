@@ -1,18 +1,19 @@
 /**
  * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. The
  * semantics of writes are in writes/, those of records in record-owner.ts; the services on top of it (queries,
- * subscriptions, tasks) are in database.ts.
+ * subscriptions, tasks) are in database/open-database.ts.
  *
  * Invariants:
  * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
- * - While a transaction runs over more than one turn of the event loop, no other begins.
+ * - While a transaction runs in several time slices, no other begins.
  * - An error before a transaction is staged fails that transaction alone. After a failed sync, or an error once
  *   something is staged, the store stops writing, because memory may no longer agree with the log. Its owner is
- *   notified and reopens the database from disk (database-catalog.ts).
+ *   notified and reopens the database from disk (database/database-catalog.ts).
  */
 
 import { assert } from "../base/assert.ts";
+import type { BorrowedBytes, OwnedBytes } from "../base/borrowed-bytes.ts";
 import type { Clock, Report } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import {
@@ -22,8 +23,7 @@ import {
   unsyncedShareOfMemory,
 } from "../base/limits.ts";
 import { processMemory } from "../base/memory-budget.ts";
-import type { KeptBytes, TransientBytes } from "../base/transient-bytes.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
 import type { FieldChange } from "../indexing/followed-index.ts";
@@ -46,7 +46,7 @@ import type {
 } from "../log/log.ts";
 import type { PlacedMark } from "../log/log-carrier.ts";
 import type { LogPoint } from "../log/log-follower.ts";
-import { type KeptForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
+import { type RetainedForShipping, Shipment, type ShippedDatabase } from "../shipping/shipment.ts";
 import { adoptGroup } from "./adopted-group.ts";
 import type { ChangeFeed } from "./changes.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
@@ -71,7 +71,7 @@ interface EntryCount {
   count: number;
 }
 
-/** What one transaction staged, and the promise that is settled when it is durable or lost. */
+/** The changes that one transaction staged, and the promise that is settled when it is durable or lost. */
 interface PendingTransaction {
   readonly documents: number;
   /** Revisions added or removed. */
@@ -93,7 +93,7 @@ interface PendingTransaction {
   readonly reject: (error: unknown) => void;
 }
 
-/** What is monitored of a log. */
+/** Monitored figures of a log. */
 export interface LogFigures {
   readonly log: LogMetrics;
   readonly lastSnapshotBytes: number;
@@ -124,7 +124,7 @@ const skippedEtagsKey = "etags/skipped";
 const maximumReruns = 10_000;
 /** Bytes of records, and reads in progress, of one `fetchAhead`. */
 const bytesAheadMax = 32 * 1024 * 1024;
-const readsAheadAtOnce = 8;
+const readAheadMax = 8;
 /** A transaction with at least this many entries stages them in slices. */
 const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
@@ -171,8 +171,8 @@ export abstract class Store implements LogListener {
   #stagedAhead = 0;
   /** The error that staged transactions were last dropped for; a new object each time. */
   #lostBy: { readonly error: Error } | null = null;
-  /** What a continuous backup may go on with. */
-  #kept: KeptForShipping | null;
+  /** Log and contents from which a continuous backup may resume. */
+  #kept: RetainedForShipping | null;
   /** One snapshot at a time. */
   #snapshot: Promise<void> = Promise.resolve();
 
@@ -201,7 +201,7 @@ export abstract class Store implements LogListener {
   protected abstract complete(transaction: Transaction): void;
 
   /** As `complete`, in slices. */
-  protected abstract completeInTurns(transaction: Transaction): Work<void>;
+  protected abstract completeInSlices(transaction: Transaction): Work<void>;
 
   /** Transactions of `bytes` bytes in the log became visible. `hasDocuments`: one of them changed documents. */
   protected abstract committed(bytes: number, hasDocuments: boolean): void;
@@ -219,11 +219,11 @@ export abstract class Store implements LogListener {
 
   /**
    * Runs `change` over the newest state and commits its writes atomically. `change` is called synchronously, and again
-   * from its beginning when it needs a record that is not in memory: it must affect nothing but its transaction.
+   * from its beginning if it needs a record that is not in memory: it must have no effect except on its transaction.
    *
-   * @returns what `change` returned, once its writes are durable and visible.
-   * @throws what `change` throws (then nothing happened), when what it has seen is durable; EngineError disk-full,
-   * database-stopped
+   * @returns the result of `change`, once its writes are durable and visible.
+   * @throws the errors of `change` (then nothing was written), when the state that it has read is durable; EngineError
+   * disk-full, database-stopped
    */
   write<Result>(
     change: (transaction: Transaction) => Result,
@@ -236,9 +236,9 @@ export abstract class Store implements LogListener {
 
   /**
    * As `write`, for long transactions: `work` runs in time slices and may pause wherever it yields. No other
-   * transaction of this database begins meanwhile, and readers see none of its changes until it is durable.
+   * transaction of this database begins during it, and readers see none of its changes until it is durable.
    */
-  async writeInTurns<Result>(
+  async writeInSlices<Result>(
     work: (transaction: Transaction) => Work<Result>,
     options?: WriteOptions,
   ): Promise<Result> {
@@ -252,7 +252,7 @@ export abstract class Store implements LogListener {
       while (this.#mustWait) await this.#mayWriteSoon();
       let attempt: { readonly written: Promise<Result> };
       try {
-        attempt = await this.#attemptInTurns(work, isDeletion, fetched);
+        attempt = await this.#attemptInSlices(work, isDeletion, fetched);
       } catch (error) {
         if (!(error instanceof RecordNotResident)) return await this.#refused(error);
         const { document, position, length } = error;
@@ -265,7 +265,7 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** Does another node write this database, or none at the moment? */
+  /** Whether another node writes this database, or none at the moment. */
   get isFollowing(): boolean {
     return this.#isFollowing;
   }
@@ -286,21 +286,21 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Adds a group of transactions of the node that leads, as it is. Resolves when it is durable and visible.
-   * `whenAppended` is called when it is in the log.
+   * Adds a group of transactions of the leader, verbatim. Resolves when it is durable and visible. `whenAppended` is
+   * called when it is in the log.
    * @throws EngineError record-damaged, disk-full, database-stopped
    */
   async addGroup(group: Buffer, whenAppended: () => void): Promise<void> {
     while (this.#mustWait) await this.#mayWriteSoon();
     const adopt = (transaction: Transaction) => adoptGroup(transaction, group);
-    const { written } = await this.#attemptInTurns(adopt, true, nothingFetched, true);
+    const { written } = await this.#attemptInSlices(adopt, true, nothingFetched, true);
     whenAppended();
     const { hasSettings, definitions } = await written;
     if (hasSettings) this.settingsChanged();
     if (definitions.length > 0) this.definitionsChanged(definitions);
   }
 
-  /** Stops the store for a reason of what replicates it, as after a failed sync; its owner opens it again. */
+  /** Stops the store on request of its replication, as after a failed sync; its owner opens it again. */
   stopFor(reason: unknown): void {
     this.#stop(reason);
   }
@@ -311,7 +311,7 @@ export abstract class Store implements LogListener {
     replication.replay(record, 0, record.length, position);
   }
 
-  /** Must a new transaction wait for one that runs in slices, or for memory of unsynced bytes? */
+  /** Whether a new transaction must wait for a transaction that runs in slices, or for memory of unsynced bytes. */
   get #mustWait(): boolean {
     return this.#long !== null || this.#log.unsyncedBytes > unsyncedBytesWithin();
   }
@@ -322,9 +322,9 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Reads those records of `documents` that are not in memory, to be passed to `write`: each that a transaction misses
-   * makes it run again from its beginning, and one in slices keeps other writers waiting meanwhile. Best effort: what
-   * cannot be read, or would take too much memory, is left to the transaction.
+   * Reads those records of `documents` that are not in memory, to be passed to `write`: each record that a transaction
+   * misses makes it run again from its beginning, and a transaction in slices blocks other writers in the meantime.
+   * Best effort: records that cannot be read, or would use too much memory, are left to the transaction.
    */
   async fetchAhead(documents: Iterable<number>): Promise<FetchedRecords> {
     const fetched = new FetchedRecords(null);
@@ -338,11 +338,11 @@ export abstract class Store implements LogListener {
         }
       }
     };
-    await Promise.all(Array.from({ length: readsAheadAtOnce }, readOn));
+    await Promise.all(Array.from({ length: readAheadMax }, readOn));
     return fetched;
   }
 
-  /** The records of `documents` that are not in memory, up to a number of bytes in total. */
+  /** Yields the records of `documents` that are not in memory, up to a number of bytes in total. */
   *#missingOf(numbers: Iterable<number>): Generator<MissingRecord> {
     const { documents } = this.state;
     const place = newPlace();
@@ -377,7 +377,10 @@ export abstract class Store implements LogListener {
     }
   }
 
-  /** What a transaction was refused for may be staged only, which a crash can still undo: it is told when that is durable. */
+  /**
+   * The state that caused the refusal of a transaction may be only staged, and a crash can still undo it: the refusal
+   * is reported when that state is durable.
+   */
   #refused(error: unknown): Promise<never> {
     if (!(error instanceof EngineError) || this.#pending.length === 0) return Promise.reject(error);
     return this.#log.flush().then(() => Promise.reject(error));
@@ -412,13 +415,13 @@ export abstract class Store implements LogListener {
     throw new EngineError("timeout", "A write could not gather the records that it needs.");
   }
 
-  /** @throws RecordNotResident, and what `change` throws; then nothing has happened */
+  /** @throws RecordNotResident, and the errors of `change`; nothing was written then */
   #attempt<Result>(
     change: (transaction: Transaction) => Result,
     isDeletion: boolean,
     fetched: FetchedRecords,
   ): Promise<Result> {
-    // An error in here fails this transaction alone: its changes are only in its scratch buffer.
+    // An error in here fails only this transaction: its changes are only in its scratch buffer.
     const transaction = this.#begin(fetched);
     let isKept = false;
     try {
@@ -435,9 +438,9 @@ export abstract class Store implements LogListener {
   /**
    * As `#attempt`, in slices. @returns a promise that resolves when the transaction is visible, wrapped so that it is
    * not awaited here
-   * @throws EngineError disk-full also when staged transactions that it may have read are lost meanwhile
+   * @throws EngineError disk-full also if staged transactions that it may have read are lost in the meantime
    */
-  async #attemptInTurns<Result>(
+  async #attemptInSlices<Result>(
     work: (transaction: Transaction) => Work<Result>,
     isDeletion: boolean,
     fetched: FetchedRecords,
@@ -455,11 +458,11 @@ export abstract class Store implements LogListener {
     try {
       let result = slice(steps, transaction);
       while (result.done !== true) {
-        await nextTurn();
+        await nextSlice();
         this.assertServing();
         // Staged transactions that it has read may have been rolled back.
         if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
-        transaction.beginTurn();
+        transaction.beginSlice();
         result = slice(steps, transaction);
       }
       const written = this.#appendAny(transaction, isDeletion, result.value);
@@ -480,12 +483,14 @@ export abstract class Store implements LogListener {
     try {
       steps.return(undefined);
     } catch (error) {
-      // The error to report is the one that it was abandoned for.
+      // The error to report is the reason of the abort.
       this.report(`Database '${this.name}' could not clean up after a transaction`, error);
     }
   }
 
-  /** All steps of a transaction in slices: its work, `completeInTurns`, checksum, and staging of many entries. */
+  /**
+   * Returns all steps of a transaction in slices: its work, `completeInSlices`, checksum, and staging of many entries.
+   */
   *#wholeTransaction<Result>(
     begin: (transaction: Transaction) => Work<Result>,
     transaction: Transaction,
@@ -503,7 +508,7 @@ export abstract class Store implements LogListener {
     } finally {
       (work as Work<unknown>).return(undefined);
     }
-    if (!transaction.isAdopted) yield* this.completeInTurns(transaction);
+    if (!transaction.isAdopted) yield* this.completeInSlices(transaction);
     if (transaction.isEmpty) return step.value;
     yield* scratch.sum();
     const { entries } = transaction;
@@ -556,7 +561,10 @@ export abstract class Store implements LogListener {
     return this.#appendOrStop(transaction, isDeletion, result);
   }
 
-  /** On an EngineError nothing was appended. Any other error stops the log before it writes what may be appended. */
+  /**
+   * On an EngineError nothing was appended. Any other error stops the log before it writes bytes that may have been
+   * appended.
+   */
   #appendOrStop<Result>(
     transaction: Transaction,
     isDeletion: boolean,
@@ -644,10 +652,10 @@ export abstract class Store implements LogListener {
     const { feed } = this.state;
     try {
       this.committed(bytes, hasDocuments);
-      for (const { changes } of due) if (changes.length > 0) feed.tell(changes);
-      feed.tellCommit();
+      for (const { changes } of due) if (changes.length > 0) feed.notify(changes);
+      feed.notifyCommit();
     } catch (error) {
-      this.report(`Database '${this.name}' could not tell of a commit`, error);
+      this.report(`Database '${this.name}' could not notify its listeners of a commit`, error);
     }
     for (const { resolve, result } of due) resolve(result);
   }
@@ -702,7 +710,7 @@ export abstract class Store implements LogListener {
     this.#stop(error);
   }
 
-  /** Called for each row as it is committed. A field, so that no closure is allocated per transaction. */
+  /** Called for each row when it is committed. A field, so that no closure is allocated per transaction. */
   readonly #rowCommitted = (
     document: number,
     _etag: number,
@@ -735,13 +743,13 @@ export abstract class Store implements LogListener {
     if (this.#failure !== null) throw this.#refusal();
   }
 
-  /** The error for a refused request. */
+  /** Returns the error for a refused request. */
   #refusal(): EngineError {
     if (this.#stopCause === null) return this.closedError();
     return stoppedError(this.name, this.#stopCause, this.isInMemory ? null : undefined);
   }
 
-  /** The number of the document with this id, or -1. */
+  /** Returns the number of the document with this id, or -1. */
   find(id: string): number {
     this.servedCount++;
     this.assertServing();
@@ -749,10 +757,11 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * The record of an existing document, beginning at byte 0 of the result; a promise of a copy when it must be read
-   * from disk. Else valid until the next turn of the event loop. @throws EngineError record-damaged, naming the document
+   * Returns the record of an existing document, beginning at byte 0 of the result; a promise of a copy if it must be
+   * read from disk. Otherwise it is valid until the next tick of the event loop. @throws EngineError record-damaged,
+   * naming the document
    */
-  record(document: number): TransientBytes | Promise<KeptBytes> {
+  record(document: number): BorrowedBytes | Promise<OwnedBytes> {
     const { documents } = this.state;
     return this.recordAt(document, documents.positionOf(document), documents.lengthOf(document));
   }
@@ -762,13 +771,13 @@ export abstract class Store implements LogListener {
     document: number,
     position: Position,
     length: number,
-  ): TransientBytes | Promise<KeptBytes> {
+  ): BorrowedBytes | Promise<OwnedBytes> {
     return this.#log.peek(position, length) ?? this.#readRecord(document, position, length);
   }
 
   /**
-   * As `recordAt`, for readers over many turns: it stays as it is until `release`. A view alone does not ensure that: the
-   * cache may evict the memory of a segment that is still in the log.
+   * As `recordAt`, for readers over many ticks of the event loop: the memory is not modified until `release`. A view
+   * alone does not ensure that: the cache may evict the memory of a segment that is still in the log.
    */
   async holdRecord(document: number, position: Position, length: number): Promise<HeldRecord> {
     const place = newPlace();
@@ -779,7 +788,7 @@ export abstract class Store implements LogListener {
       };
     }
     const { bytes, start, block } = place;
-    // Memory of a log that has no files belongs to no block, and stays while it is pinned.
+    // Memory of a log without files belongs to no block, and stays while it is pinned.
     const pin = this.#log.pin();
     block?.hold();
     let isHeld = true;
@@ -792,13 +801,14 @@ export abstract class Store implements LogListener {
     return { bytes: bytes.subarray(start, start + length), release };
   }
 
-  /** A copy of the record that a script missed. @throws EngineError record-damaged */
-  fetchRecord({ document, position, length }: RecordNotResident): Promise<KeptBytes> {
+  /** Returns a copy of the record that a script missed. @throws EngineError record-damaged */
+  fetchRecord({ document, position, length }: RecordNotResident): Promise<OwnedBytes> {
     return this.#readRecord(document, position, length);
   }
 
   /**
-   * A view of all documents as they are now. Cost: microseconds. Release it soon: it keeps old records from compaction.
+   * Returns a view of all current documents. Cost: microseconds. Release it soon: it excludes old records from
+   * compaction.
    */
   view(): DatabaseView {
     this.assertServing();
@@ -814,8 +824,8 @@ export abstract class Store implements LogListener {
     };
   }
   /**
-   * The stored text of a document, without `@metadata`: synchronously when its record is in memory. Null when there is
-   * no such document.
+   * Returns the stored text of a document, without `@metadata`: synchronously if its record is in memory. Null if the
+   * document does not exist.
    */
   bodyText(id: string): string | null | Promise<string> {
     const document = this.find(id);
@@ -840,14 +850,14 @@ export abstract class Store implements LogListener {
     };
   }
 
-  /** Goes on with a copy after frame `point`; see `Shipment.resume`. */
+  /** Continues with a copy after frame `point`; see `Shipment.resume`. */
   async resumeShipment(point: LogPoint, known: ReadonlySet<string>): Promise<Shipment | null> {
     return this.#kept === null
       ? null
       : await Shipment.resume(this.shipped, this.#kept, point, known);
   }
 
-  /** Keeps no longer what shipments could have gone on with since the opening. */
+  /** Releases the log and contents from which shipments could have resumed since the opening. */
   releaseKept(): void {
     this.#kept?.frames.close();
     this.#kept?.contents.close();
@@ -855,8 +865,8 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Passes over `count` etags, for a database that goes on from an earlier state: what it had given out after that, it
-   * does not give out again. Resolves when that is durable.
+   * Skips `count` etags, for a database restored to an earlier state: etags that were assigned after that state are not
+   * assigned again. Resolves when that is durable.
    */
   async skipEtags(count: number): Promise<void> {
     await this.write((transaction) => {
@@ -900,7 +910,7 @@ export abstract class Store implements LogListener {
     };
   }
 
-  /** The newest writes to its files after number `after`, oldest first; none of a database in memory. */
+  /** Returns the newest writes to its files after number `after`, oldest first; none of a database in memory. */
   diskWrites(after: number): DiskWrite[] {
     return this.#log.diskWrites(after);
   }
@@ -910,7 +920,7 @@ export abstract class Store implements LogListener {
     return this.#log.metrics();
   }
 
-  /** Is it configured to refuse requests? */
+  /** Whether it is configured to refuse requests. */
   get isDisabled(): boolean {
     const { Disabled, DatabaseState } = this.settings;
     return Disabled === true || DatabaseState === "RestoreInProgress";
@@ -922,7 +932,7 @@ export abstract class Store implements LogListener {
   }
 
   /**
-   * Replaces the settings record with what `change` makes of the newest one; `change` must have no other effect.
+   * Replaces the settings record with the result of `change` for the newest record; `change` must have no side effect.
    * Resolves when the new record is durable. @returns the new record
    */
   async changeSettings(change: (record: JsonObject) => JsonObject): Promise<JsonObject> {
@@ -946,17 +956,17 @@ export abstract class Store implements LogListener {
   }
   // Ending
 
-  /** From now on all writes but those of `writeWhileEnding` are refused. */
+  /** From now on all writes except those of `writeWhileEnding` are refused. */
   protected startEnding(): void {
     this.#isEnding = true;
   }
 
-  /** Has it begun to close, or been abandoned? */
+  /** Whether it has begun to close, or was abandoned. */
   get hasEnded(): boolean {
     return this.#isEnding;
   }
 
-  /** Has it stopped serving, for whatever reason? */
+  /** Whether it has stopped serving, for any reason. */
   protected get hasFailed(): boolean {
     return this.#failure !== null;
   }
@@ -966,7 +976,7 @@ export abstract class Store implements LogListener {
     this.#failure ??= this.closedError();
   }
 
-  /** The error of a write that another node must make. */
+  /** Returns the error of a write that another node must make. */
   protected notLeading(): EngineError {
     return new EngineError(
       "not-leader",
@@ -1033,7 +1043,7 @@ export abstract class Store implements LogListener {
     await this.#log.flush();
   }
 
-  /** Is a transaction appended but not yet durable? */
+  /** Whether a transaction is appended but not yet durable. */
   protected get isWriting(): boolean {
     return this.#pending.length > 0;
   }
@@ -1056,7 +1066,7 @@ export abstract class Store implements LogListener {
     return this.#log.holdCompaction();
   }
 
-  /** Are all writes but deletions refused because the disk is full? */
+  /** Whether all writes except deletions are refused because the disk is full. */
   get isDiskFull(): boolean {
     return this.#log.isDiskFull;
   }
@@ -1086,7 +1096,7 @@ export abstract class Store implements LogListener {
   }
 
   /** The pin keeps compaction from removing the segment before its file is open. */
-  async #readRecord(document: number, position: Position, length: number): Promise<KeptBytes> {
+  async #readRecord(document: number, position: Position, length: number): Promise<OwnedBytes> {
     const pin = this.#log.pin();
     try {
       return await this.#log.read(position, length);
@@ -1116,7 +1126,7 @@ export abstract class Store implements LogListener {
   }
 }
 
-/** Unsynced bytes are held in segment images, which take that much away from the record cache. */
+/** Unsynced bytes are held in segment images, which reduce the record cache accordingly. */
 function unsyncedBytesWithin(): number {
   return Math.min(unsyncedBytesMax, processMemory.bytesMax * unsyncedShareOfMemory);
 }

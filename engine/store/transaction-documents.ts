@@ -81,7 +81,7 @@ export class TransactionDocuments implements PackedRows {
     this.#etags[row] = etag;
   }
 
-  /** The newest row of this document, or -1. */
+  /** Returns the newest row of this document, or -1. */
   newestOf(document: number): number {
     if (document !== this.#askedDocument) {
       this.#askedRow = this.#find(document);

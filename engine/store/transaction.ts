@@ -6,22 +6,22 @@
  * the database appends that buffer to the log. It throws `RecordNotResident` when it needs a record that is not in
  * memory; the database then reads the record and runs the whole transaction again.
  *
- * Knows nothing of what counters or attachments mean: see writes/.
+ * The semantics of counters, attachments and so on are in writes/.
  *
  * Invariants:
- * - Etags grow from record to record; those of a failed transaction are not reused.
+ * - Etags increase from record to record; etags of a failed transaction are not reused.
  * - A document whose counters or attachments changed is rewritten after everything else.
  */
 
 import { crc32 } from "node:zlib";
 import { assert } from "../base/assert.ts";
+import { type BorrowedBytes, borrowed } from "../base/borrowed-bytes.ts";
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { entryKeyBytesMax, transactionBytesMax } from "../base/limits.ts";
 import { sealRecord } from "../base/record.ts";
-import { lent, type TransientBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentFields } from "../documents/document-encoding.ts";
 import type { ShapeTable } from "../documents/shapes.ts";
@@ -71,14 +71,14 @@ export interface StagedRevision {
   readonly length: number;
 }
 
-/** Where the bytes of a document's record are; valid until the next write or turn of the event loop. */
+/** Position of the bytes of a document's record; valid until the next write or tick of the event loop. */
 export interface RecordSpan {
-  readonly bytes: TransientBytes;
+  readonly bytes: BorrowedBytes;
   readonly start: number;
 }
 
 const none: readonly never[] = [];
-/** What a transaction did to one key; an undefined value: removed. */
+/** A transaction's change of one key; an undefined value: removed. */
 interface OwnEntry {
   readonly value: unknown;
 }
@@ -94,7 +94,10 @@ const adoptedBytesMin = 1024 * 1024;
 const slicedGrowthBytes = 2 * 1024 * 1024;
 /** A payload of at least this many bytes is checksummed in slices before it is appended. */
 const summedBytesMin = 1024 * 1024;
-/** Many transactions write a few entries and read none of them back: these are sorted when somebody asks for them. */
+/**
+ * Number of entries that are not kept sorted: many transactions write a few entries and read none of them back; these
+ * are sorted on the first read.
+ */
 const unsortedEntriesMax = 16;
 /** A large buffer is tight when more than this part of it is used. */
 const tightShare = 3 / 4;
@@ -128,7 +131,7 @@ export class Scratch {
     return this.length;
   }
 
-  /** Is so little space left in a large buffer that it should be grown before the next change? */
+  /** Whether so little space is left in a large buffer that it should be grown before the next change. */
   get isTight(): boolean {
     return this.bytes.length >= slicedGrowthBytes && this.length > this.bytes.length * tightShare;
   }
@@ -171,7 +174,7 @@ export class Scratch {
     this.#replace(bytes);
   }
 
-  /** Makes `bytes`, which are whole records and will not be changed any more, the content of the empty buffer. */
+  /** Makes `bytes`, which are whole records and must not be modified later, the content of the empty buffer. */
   give(bytes: Buffer): void {
     this.#replace(bytes);
     this.length = bytes.length;
@@ -190,7 +193,7 @@ export class Scratch {
     this.trim();
   }
 
-  /** Will its memory be released at the end of the transaction? */
+  /** Whether its memory will be released at the end of the transaction. */
   get isLarge(): boolean {
     return this.#isAdopted || this.#summed !== null || this.bytes.length > scratchBytesKept;
   }
@@ -218,15 +221,18 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
-  /** Units of work that its scripts have used in the present turn of the event loop. */
+  /** Units of work that its scripts have used in the current tick of the event loop. */
   scriptWork = 0;
-  /** Likewise, in earlier turns. */
+  /** Units of work that its scripts have used in earlier ticks. */
   scriptWorkBefore = 0;
-  /** A revision is kept of each document that it changes or deletes as it was, whatever the rules, and none is dropped. */
+  /**
+   * Whether a revision is stored of each document before it is changed or deleted, whatever the rules, and none is
+   * dropped.
+   */
   keepsBefore = false;
   /** All that it has done to documents, if that is known: see `FieldChange`. `count`: how many were changed. */
   fieldChange: (Omit<FieldChange, "to"> & { readonly count: number }) | null = null;
-  /** It is a copy of what another node has written: nothing follows from it that is not in it. */
+  /** Whether it is a copy of another node's transaction: no consequences are computed that are not in it. */
   isAdopted = false;
   // Created with the first element: most transactions write one document and nothing else.
   #entries: StagedEntry[] | null = null;
@@ -282,7 +288,7 @@ export class Transaction {
     return this.state.keyspaces;
   }
 
-  /** Is there nothing to write? */
+  /** Whether nothing is to be written. */
   get isEmpty(): boolean {
     return this.#isDiscarded || (this.scratch.length === 0 && this.#entries === null);
   }
@@ -292,8 +298,8 @@ export class Transaction {
     this.#isDiscarded = true;
   }
 
-  /** To be called when a slice begins in a new turn of the event loop. */
-  beginTurn(): void {
+  /** Must be called when a slice begins in a new tick of the event loop. */
+  beginSlice(): void {
     this.scriptWorkBefore += this.scriptWork;
     this.scriptWork = 0;
   }
@@ -302,17 +308,17 @@ export class Transaction {
     return this.state.nextEtag();
   }
 
-  /** The change vector of a write by this database at `etag`. */
+  /** Returns the change vector of a write by this database at `etag`. */
   changeVectorAt(etag: number): string {
     return this.state.changeVectorAt(etag);
   }
 
-  /** Is there no listener? Then a hot caller need not make the `Change` either. */
+  /** Whether no listener is registered. Then a hot caller need not make the `Change` either. */
   get isUnwatched(): boolean {
     return this.state.feed.isIdle;
   }
 
-  /** Adds a change for listeners, who are notified once it is durable; dropped when there are none. */
+  /** Adds a change for listeners, which are notified once it is durable; does nothing without listeners. */
   changed(change: Change): void {
     if (this.state.feed.isIdle) return;
     this.#changes ??= [];
@@ -321,15 +327,15 @@ export class Transaction {
 
   // Documents
 
-  /** The number of the document that has this id in this transaction, or -1. */
+  /** Returns the number of the document that has this id in this transaction, or -1. */
   find(id: string): number {
     const document = this.state.documents.lookup(id);
     return document >= 0 && this.exists(document) ? document : -1;
   }
 
   /**
-   * The documents whose id begins with `prefix`, as this transaction sees them, in id order. `most`: where there are
-   * more, not all are gathered, but more than that.
+   * Returns the documents whose id begins with `prefix`, as this transaction sees them, in id order. `most`: where
+   * there are more, not all are gathered, but more than that.
    */
   withIdPrefix(prefix: string, most = Number.POSITIVE_INFINITY): number[] {
     const { documents } = this.state;
@@ -344,7 +350,7 @@ export class Transaction {
     return [...found].sort((left, right) => documents.compareIds(left, right));
   }
 
-  /** Does this document have a tombstone, made by this transaction or before? */
+  /** Returns whether this document has a tombstone, written by this transaction or before. */
   wasDeleted(id: string): boolean {
     const document = this.state.documents.lookup(id);
     if (document < 0 || this.exists(document)) return false;
@@ -376,10 +382,11 @@ export class Transaction {
     return row < 0 ? this.state.documents.newestFlags(document) : this.documents.flagsOf(row);
   }
 
-  /** The newest record of a document that exists. @throws RecordNotResident */
+  /** Returns the newest record of a document that exists. @throws RecordNotResident */
   recordOf(document: number): RecordSpan {
     const row = this.documents.newestOf(document);
-    if (row >= 0) return { bytes: lent(this.scratch.bytes), start: this.documents.offsetOf(row) };
+    if (row >= 0)
+      return { bytes: borrowed(this.scratch.bytes), start: this.documents.offsetOf(row) };
     const position = this.state.documents.newestPosition(document);
     const length = this.state.documents.newestLength(document);
     const place = newPlace();
@@ -397,7 +404,7 @@ export class Transaction {
     );
   }
 
-  /** As `place`, until the next turn. */
+  /** As `place`, but valid only until the next tick of the event loop. */
   #lend(position: Position, length: number, target: RecordPlace): boolean {
     return (
       this.#fetched.locate(position, length, target) ||
@@ -405,7 +412,7 @@ export class Transaction {
     );
   }
 
-  #recordAt(document: number, position: Position, length: number): TransientBytes {
+  #recordAt(document: number, position: Position, length: number): BorrowedBytes {
     const place = newPlace();
     if (!this.#lend(position, length, place)) {
       throw new RecordNotResident(document, position, length);
@@ -436,7 +443,7 @@ export class Transaction {
     this.#touched.add(document);
   }
 
-  /** Is the document to be rewritten? */
+  /** Returns whether the document is to be rewritten. */
   isTouched(document: number): boolean {
     return this.#touched?.has(document) === true;
   }
@@ -499,7 +506,7 @@ export class Transaction {
     this.#addRevision({ facts, at: 0, length: 0 });
   }
 
-  /** Number of revisions of a document that this transaction sees. */
+  /** Returns the number of revisions of a document that this transaction sees. */
   revisionCountOf(document: number): number {
     let count = this.keyspaces.revisions.newestCountOf(document);
     if (this.#revisionsOf === null) return count;
@@ -507,7 +514,7 @@ export class Transaction {
     return count;
   }
 
-  /** The revisions of a document that this transaction sees, oldest first. */
+  /** Yields the revisions of a document that this transaction sees, oldest first. */
   *revisionsOf(document: number): Generator<RevisionFacts> {
     const { revisions } = this.keyspaces;
     const own = this.#ownRevisionsOf(document);
@@ -521,12 +528,12 @@ export class Transaction {
     for (const { facts, length } of own) if (length > 0 && !removed.has(facts.etag)) yield facts;
   }
 
-  /** The record of a revision that this transaction sees. @throws RecordNotResident */
+  /** Returns the record of a revision that this transaction sees. @throws RecordNotResident */
   revisionRecord({ document, etag }: RevisionFacts): RecordSpan {
     const own = this.#ownRevisionsOf(document).find(
       ({ facts, length }) => facts.etag === etag && length > 0,
     );
-    if (own !== undefined) return { bytes: lent(this.scratch.bytes), start: own.at };
+    if (own !== undefined) return { bytes: borrowed(this.scratch.bytes), start: own.at };
     const { revisions } = this.keyspaces;
     const row = revisions.find(document, etag);
     return {
@@ -537,14 +544,14 @@ export class Transaction {
 
   // Entries of the small keyspaces
 
-  /** The value that this transaction sees. */
+  /** Returns the value that this transaction sees. */
   entry<Value>(keyspace: EntryKeyspace<Value>, key: string): Value | undefined {
     const own = this.#ownEntries(keyspace)?.get(key);
     if (own !== undefined) return own.value as Value | undefined;
     return keyspace.newest(key);
   }
 
-  /** The entries that this transaction sees whose keys begin with `prefix`, in key order. */
+  /** Returns the entries that this transaction sees whose keys begin with `prefix`, in key order. */
   entriesWithPrefix<Value>(keyspace: EntryKeyspace<Value>, prefix: string): [string, Value][] {
     return [...this.entriesFrom(keyspace, prefix, prefix)];
   }
@@ -634,7 +641,7 @@ export class Transaction {
     if (this.#entries.length - this.#sortedCount >= unsortedEntriesMax) this.#sortEntries();
   }
 
-  /** The entries of a keyspace that it has staged. */
+  /** Returns the entries of a keyspace that it has staged. */
   #ownEntries<Value>(keyspace: EntryKeyspace<Value>): OwnEntries | undefined {
     this.#sortEntries();
     return this.#byKey?.get(keyspace as EntryKeyspace<unknown>);

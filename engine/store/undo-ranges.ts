@@ -1,5 +1,5 @@
 /**
- * Which writes of a database were those of an operation that can be undone: ranges of etags.
+ * The writes of operations that can be undone: ranges of etags.
  *
  *   values["undo/<operation>/<first etag>"]   the last etag of the range
  *
@@ -49,7 +49,7 @@ export class WrittenEtags {
     }
   }
 
-  /** The least of them; infinite: there are none. */
+  /** The smallest of them; infinite if the list is empty. */
   get first(): number {
     return this.#firsts[0] ?? Number.POSITIVE_INFINITY;
   }

@@ -1,6 +1,6 @@
 /**
  * Evaluates the query of a subscription document by document: its condition, and the text to send. Documents are tested
- * one by one as they change, not through an index; conditions are those of scripts.
+ * one by one as they change, not through an index; conditions follow the rules of scripts.
  *
  * A subscription of revisions has rows of two states, `{"Current":…,"Previous":…}`; its conditions and scripts see
  * that object.
@@ -15,7 +15,7 @@ import { documentFlags, documentFlagsOf } from "../documents/document-record.ts"
 import { QueryRows } from "../reading/query-rows.ts";
 import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
-import { bodyOf, compileFilter, isPlainFilter, type RowTest } from "../rql/compile-filter.ts";
+import { bodyOf, compileFilter, isSimpleFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
 import { RowLoader } from "../rql/execute-load.ts";
 import type { QueryCompiler } from "../rql/query.ts";
@@ -85,7 +85,7 @@ export class SubscriptionQuery {
     this.#includes = new IncludeCollector(query, this.#rows, this.#budget);
   }
 
-  /** The kinds of includes in the query itself. Those added by its scripts are not known in advance. */
+  /** The types of includes in the query itself. Types added by its scripts are not known in advance. */
   get includedKinds(): readonly IncludeKind[] {
     const { paths, counters, series } = this.#query.include;
     const kinds: IncludeKind[] = [];
@@ -108,7 +108,7 @@ export class SubscriptionQuery {
   #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
     if (filter === null) return null;
     const aliases = new Set(load.map(({ alias }) => alias));
-    if (source.hasRevisions || !isPlainFilter(filter, aliases)) return "script";
+    if (source.hasRevisions || !isSimpleFilter(filter, aliases)) return "script";
     return compileFilter(filter, {
       source: this.#rows,
       alias: source.alias,
@@ -117,7 +117,7 @@ export class SubscriptionQuery {
     });
   }
 
-  /** The item to send for the document under `row`; null: none. Its includes are collected. */
+  /** Returns the item to send for the document under `row`; null: none. Its includes are collected. */
   evaluate(row: StoredRow): SubscriptionItem | null | Promise<SubscriptionItem | null> {
     const test = this.#test;
     try {
@@ -192,7 +192,7 @@ export class SubscriptionQuery {
     return { text: Buffer.from(withMetadata(projected, metadata)), error: null };
   }
 
-  /** The includes of the documents since the last call. */
+  /** Returns the includes of the documents since the last call. */
   async takeIncludes(): Promise<SubscriptionIncludes> {
     const collector = this.#includes;
     this.#includes = new IncludeCollector(this.#query, this.#rows, this.#budget);
@@ -212,7 +212,7 @@ export class SubscriptionQuery {
     return true;
   }
 
-  /** A text that only identifies the document. */
+  /** Returns a text that only identifies the document. */
   #failed(row: StoredRow): Buffer {
     const metadata = JSON.parse(this.#rows.metadataOf(row, noExtra).toString()) as Record<
       string,
@@ -224,7 +224,7 @@ export class SubscriptionQuery {
   }
 }
 
-/** The same row with a copy of its bytes. */
+/** Returns the same row with a copy of its bytes. */
 function keptRow(row: StoredRow): StoredRow {
   const { docNum, etag, bytes, start } = row;
   if (start < 0) return row;
@@ -235,7 +235,9 @@ function keptRow(row: StoredRow): StoredRow {
 /** Stands for an object that is not a stored document. */
 const bareRow: StoredRow = { docNum: -1, etag: 0, bytes: noExtra, start: -1, block: null };
 
-/** The one object that a script returned; null: none. RavenDB 7.2.7 sends a list as an object of its elements. */
+/**
+ * Returns the one object that a script returned; null: none. RavenDB 7.2.7 sends a list as an object of its elements.
+ */
 function oneObject(texts: readonly string[]): string | null {
   const [first] = texts;
   if (texts.length <= 1) return first ?? null;

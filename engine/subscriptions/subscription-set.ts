@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A `Subscription` exists while it has workers; without it, the stored position is the state.
- * - Workers of a task that is changed, disabled or removed are ended in the turn in which that becomes visible.
+ * - Workers of a task that is changed, disabled or removed are closed in the tick in which the change becomes visible.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -13,7 +13,7 @@ import {
   subscriptionBatchDocumentsMax,
   subscriptionWorkersMax,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import { type SubscriptionTask, subscriptionKey } from "../keyspaces/subscriptions.ts";
 import { etagOfPosition, newestEtag } from "../writes/subscription-position.ts";
 import {
@@ -50,7 +50,7 @@ interface Pending {
 
 export class SubscriptionSet {
   readonly #database: SubscriptionStore;
-  /** By key; those with workers. */
+  /** Subscriptions with workers, by key. */
   readonly #live = new Map<string, Subscription>();
   /** By key, in order of arrival. */
   readonly #pending = new Map<string, Pending[]>();
@@ -61,14 +61,14 @@ export class SubscriptionSet {
     database.state.keyspaces.subscriptions.listen((key, task) => this.#changed(key, task));
   }
 
-  /** Is any worker connected or waiting? */
+  /** Whether any worker is connected or waiting. */
   get hasWorkers(): boolean {
     return this.#live.size > 0 || this.#pending.size > 0;
   }
 
   // Tasks
 
-  /** All tasks, in name order. */
+  /** Yields all tasks, in name order. */
   *tasks(): Generator<SubscriptionTask> {
     for (const [, task] of this.#database.state.keyspaces.subscriptions.withPrefix("")) yield task;
   }
@@ -107,7 +107,7 @@ export class SubscriptionSet {
     new SubscriptionQuery(this.#database, query).hasRevisions;
 
   /**
-   * The first documents that a query would send, at most `count`, searching for at most `limitMs`.
+   * Returns the first documents that a query would send, at most `count`, searching for at most `limitMs`.
    * @param changeVector as of a task @throws EngineError as `put`; invalid-argument for a bad change vector
    */
   async try(
@@ -133,7 +133,7 @@ export class SubscriptionSet {
       for (let bytes = 0; items.length < countMax && bytes < subscriptionBatchBytes; ) {
         if (clock.monotonicMs() > endMs) break;
         if (clock.monotonicMs() >= sliceEndMs) {
-          await nextTurn();
+          await nextSlice();
           sliceEndMs = clock.monotonicMs() + sliceMs;
         }
         if ((await walk.next()) === null) break;
@@ -186,7 +186,7 @@ export class SubscriptionSet {
     }
   }
 
-  /** Ends all workers, including those that wait. */
+  /** Closes all workers, including waiting ones. */
   endAll(reason: EngineError): void {
     for (const key of [...this.#pending.keys()]) this.#refusePending(key, reason);
     for (const { workers } of [...this.#live.values()]) {
@@ -200,7 +200,7 @@ export class SubscriptionSet {
     this.endAll(reason);
   }
 
-  /** The task, if it can be worked on. @throws EngineError */
+  /** Returns the task, if it can be worked on. @throws EngineError */
   #openTask(name: string): SubscriptionTask {
     this.#database.assertServing();
     if (this.#isClosed) throw new EngineError("database-stopped", "The database is closed.");
@@ -356,7 +356,7 @@ const kindNames: Readonly<Record<IncludeKind, string>> = {
   series: "TimeSeries Includes",
 };
 
-/** Calls `make` for a stored query. @throws EngineError subscription-invalid when that is not valid any more */
+/** Calls `make` for a stored query. @throws EngineError subscription-invalid if the query is no longer valid */
 function orInvalid<Result>(make: () => Result): Result {
   try {
     return make();
@@ -374,7 +374,7 @@ function isSharing({ workers }: Subscription): boolean {
   return [...workers].every(({ options }) => options.strategy === "Concurrent");
 }
 
-/** The error that ends a worker, and whether it may reconnect at once. */
+/** Returns the error that closes a worker, with a flag whether it may reconnect immediately. */
 export function closed(message: string, canReconnect: boolean, isNoneLeft = false): EngineError {
   return new EngineError("subscription-closed", message, {
     details: { CanReconnect: canReconnect, NoDocsLeft: isNoneLeft },

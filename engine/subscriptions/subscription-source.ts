@@ -19,9 +19,9 @@ export interface Candidate {
 
 /** A scan over candidates. */
 export interface CandidateWalk {
-  /** The next one; null at the end. A promise when its record must be read from disk. */
+  /** Returns the next one; null at the end. A promise when its record must be read from disk. */
   next(): Candidate | null | Promise<Candidate | null>;
-  /** The item to send for the candidate that `next` returned last; null: none. */
+  /** Returns the item to send for the candidate that `next` returned last; null: none. */
   evaluate(): SubscriptionItem | null | Promise<SubscriptionItem | null>;
   /** Ends the scan and releases its resources. */
   end(): void;
@@ -32,7 +32,7 @@ export interface SubscriptionSource {
   readonly newestEtag: number;
   /** Candidates with an etag above `etag`. */
   walk(etag: number): CandidateWalk;
-  /** A scan over earlier candidates to be sent again; those that are no longer current are skipped. */
+  /** Returns a scan over earlier candidates to be sent again; candidates that are no longer current are skipped. */
   again(candidates: readonly Candidate[]): CandidateWalk;
 }
 
@@ -124,7 +124,7 @@ class RevisionSource implements SubscriptionSource {
     return this.#walkOf(this.#known, etag);
   }
 
-  /** Can there be revisions after the known ones? */
+  /** Whether revisions may exist after the known ones. */
   get #mayHaveMore(): boolean {
     return this.#isCut || this.newestEtag > this.#searchedEtag;
   }
@@ -170,9 +170,9 @@ class RevisionSource implements SubscriptionSource {
   async #evaluate({ document, etag }: Candidate): Promise<SubscriptionItem | null> {
     const { revisions } = this.#database.state.keyspaces;
     const row = revisions.find(document, etag);
-    if (row < 0) return null; // removed meanwhile
+    if (row < 0) return null; // removed in the meantime
     const older = revisions.olderThan(row);
-    // Both in this turn: rows may be reused later.
+    // Both in this tick: rows may be reused later.
     const [current, previous] = await Promise.all([
       this.#read(row),
       older < 0 ? null : this.#read(older),

@@ -7,7 +7,7 @@ import type { Subscription, SubscriptionBatch } from "./subscription.ts";
 import type { IncludeKind } from "./subscription-query.ts";
 
 export const openingStrategies = ["OpenIfFree", "TakeOver", "WaitForFree", "Concurrent"] as const;
-/** What a worker does when the subscription already has one: give up, take over, wait, or share. */
+/** Strategy of a worker if the subscription already has a worker: abort, take over, wait, or share. */
 export type OpeningStrategy = (typeof openingStrategies)[number];
 
 export interface WorkerOptions {
@@ -50,7 +50,7 @@ export class SubscriptionWorker {
 
   /**
    * Waits for the next batch. The previous one must have been acknowledged.
-   * @returns null when there is none left and the worker does not wait, or when it was ended
+   * @returns null if no batch remains and the worker does not wait, or if it was closed
    * @throws EngineError record-damaged, database-stopped
    */
   async nextBatch(): Promise<SubscriptionBatch | null> {

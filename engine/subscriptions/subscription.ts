@@ -2,7 +2,7 @@
  * One subscription with workers: distributes documents to them, and tracks the position up to which all are
  * acknowledged.
  *
- * The scan for documents only moves forward (`#seenEtag`). A document given to a worker is outstanding until it is
+ * The scan for documents only moves forward (`#seenEtag`). A document sent to a worker is outstanding until it is
  * acknowledged; if its worker ends before that, it is sent again to another one. The stored position is before
  * everything outstanding: after a crash, or when the last worker ends, all of that is sent again.
  *
@@ -10,7 +10,7 @@
  *                                 ^ position                              ^ seenEtag
  *
  * Invariants:
- * - A document is with at most one worker at a time. If it changes meanwhile, it is sent again afterward.
+ * - A document is with at most one worker at a time. If it changes in the meantime, it is sent again afterward.
  * - A worker has at most one unacknowledged batch.
  * - The stored position never passes an unacknowledged document.
  */
@@ -23,7 +23,7 @@ import {
   subscriptionPassedMax,
   subscriptionPassedMs,
 } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { SubscriptionTask } from "../keyspaces/subscriptions.ts";
 import { etagOfPosition } from "../writes/subscription-position.ts";
 import { moveSubscription } from "../writes/subscriptions.ts";
@@ -81,7 +81,7 @@ export class Subscription {
   #query: SubscriptionQuery;
   #source: SubscriptionSource;
   #seenEtag: number;
-  /** The candidates given to each worker and not acknowledged yet. */
+  /** The candidates sent to each worker and not acknowledged yet. */
   readonly #outstanding = new Map<SubscriptionWorker, Candidate[]>();
   /** The documents among them; empty for revisions, which are not tracked. */
   readonly #held = new Set<number>();
@@ -94,7 +94,7 @@ export class Subscription {
   #passedAtMs = Number.NEGATIVE_INFINITY;
   readonly #stopListening: () => void;
 
-  /** @throws EngineError when the stored query is not valid any more */
+  /** @throws EngineError if the stored query is no longer valid */
   constructor(database: SubscriptionStore, task: SubscriptionTask) {
     this.#database = database;
     this.#task = task;
@@ -157,13 +157,13 @@ export class Subscription {
   }
 
   /**
-   * The next batch for a worker; waits until there is one.
-   * @returns null when there is none and the worker does not wait, or when the worker was ended
+   * Returns the next batch for a worker; waits until a batch is available.
+   * @returns null if no batch remains and the worker does not wait, or if the worker was closed
    */
   async nextBatch(worker: SubscriptionWorker): Promise<SubscriptionBatch | null> {
     assert(!this.#outstanding.has(worker), "a worker acknowledges one batch before the next");
     while (!worker.isEnded) {
-      const batch = await this.#inTurn(() => this.#gather(worker));
+      const batch = await this.#serialized(() => this.#gather(worker));
       if (batch !== null || worker.isEnded) return batch;
       if (this.#hasMore()) continue;
       if (worker.options.closesWhenNoneLeft) return null;
@@ -199,7 +199,7 @@ export class Subscription {
     return this.#again.some(({ document }) => !this.#held.has(document));
   }
 
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  async #serialized<Result>(work: () => Promise<Result>): Promise<Result> {
     const before = this.#gathering;
     const running = before.then(work);
     this.#gathering = running.then(
@@ -225,7 +225,7 @@ export class Subscription {
       this.#again.push(...this.#release(worker));
       throw error;
     }
-    // Its worker has ended meanwhile.
+    // Its worker was closed in the meantime.
     this.#again.push(...this.#release(worker));
     this.#wake();
     return null;
@@ -282,7 +282,7 @@ export class Subscription {
       const nowMs = clock.monotonicMs();
       if (gathering.isFull(nowMs) || worker.isEnded) return last;
       if (nowMs >= sliceEndMs) {
-        await nextTurn();
+        await nextSlice();
         sliceEndMs = clock.monotonicMs() + sliceMs;
       }
       const next = walk.next();

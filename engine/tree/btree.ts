@@ -72,7 +72,7 @@ export class BTree<K, V> {
     return this.#changeCount;
   }
 
-  /** The value of `key`, or undefined. Cost: O(log size). */
+  /** Returns the value of `key`, or undefined. Cost: O(log size). */
   get(key: K): V | undefined {
     const leaf = this.#leafOf(key);
     const at = search(leaf.keys, key, this.compare);
@@ -119,17 +119,17 @@ export class BTree<K, V> {
     this.#size = 0;
   }
 
-  /** The least key with its value, or undefined when empty. */
+  /** Returns the least key with its value, or undefined when empty. */
   first(): [K, V] | undefined {
     return this.#end(false);
   }
 
-  /** The greatest key with its value, or undefined when empty. */
+  /** Returns the greatest key with its value, or undefined when empty. */
   last(): [K, V] | undefined {
     return this.#end(true);
   }
 
-  /** An independent tree with the same content. Cost: O(1). */
+  /** Returns an independent tree with the same content. Cost: O(1). */
   clone(): BTree<K, V> {
     const copy = new BTree<K, V>(this.compare, this.fanOut);
     copy.#root = this.#root;
@@ -139,20 +139,20 @@ export class BTree<K, V> {
   }
 
   /**
-   * A cursor positioned before the first key of `range`. It must not be used after the tree has changed; to change a
-   * tree during an iteration, iterate over a clone.
+   * Returns a cursor positioned before the first key of `range`. It must not be used after the tree has changed; to
+   * change a tree during an iteration, iterate over a clone.
    */
   cursor(range: KeyRange<K> = {}): TreeCursor<K, V> {
     return new TreeCursor(this, this.#root, range);
   }
 
-  /** The entries of `range`; a convenience over `cursor` that allocates an array per entry. */
+  /** Yields the entries of `range`; a convenience over `cursor` that allocates an array per entry. */
   *entries(range: KeyRange<K> = {}): Generator<[K, V]> {
     const cursor = this.cursor(range);
     while (cursor.next()) yield [cursor.key, cursor.value];
   }
 
-  /** Number of keys in `range`. Cost: O(log size + leaves touched). */
+  /** Returns the number of keys in `range`. Cost: O(log size + leaves touched). */
   count(range: KeyRange<K> = {}): number {
     if (range.lower === undefined && range.upper === undefined) return this.#size;
     const cursor = this.cursor(range);
@@ -371,9 +371,9 @@ export class TreeCursor<K, V> {
   readonly #descending: boolean;
   readonly #stop: K | undefined;
   readonly #stopExclusive: boolean;
-  /** The branches above the leaf, and the child taken in each. */
+  /** The branches above the leaf, and the index of the child in each. */
   readonly #path: Branch<K, V>[] = [];
-  readonly #turns: number[] = [];
+  readonly #childIndexes: number[] = [];
   #leaf: Leaf<K, V>;
   #at: number;
 
@@ -394,7 +394,7 @@ export class TreeCursor<K, V> {
       const open = this.#descending ? node.children.length - 1 : 0;
       const turn = start === undefined ? open : countBelow(node.keys, start, true, tree.compare);
       this.#path.push(node);
-      this.#turns.push(turn);
+      this.#childIndexes.push(turn);
       node = childOf(node, turn);
     }
     this.#leaf = node;
@@ -436,9 +436,9 @@ export class TreeCursor<K, V> {
     let level = this.#path.length - 1;
     while (level >= 0) {
       const branch = this.#path[level] as Branch<K, V>; // level < path.length
-      const turn = (this.#turns[level] as number) + step;
+      const turn = (this.#childIndexes[level] as number) + step;
       if (turn >= 0 && turn < branch.children.length) {
-        this.#turns[level] = turn;
+        this.#childIndexes[level] = turn;
         this.#descend(childOf(branch, turn), level + 1);
         return true;
       }
@@ -453,7 +453,7 @@ export class TreeCursor<K, V> {
     for (let depth = level; below.kind === "branch"; depth++) {
       const turn = this.#descending ? below.children.length - 1 : 0;
       this.#path[depth] = below;
-      this.#turns[depth] = turn;
+      this.#childIndexes[depth] = turn;
       below = childOf(below, turn);
     }
     this.#leaf = below;
@@ -461,12 +461,15 @@ export class TreeCursor<K, V> {
   }
 }
 
-/** Keys of a leaf or children of a branch: the number that the fan-out limits. */
+/** Returns the keys of a leaf or children of a branch: the number that the fan-out limits. */
 function widthOf<K, V>(node: TreeNode<K, V>): number {
   return node.kind === "leaf" ? node.keys.length : node.children.length;
 }
 
-/** Is `key` greater than all of `keys`? Many keys come in ascending order: etags, times, names with a number. */
+/**
+ * Returns whether `key` is greater than all of `keys`. Many keys arrive in ascending order: etags, times, names with a
+ * number.
+ */
 function isAbove<K>(keys: readonly K[], key: K, compare: Compare<K>): boolean {
   const last = keys.length - 1;
   return last >= 0 && compare(keys[last] as K, key) < 0;

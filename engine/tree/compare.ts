@@ -8,7 +8,7 @@ import { lowerCased } from "../base/case-folding.ts";
 
 export type Compare<K> = (left: K, right: K) => number;
 
-/** The order of numbers; neither may be NaN. */
+/** Returns the order of numbers; neither may be NaN. */
 export function compareNumbers(left: number, right: number): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
@@ -38,7 +38,7 @@ function codePointRank(unit: number): number {
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
 }
 
-/** Orders two byte ranges; a proper prefix comes first. Hot: short ranges. */
+/** Orders two byte ranges; a proper prefix is less. Hot: short ranges. */
 export function compareBytes(
   left: Uint8Array,
   leftStart: number,

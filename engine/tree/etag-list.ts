@@ -39,7 +39,7 @@ export class EtagList {
   /** Dead entries that the last sweep kept for views, and the store's `releaseCount` at that time. */
   #keptCount = 0;
   #keptRelease = -1;
-  /** The chunk of the last `#chunkOf`, and the entry after the last one that `documentOf` found in it. */
+  /** The chunk of the last `#chunkOf`, and the entry after the last result of `documentOf` in it. */
   #askedChunk = 0;
   #nextEntry = 0;
   /** Empty chunks of full size, for reuse. */
@@ -68,7 +68,7 @@ export class EtagList {
     const tail = this.#chunks.length - 1;
     const base = this.#bases[tail] as number; // undefined only when tail = -1
     if (tail >= 0 && etag <= base + this.#lastDelta(tail)) {
-      this.#addLate(docNum, etag);
+      this.#addDeferred(docNum, etag);
       return;
     }
     if (tail < 0 || etag - base >= 2 ** 32 || this.#counts[tail] === this.#entriesMax) {
@@ -251,7 +251,7 @@ export class EtagList {
     this.#counts[at] = keptCount;
   }
 
-  /** Keeps a chunk for reuse, as long as the spare chunks take no more room than dead entries may. */
+  /** Retains a chunk for reuse, as long as spare chunks use at most as much memory as dead entries may. */
   #keepSpare(chunk: Uint32Array): void {
     if (chunk.length !== 2 * this.#entriesMax) return;
     if (this.#hasRoomBeside(this.#spare.length)) this.#spare.push(chunk);
@@ -263,7 +263,7 @@ export class EtagList {
     while (spare.length > 0 && !this.#hasRoomBeside(spare.length - 1)) spare.pop();
   }
 
-  /** Is there room for one more than `spareCount` spare chunks? */
+  /** Returns whether one more than `spareCount` spare chunks may be retained. */
   #hasRoomBeside(spareCount: number): boolean {
     return this.#length + spareCount * this.#entriesMax < 2 * this.#live;
   }
@@ -290,7 +290,7 @@ export class EtagList {
   }
 
   /** Inserts an entry among newer ones, as the replay of relocated records may need. */
-  #addLate(docNum: number, etag: number): void {
+  #addDeferred(docNum: number, etag: number): void {
     const at = Math.max(0, this.chunkBelow(etag));
     const chunk = this.#chunks[at] as Uint32Array; // the list is not empty
     const count = this.#counts[at] as number;
@@ -351,7 +351,7 @@ export class EtagList {
     return (this.#chunks[at] as Uint32Array)[2 * (this.#counts[at] as number) - 1] as number; // not empty
   }
 
-  /** The last chunk whose first etag is at most `etag`, or -1. */
+  /** Returns the last chunk whose first etag is at most `etag`, or -1. */
   chunkBelow(etag: number): number {
     let low = 0;
     let high = this.#bases.length;
@@ -364,7 +364,7 @@ export class EtagList {
     return low - 1;
   }
 
-  /** The first entry of chunk `at` whose etag is at least `etag`; the chunk's count when none is. */
+  /** Returns the first entry of chunk `at` whose etag is at least `etag`; the chunk's count when none is. */
   entryFrom(at: number, etag: number): number {
     const chunk = this.#chunks[at] as Uint32Array; // the caller's chunk is in the list
     const delta = etag - (this.#bases[at] as number);
@@ -380,8 +380,8 @@ export class EtagList {
   }
 
   /**
-   * The document of the entry with this etag, dead or live; -1 when there is none, as sweeps remove dead ones. Cost:
-   * O(log entries), less for consecutive etags.
+   * Returns the document of the entry with this etag, dead or live; -1 if no entry exists (sweeps remove dead entries).
+   * Cost: O(log entries), less for consecutive etags.
    */
   documentOf(etag: number): number {
     const at = this.#chunkOf(etag);
@@ -419,7 +419,7 @@ export class EtagList {
     return bytes;
   }
 
-  /** The bytes of the entries up to `etag`, inclusive; unaffected by later changes of the list. */
+  /** Returns the bytes of the entries up to `etag`, inclusive; unaffected by later changes of the list. */
   parts(etag: number): Uint8Array[] {
     const last = this.chunkBelow(etag);
     const counts = this.#counts.slice(0, last + 1);

@@ -5,9 +5,9 @@
  *   page (i32): depth | count | capacity | epoch | hash, place, docNum | hash, place, docNum | ...
  *
  * The directory's entry for the upper bits of a hash points to the page; in it, linear probing starts from the lower
- * bits. Place is that of the id in the slab, 0 in a free slot; with the number beside it, a document's row can be read
- * while its id is still being compared. A removal leaves no tombstone: the entries after it are shifted back. Nearly
- * empty pages are merged with their siblings, or shrink.
+ * bits. The place is that of the id in the slab, 0 in a free slot; with the number beside it, a document's row can be
+ * read while its id is still being compared. A removal leaves no tombstone: the entries after it are shifted back.
+ * Nearly empty pages are merged with their siblings, or shrink.
  *
  * Invariants:
  * - A page of depth d is in 2^(directory depth - d) adjacent entries of the directory, and all hashes in it share their
@@ -48,7 +48,7 @@ export class IdHash {
     this.#directory = [newPage(0, capacityMin, 0)];
   }
 
-  /** The number of the document with this id, or -1. Hot. */
+  /** Returns the number of the document with this id, or -1. Hot. */
   find(key: IdKey): number {
     const hash = key.hash;
     const page = this.#directory[this.#entryOf(hash)] as Int32Array; // entries cover all hashes
@@ -63,8 +63,8 @@ export class IdHash {
   }
 
   /**
-   * The number of the first document whose id has the same 32-bit hash, or -1: almost always that of `find`. Verify it
-   * with `isCandidate`. Hot.
+   * Returns the number of the first document whose id has the same 32-bit hash, or -1: almost always the result of
+   * `find`. Verify it with `isCandidate`. Hot.
    */
   candidate(key: IdKey): number {
     const hash = key.hash;
@@ -78,7 +78,7 @@ export class IdHash {
     }
   }
 
-  /** Does the document last returned by `candidate` have this id? Hot. */
+  /** Returns whether the document last returned by `candidate` has this id. Hot. */
   isCandidate(key: IdKey): boolean {
     return this.#slab.has(this.#candidatePlace >>> 0, key.bytes, key.length);
   }
@@ -145,7 +145,7 @@ export class IdHash {
     return bytes;
   }
 
-  /** The table's bytes, valid while it is frozen. */
+  /** Returns the table's bytes, valid while it is frozen. */
   parts(): Uint8Array[] {
     assert(this.#freezeCount > 0, "a table is frozen while its parts are used");
     const pages: Uint8Array[] = [];
@@ -299,7 +299,7 @@ export class IdHash {
     this.#place(small, entry);
   }
 
-  /** The page of the hashes that differ from those of `entry` in bit `depth`. */
+  /** Returns the page of the hashes that differ from those of `entry` in bit `depth`. */
   #siblingOf(entry: number, depth: number): Int32Array {
     return this.#directory[entry ^ (2 ** (this.#depth - depth))] as Int32Array; // within the directory
   }
@@ -316,7 +316,7 @@ export class IdHash {
   }
 }
 
-/** The slot of the entry with this hash and place, which must exist. */
+/** Returns the slot of the entry with this hash and place, which must exist. */
 function slotAt(page: Int32Array, hash: number, place: number): number {
   const mask = (page[capacityAt] as number) - 1;
   for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
@@ -353,7 +353,10 @@ function move(source: Int32Array, slot: number, target: Int32Array): void {
   if (place !== 0) put(target, source[at] as number, place, source[at + 2] as number);
 }
 
-/** Are the places and document numbers in `page` within the slab, as many as its count, at the allowed load factor? */
+/**
+ * Returns whether the places and document numbers in `page` are within the slab, as many as its count, at the allowed
+ * load factor.
+ */
 function isPageSound(page: Int32Array, slab: IdSlab): boolean {
   const capacity = page[capacityAt] as number;
   let count = 0;

@@ -2,7 +2,7 @@
  * An id as a lookup key: its lower-cased UTF-8 bytes and their hash, in one reused scratch buffer, so that a lookup of
  * an ASCII id allocates nothing.
  *
- * Lower-casing is that of base/case-folding.ts, unit by unit.
+ * Lower-casing follows base/case-folding.ts, unit by unit.
  *
  * Invariants:
  * - Two ids that lower-case to the same text have the same bytes and hash, whether given as text or as bytes.

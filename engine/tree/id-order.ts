@@ -24,13 +24,13 @@ export class IdOrder {
   readonly #memberShift: number;
   readonly #memberMask: number;
   #leaves: Uint32Array[] = [];
-  /** Document numbers sorted and merged in one step, between two calls of `mayGoOn`. */
+  /** Document numbers sorted and merged in one step, between two calls of `mayContinue`. */
   readonly #batchMax: number;
   readonly #pendingMax: number;
   /** Pending document numbers in chunks of `#pendingMax`; the last is filled up to `#pendingTail`. */
   #pending: Uint32Array[] = [];
   #pendingTail: number;
-  /** The run of pending document numbers that is being sorted and merged; those before `#runAt` are in leaves. */
+  /** The run of pending document numbers that is being sorted and merged; numbers before `#runAt` are in leaves. */
   #run: SlicedSort | undefined;
   #runAt = 0;
   /** A bitmap of the document numbers that are members. */
@@ -67,7 +67,7 @@ export class IdOrder {
     return this.#slab;
   }
 
-  /** Is the document in a leaf or pending? Then its id is still needed. */
+  /** Returns whether the document is in a leaf or pending. Then its id is still needed. */
   has(docNum: number): boolean {
     return this.#isMember(docNum);
   }
@@ -86,12 +86,12 @@ export class IdOrder {
 
   /**
    * Merges pending documents, and removes the members of deleted ones when they are more than a fifth. Stops when
-   * `mayGoOn`, which is called about every millisecond, returns false. @returns whether all is done.
+   * `mayContinue`, which is called about every millisecond, returns false. @returns whether all is done.
    */
-  settle(rows: RowStore, mayGoOn: () => boolean): boolean {
+  settle(rows: RowStore, mayContinue: () => boolean): boolean {
     while (this.#isPending()) {
       this.#settleStep(rows);
-      if (!mayGoOn()) break;
+      if (!mayContinue()) break;
     }
     if (this.#isPending()) return false;
     if (this.#sweepAt < 0 && this.#isSweepDue(rows)) {
@@ -103,12 +103,12 @@ export class IdOrder {
       if (this.#sweepAt < this.#leaves.length) this.#sweepLeaf(rows);
       if (this.#sweepAt >= this.#leaves.length) {
         this.#sweepAt = -1;
-      } else if (!mayGoOn()) return false;
+      } else if (!mayContinue()) return false;
     }
     return true;
   }
 
-  /** Merges all pending documents at once, for a read that must not wait. */
+  /** Merges all pending documents synchronously, for a read that must not wait. */
   settlePending(rows: RowStore): void {
     while (this.#isPending()) this.#settleStep(rows);
   }
@@ -123,7 +123,7 @@ export class IdOrder {
     return gone > rows.columns.documentCount / 4 + this.#leafMax;
   }
 
-  /** Takes a run of pending documents, or sorts or merges part of it. There must be something pending. */
+  /** Starts a run of pending documents, or sorts or merges part of it. At least one document must be pending. */
   #settleStep(rows: RowStore): void {
     if (this.#run === undefined) this.#takeRun(rows);
     else if (this.#run.step()) this.#mergeSome(this.#run.items);
@@ -163,7 +163,7 @@ export class IdOrder {
     if (this.#runAt === sorted.length) this.#run = undefined;
   }
 
-  /** The last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
+  /** Returns the last leaf at or after `from` whose first document is not after `docNum`; else `from`. */
   #leafFor(docNum: number, from: number): number {
     const isBefore = (at: number) => this.#slab.compare(this.#firstOf(at), docNum) <= 0;
     return partitionPoint(from + 1, this.#leaves.length, isBefore) - 1;
@@ -184,7 +184,7 @@ export class IdOrder {
       from = until;
     }
     merged.set(leaf.subarray(from), to);
-    // Ascending ids leave full leaves behind; others leave room on both sides of a split.
+    // Ascending ids leave full leaves; otherwise a split leaves space on both sides.
     const isAppend = from === leaf.length && leafAt >= this.#leaves.length - 1;
     const pieceCount = Math.ceil(merged.length / this.#leafMax);
     const size = isAppend ? this.#leafMax : Math.ceil(merged.length / pieceCount);
@@ -196,7 +196,7 @@ export class IdOrder {
     return pieces.length;
   }
 
-  /** The first position in `leaf`, at or after `from`, whose document is after `docNum`. */
+  /** Returns the first position in `leaf`, at or after `from`, whose document is after `docNum`. */
   #entryFor(leaf: Uint32Array, docNum: number, from: number): number {
     let low = from;
     let high = leaf.length;
@@ -256,8 +256,8 @@ export class IdOrder {
   }
 
   /**
-   * The last leaf whose first id is below `bytes`, or 0: the leaf in which to search for the first id at or after
-   * `bytes`.
+   * Returns the last leaf whose first id is below `bytes`, or 0: the leaf in which to search for the first id at or
+   * after `bytes`.
    */
   leafFrom(bytes: Buffer): number {
     const isBefore = (at: number) => this.#slab.compareTo(this.#firstOf(at), bytes) < 0;
@@ -268,7 +268,7 @@ export class IdOrder {
     return this.#leaves[leafAt]?.[0] as number; // leaves are not empty
   }
 
-  /** The first position in leaf `leafAt` whose id is not below `bytes`; its length when there is none. */
+  /** Returns the first position in leaf `leafAt` whose id is not below `bytes`; its length if all are below. */
   entryFrom(leafAt: number, bytes: Buffer): number {
     const leaf = this.#leaves[leafAt] ?? [];
     const isBefore = (at: number) => this.#slab.compareTo(leaf[at] as number, bytes) < 0; // at < length
@@ -292,7 +292,7 @@ export class IdOrder {
     return parts;
   }
 
-  /** The members as bytes; unaffected by later changes of the order. */
+  /** Returns the members as bytes; unaffected by later changes of the order. */
   parts(): Uint8Array[] {
     const pending = this.#pendingParts().map((part) => part.slice());
     const lengths = Uint32Array.from(this.#leaves, (leaf) => leaf.length);

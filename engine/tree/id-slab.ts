@@ -32,15 +32,18 @@ export type MoveListener = (
   to: number,
 ) => number;
 
-/** UTF-8 of what `toLowerCase` makes of a final capital sigma, `\u0130`, letters after U+FFFF and of Unicode 16 and 17. */
+/**
+ * UTF-8 of the results of `toLowerCase` for a final capital sigma, `\u0130`, letters after U+FFFF and letters of
+ * Unicode 16 and 17.
+ */
 const ambiguousBytes =
   /\xcf\x82|i\xcc\x87|[\xf0-\xf4][\x80-\xbf]{3}|\xe1\xb2\x8a|\xea\x9f[\x8d\x8f\x93\x95\x9b]|\xc9\xa4|\xc6\x9b/;
-/** Bytes of a section that are searched at once. */
+/** Number of bytes of a section that are searched in one call. */
 const searchBytes = 256 * 1024;
 
 /**
- * Might the slab of a snapshot have an id that an older version lower-cased to another text? It may say so wrongly. Cost:
- * O(bytes).
+ * Returns whether the slab of a snapshot may contain an id that an older version lower-cased to another text. False
+ * positives are possible. Cost: O(bytes).
  */
 export function hasAmbiguousIds(section: Buffer): boolean {
   for (let at = 0; at < section.length; at += searchBytes) {
@@ -87,7 +90,9 @@ export class IdSlab {
     return this.#count;
   }
 
-  /** Adds `bytes[0, length)` as the id of `docNum`, which must have none and be at most `count`. @returns its place. */
+  /**
+   * Adds `bytes[0, length)` as the id of `docNum`, which must have no id and be at most `count`. @returns its place.
+   */
   add(bytes: Buffer, length: number, docNum = this.#count): number {
     assert(docNum <= this.#count && !this.hasNumber(docNum), "a document has one id");
     const place = this.#append(bytes, 0, length);
@@ -97,7 +102,7 @@ export class IdSlab {
     return place;
   }
 
-  /** Does this number have an id? */
+  /** Returns whether this number has an id. */
   hasNumber(docNum: number): boolean {
     return this.placeOf(docNum) !== 0;
   }
@@ -151,7 +156,7 @@ export class IdSlab {
     this.#places.length = Math.min(this.#places.length, Math.ceil(count / (this.#placeMask + 1)));
   }
 
-  /** 0 when the number has no id. */
+  /** 0 if the number has no id. */
   placeOf(docNum: number): number {
     return docNum < this.#count ? this.#placeOf(docNum) : 0;
   }
@@ -181,7 +186,7 @@ export class IdSlab {
     this.#places[docNum >>> this.#placeShift] = undefined;
   }
 
-  /** Do removed ids take so much room that it is worth moving the ids of a chunk? */
+  /** Whether removed ids use so much space that moving the ids of a chunk is worthwhile. */
   get isSparse(): boolean {
     return this.#usedBytes - this.#liveBytes > this.#liveBytes / 4 + this.#chunkBytes;
   }
@@ -211,7 +216,7 @@ export class IdSlab {
     }
   }
 
-  /** Is the id at `place` equal to `bytes[0, length)`? Hot. */
+  /** Returns whether the id at `place` equals `bytes[0, length)`. Hot. */
   has(place: number, bytes: Buffer, length: number): boolean {
     const chunk = this.#chunkOf(place);
     const at = this.#offsetOf(place);
@@ -223,7 +228,7 @@ export class IdSlab {
     return true;
   }
 
-  /** Can there be an id at `place`, judging by the place alone? */
+  /** Returns whether an id can be at `place`, judging by the place alone. */
   covers(place: number): boolean {
     const chunk = place >>> this.#chunkShift;
     if (this.#chunks[chunk] === undefined) return false;
@@ -256,7 +261,7 @@ export class IdSlab {
     return compareBytes(chunk, at + headBytes, lengthAt(chunk, at), bytes, 0, bytes.length);
   }
 
-  /** The lower-cased id of `docNum`; "" when it has none. */
+  /** Returns the lower-cased id of `docNum`; "" if it has no id. */
   textOf(docNum: number): string {
     const place = this.#placeOf(docNum);
     if (place === 0) return "";
@@ -273,7 +278,7 @@ export class IdSlab {
     return bytes;
   }
 
-  /** The slab's bytes; unaffected by additions, but not by removals or moves. */
+  /** Returns the slab's bytes; unaffected by additions, but not by removals or moves. */
   parts(): Uint8Array[] {
     const { length } = this.#chunks;
     const parts: Uint8Array[] = [
@@ -320,7 +325,9 @@ export class IdSlab {
     this.#checkPlaces(reader);
   }
 
-  /** @param lastUsed - bytes of the last chunk, when all others are full; -1: a list of the lengths comes first. */
+  /**
+   * @param lastUsed - bytes of the last chunk, if all others are full; -1: a list of the lengths precedes the chunks.
+   */
   #restoreChunks(reader: ByteReader, count: number, lastUsed: number): void {
     reader.reserve(count);
     const lengths =
@@ -359,7 +366,7 @@ export class IdSlab {
     }
   }
 
-  /** Checks that the ids of each chunk are contiguous, and counts the bytes of those not removed. */
+  /** Checks that the ids of each chunk are contiguous, and counts the bytes of ids that are not removed. */
   #checkChunks(reader: ByteReader): void {
     for (const [index, chunk] of this.#chunks.entries()) {
       if (chunk === undefined) continue;
@@ -379,7 +386,7 @@ export class IdSlab {
     }
   }
 
-  /** Checks that each place is that of an id, and that each id has one. */
+  /** Checks that each place is that of an id, and that each id has a place. */
   #checkPlaces(reader: ByteReader): void {
     let bytes = 0;
     for (let docNum = 0; docNum < this.#count; docNum++) {
@@ -402,7 +409,7 @@ export class IdSlab {
     let usedBytes = 0;
     for (const [index, chunk] of this.#chunks.entries()) {
       if (chunk === undefined) {
-        assert(this.#freeChunks.includes(index), "a chunk that is gone may be made anew");
+        assert(this.#freeChunks.includes(index), "a removed chunk may be allocated again");
         continue;
       }
       usedBytes += (this.#used[index] as number) - (index === 0 ? startBytes : 0);
@@ -413,7 +420,7 @@ export class IdSlab {
         at += need;
       }
       assert(live === this.#live[index], "a chunk's ids are counted");
-      assert(live > 0 || index === this.#tail, "a chunk without ids is given back");
+      assert(live > 0 || index === this.#tail, "a chunk without ids is released");
       liveBytes += live;
     }
     assert(liveBytes === this.#liveBytes && usedBytes === this.#usedBytes, "bytes are counted");
@@ -433,7 +440,7 @@ export class IdSlab {
     assert(seen.size === this.#idCount, "ids are counted");
   }
 
-  /** 0 when the number has no id. */
+  /** 0 if the number has no id. */
   #placeOf(docNum: number): number {
     const places = this.#places[docNum >>> this.#placeShift];
     return places === undefined ? 0 : (places[docNum & this.#placeMask] as number);

@@ -40,7 +40,7 @@ export class NumberQueue {
     this.#tail++;
   }
 
-  /** The tag of the first entry; there must be one. */
+  /** Returns the tag of the first entry; there must be one. */
   firstTag(): number {
     return (this.#chunks[0] as Chunk).tags[this.#head] as number;
   }

@@ -26,7 +26,7 @@ export class NumberSet {
     return this.#count;
   }
 
-  /** Number of members in the chunk of this number. */
+  /** Returns the number of members in the chunk of this number. */
   countAround(number: number): number {
     return this.#counts[number >>> this.#shift] ?? 0;
   }

@@ -22,8 +22,8 @@ import {
 } from "./staged-rows.ts";
 
 /**
- * Called for each row as it is committed, before it is replaced, with the previous row. `previousLength` 0: there was
- * no document. It must not change the rows.
+ * Called for each row when it is committed, before it is replaced, with the previous row. `previousLength` 0: the
+ * document did not exist. It must not change the rows.
  */
 export type RowListener = (
   docNum: number,
@@ -38,7 +38,7 @@ export class RowColumns {
   readonly mask: number;
   readonly numbers: Float64Array[];
   readonly words: Uint32Array[];
-  /** Documents of each collection; shorter than the list of collections when the last ones have none. */
+  /** Number of documents of each collection; shorter than the list of collections if the last ones are empty. */
   collectionCounts: Uint32Array;
   documentCount = 0;
   /** The greatest etag of any document ever committed. */
@@ -130,7 +130,7 @@ export class RowStore {
   #chunkEpochs: number[] = [];
   #directoryEpoch = 0;
   #epoch = 0;
-  /** The epoch of the newest view held; 0 when there is none. */
+  /** The epoch of the newest held view; 0 if no view is held. */
   #sharedEpoch = 0;
   /** The columns held for views, oldest first. */
   #held: HeldRows[] = [];
@@ -164,7 +164,7 @@ export class RowStore {
   }
 
   release(held: HeldRows): void {
-    assert(held.holders > 0, "what is held is released once by each holder");
+    assert(held.holders > 0, "each holder releases a view once");
     held.holders--;
     if (held.holders > 0) return;
     this.#held.splice(this.#held.indexOf(held), 1);
@@ -224,7 +224,7 @@ export class RowStore {
         chunk = docNum >>> shift;
         const columns = this.#columnsToChange(docNum);
         numbers = columns.numbers[chunk] as Float64Array; // it was there before
-        words = columns.words[chunk] as Uint32Array; // chunks come in pairs
+        words = columns.words[chunk] as Uint32Array; // chunks form pairs
       }
       const row = (docNum & mask) << 1;
       const previousEtag = numbers[row] as number;
@@ -249,7 +249,7 @@ export class RowStore {
     numbers[((docNum & columns.mask) << 1) + 1] = position;
   }
 
-  /** Adds `step` to the counts. The columns must be the writer's own, as they are after `set`. */
+  /** Adds `step` to the counts. The columns must be the writer's own, which `set` ensures. */
   count(collection: number, step: 1 | -1): void {
     const columns = this.columns;
     if (collection >= columns.collectionCounts.length) {
@@ -288,18 +288,18 @@ export class RowStore {
     if (etag > this.columns.lastEtag) this.columns.lastEtag = etag;
   }
 
-  /** Is any view held? */
+  /** Whether any view is held. */
   get hasViews(): boolean {
     return this.#held.length > 0;
   }
 
-  /** Does the row of any view have this etag? */
+  /** Returns whether the row of any view has this etag. */
   isEtagHeld(docNum: number, etag: number): boolean {
     for (const held of this.#held) if (held.columns.etagOf(docNum) === etag) return true;
     return false;
   }
 
-  /** Does a document have this number, now or in any view? */
+  /** Returns whether a document has this number, now or in any view. */
   isDocumentSeen(docNum: number): boolean {
     if (this.columns.etagOf(docNum) !== 0) return true;
     for (const held of this.#held) if (held.columns.etagOf(docNum) !== 0) return true;
@@ -367,7 +367,7 @@ export class RowStore {
     assert(this.#chunkEpochs.length === this.columns.numbers.length, "each chunk has an epoch");
   }
 
-  /** The columns, with a directory that no view shares. */
+  /** Returns the columns, with a directory that no view shares. */
   #ownColumns(): RowColumns {
     if (this.#directoryEpoch < this.#sharedEpoch) {
       this.columns = this.columns.copy();
@@ -415,7 +415,7 @@ export class RowStore {
   }
 }
 
-/** The bytes of columns, which must not change while they are in use. */
+/** Returns the bytes of columns, which must not change while they are in use. */
 export function rowParts(columns: RowColumns): Uint8Array[] {
   const { numbers, words, collectionCounts } = columns;
   const parts: Uint8Array[] = [
@@ -424,7 +424,7 @@ export function rowParts(columns: RowColumns): Uint8Array[] {
     bytesOf(collectionCounts),
   ];
   for (const [at, chunk] of numbers.entries()) {
-    parts.push(bytesOf(chunk), bytesOf(words[at] as Uint32Array)); // chunks come in pairs
+    parts.push(bytesOf(chunk), bytesOf(words[at] as Uint32Array)); // chunks form pairs
   }
   return parts;
 }

@@ -28,7 +28,7 @@ export function search<K>(keys: readonly K[], key: K, compare: Compare<K>): numb
   return ~low;
 }
 
-/** The number of keys that are less than `key`, or equal to it too when `inclusive`. */
+/** Returns the number of keys that are less than `key`, or equal to it too when `inclusive`. */
 export function countBelow<K>(
   keys: readonly K[],
   key: K,

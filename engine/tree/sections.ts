@@ -5,7 +5,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 
-/** The bytes under a typed array; no copy. */
+/** Returns the bytes under a typed array; no copy. */
 export function bytesOf(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
@@ -24,7 +24,7 @@ export class ByteReader {
     this.#left = parts.reduce((sum, part) => sum + part.length, 0);
   }
 
-  /** Throws unless `condition`; `what` names the wrong part of the section. */
+  /** Throws unless `condition`; `what` describes the invalid part of the section. */
   expect(condition: boolean, what: string): void {
     if (!condition) {
       throw new EngineError("database-damaged", `Snapshot section ${this.#name}: wrong ${what}`);

@@ -13,7 +13,7 @@ export class SlicedSort {
   #width = 0;
   #at = 0;
 
-  /** @param blockMax - numbers sorted in one step; the last merge takes all of them in one. */
+  /** @param blockMax - numbers sorted in one step; the last merge processes all of them in one step. */
   constructor(items: Uint32Array, slab: IdSlab, blockMax: number) {
     this.#items = items;
     this.#merged = new Uint32Array(items.length);

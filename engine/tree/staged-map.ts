@@ -21,7 +21,7 @@ interface StagedChange<V> {
   next: StagedChange<V> | undefined;
 }
 
-/** Called for each change as it is committed; `value` undefined: removed; `previous` undefined: newly added. */
+/** Called for each change when it is committed; `value` undefined: removed; `previous` undefined: newly added. */
 export type CommitListener<V> = (
   key: string,
   value: V | undefined,
@@ -52,12 +52,12 @@ export class StagedMap<V> {
     return this.#queue.length - this.#head;
   }
 
-  /** The committed value, or undefined. */
+  /** Returns the committed value, or undefined. */
   get(key: string): V | undefined {
     return this.#committed.get(key);
   }
 
-  /** The value after all staged changes are committed. */
+  /** Returns the value after all staged changes are committed. */
   newest(key: string): V | undefined {
     const staged = this.#newest.get(key);
     return staged === undefined ? this.#committed.get(key) : staged.value;
@@ -104,24 +104,24 @@ export class StagedMap<V> {
     }
   }
 
-  /** Commits a change at once, bypassing the staged ones: for replay. Returns the previous value. */
+  /** Commits a change directly, bypassing the staged ones: for replay. Returns the previous value. */
   apply(key: string, value: V | undefined): V | undefined {
     return value === undefined ? this.#committed.delete(key) : this.#committed.set(key, value);
   }
 
-  /** An immutable view of the committed entries. Cost: O(1). It needs no release. */
+  /** Returns an immutable view of the committed entries. Cost: O(1). It needs no release. */
   view(): BTree<string, V> {
     return this.#committed.clone();
   }
 
-  /** A cursor over committed entries; see `BTree.cursor`. Keys are ordered by their UTF-8 bytes. */
+  /** Returns a cursor over committed entries; see `BTree.cursor`. Keys are ordered by their UTF-8 bytes. */
   cursor(range?: KeyRange<string>): TreeCursor<string, V> {
     return this.#committed.cursor(range);
   }
 
   /**
-   * The committed entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be committed
-   * during the iteration.
+   * Yields the committed entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be
+   * committed during the iteration.
    */
   *entries(prefix = "", from = prefix): Generator<[string, V]> {
     const cursor = this.#committed.cursor({ lower: from });
@@ -135,8 +135,8 @@ export class StagedMap<V> {
   }
 
   /**
-   * The newest entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be changed during the
-   * iteration.
+   * Returns the newest entries whose key starts with `prefix`, in order, from the key `from`. Nothing may be changed
+   * during the iteration.
    */
   newestEntries(prefix = "", from = prefix): Generator<[string, V]> {
     return this.#newestEntries(prefix, { lower: from }, 1);

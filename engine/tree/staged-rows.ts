@@ -48,7 +48,7 @@ export class StagedRows {
   readonly #newestMask: number;
   #numbers: Float64Array[] = [];
   #words: Uint32Array[] = [];
-  /** Chunks in the order of the queue, those of its first and last entry included. */
+  /** Chunks in the order of the queue, including those of its first and last entry. */
   #order: number[] = [];
   #free: number[] = [];
   /** Offset of the oldest entry in the first chunk; offset after the newest in the last. */
@@ -133,12 +133,12 @@ export class StagedRows {
     this.#count += count;
   }
 
-  /** The slot of the oldest entry; there must be one. */
+  /** Returns the slot of the oldest entry; there must be one. */
   oldest(): number {
     return ((this.#order[0] as number) << this.#shift) + this.#head;
   }
 
-  /** The documents of all entries, oldest first, with duplicates. */
+  /** Yields the documents of all entries, oldest first, with duplicates. */
   *docNums(): Generator<number> {
     for (const [place, chunk] of this.#order.entries()) {
       const from = place === 0 ? this.#head : 0;
@@ -147,7 +147,7 @@ export class StagedRows {
     }
   }
 
-  /** The oldest entries, at most `most`, that are contiguous. One object, valid until the next call. */
+  /** Returns the oldest entries, at most `most`, that are contiguous. One object, valid until the next call. */
   head(most: number): StagedRun {
     const run = this.#run;
     const chunk = this.#order[0] as number; // there must be an entry
@@ -208,13 +208,13 @@ export class StagedRows {
     this.#free = Array.from({ length: idleChunks }, (_, chunk) => chunk);
   }
 
-  /** The slot of the last entry of a document, or -1. Hot. */
+  /** Returns the slot of the last entry of a document, or -1. Hot. */
   newestOf(docNum: number): number {
     const chunk = this.#newest[docNum >>> this.#newestShift];
     return chunk === undefined ? -1 : (chunk[docNum & this.#newestMask] as number) - 1;
   }
 
-  /** The slot of the entry of the same document before this one, or -1. */
+  /** Returns the slot of the entry of the same document before this one, or -1. */
   previousOf(slot: number): number {
     return this.#word(slot, previousAt) - 1;
   }

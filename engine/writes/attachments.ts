@@ -121,7 +121,7 @@ export function removeAttachment(
   transaction.putTombstone("attachment", id, collectionId, etag);
 }
 
-/** @throws attachment-missing, concurrency when the target name is taken, document-missing */
+/** @throws attachment-missing, concurrency if the target name exists, document-missing */
 export function copyAttachment(
   transaction: Transaction,
   source: { documentId: string; name: string },

@@ -1,7 +1,7 @@
 /** THE table of batch commands: type -> handler. Result rows have the members and order of RavenDB 7.2.7's. */
 
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { preparedBytesMin } from "../base/limits.ts";
 import { boundedDocumentId } from "../base/names.ts";
@@ -64,7 +64,7 @@ export const batchHandlers: ReadonlyMap<string, BatchHandler> = new Map<string, 
   ["CompareExchangeDELETE", () => null],
 ]);
 
-/** The text of the document of a PUT command. @throws EngineError invalid-operation when it has none */
+/** Returns the text of the document of a PUT command. @throws EngineError invalid-operation if it is missing */
 export function documentTextOf(command: BatchCommand): DocumentText {
   const span = command.span("Document");
   if (span === undefined) {
@@ -170,7 +170,7 @@ function* removeAll(run: BatchRun, command: BatchCommand): Work<BatchRow> {
   return row;
 }
 
-/** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`, its content comes with the batch. */
+/** `{"Type":"AttachmentPUT","Id","Name","ContentType"?,"ChangeVector"?}`; its content is uploaded with the batch. */
 function attachmentPut(run: BatchRun, command: BatchCommand): BatchRow {
   const { transaction } = run;
   if (!command.text("Name")) {
@@ -362,7 +362,7 @@ function contentMembers(
   return `,"ChangeVector":"${changeVector}","Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}`;
 }
 
-/** The document's change vector as JSON, as the transaction leaves it; null when there is no document. */
+/** Returns the document's change vector as JSON, as the transaction leaves it; null when there is no document. */
 function vectorText(transaction: Transaction, documentId: string): string {
   const document = transaction.find(documentId);
   return document < 0 ? "null" : `"${currentChangeVector(transaction, document)}"`;

@@ -5,14 +5,14 @@
  *   body    := { "Commands": [ command, … ] (, "TransactionMode": string)? (, other)* }
  *   command := { "Type": string, "Id"?: string, "ChangeVector"?: string, "Document"?: object, … } in any order
  *
- * Knows nothing of what commands do: see batch-commands.ts.
+ * The semantics of commands are in batch-commands.ts.
  *
  * Invariants:
  * - All of the body is checked to be JSON, unused members included; a document is checked when it is stored.
  */
 import { EngineError } from "../base/errors.ts";
 import { batchCommandsMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import {
   byteArrayClose,
   byteArrayOpen,
@@ -56,8 +56,8 @@ const noMember = -1;
 const members = new MemberScan();
 
 /**
- * One command; its members are those of its JSON object, the last one of a repeated key. Thousands are alive at the same
- * time, and most have no other members than these: an `Id` and a `Type` that are strings, and a `Document`.
+ * One command; its members are the members of its JSON object (of a repeated key, the last). Thousands of them exist at
+ * the same time, and most have only an `Id` and a `Type`, both strings, and a `Document`.
  */
 export class BatchCommand {
   /** The text that contains the command; empty after `letGo`. */
@@ -92,7 +92,7 @@ export class BatchCommand {
   }
 
   /**
-   * The command at `at`; null when `end` truncates it. `ends`: see `MemberScan`.
+   * Returns the command at `at`; null when `end` truncates it. `ends`: see `MemberScan`.
    * @throws EngineError json-invalid, invalid-operation without a `Type`
    */
   static at(bytes: Buffer, at: number, end: number, ends?: ValueEnds): BatchCommand | null {
@@ -143,13 +143,13 @@ export class BatchCommand {
     else list[member + valuePart] = parsedText(bytes, from, to);
   }
 
-  /** The value of an `Id` or a `Type` that is a string. */
+  /** Returns the value of an `Id` or a `Type` that is a string. */
   #stringOf(key: string): string | undefined {
     if (key === "Id") return this.#id;
     return key === "Type" ? this.#type : undefined;
   }
 
-  /** The place of a member; -1: there is none. */
+  /** Returns the index of a member; -1 if it is missing. */
   #find(key: string): number {
     const list = this.#members;
     if (list === null) return noMember;
@@ -159,7 +159,7 @@ export class BatchCommand {
     return noMember;
   }
 
-  /** Have all values been parsed? */
+  /** Whether all values have been parsed. */
   get isWhole(): boolean {
     return this.#rest === null;
   }
@@ -177,7 +177,7 @@ export class BatchCommand {
     this.#rest = null;
   }
 
-  /** A string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
+  /** Returns a string member; null when it is absent or null. @throws EngineError invalid-operation for other values */
   text(key: string): string | null {
     const string = this.#stringOf(key);
     if (string !== undefined) return string;
@@ -189,25 +189,25 @@ export class BatchCommand {
     throw unexpected("String", this.bytes, list[member + fromPart] as number);
   }
 
-  /** Keeps no reference to the text: its document was parsed, and no other long value is needed any more. */
+  /** Drops the reference to the text: its document was parsed, and no other long value is needed. */
   letGo(): void {
     this.bytes = noBytes;
   }
 
-  /** Is the member `true`? */
+  /** Returns whether the member is `true`. */
   isSet(key: string): boolean {
     const value = this.value(key) ?? (this.#find(key) < 0 ? false : null);
     if (typeof value === "boolean") return value;
     throw new EngineError("invalid-operation", `'${key}' of a command must be a boolean.`);
   }
 
-  /** A member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
+  /** Returns a member's value, its numbers as doubles; undefined when it is absent. Not for `Document`. */
   value(key: string): unknown {
     const member = this.#find(key);
     return this.#stringOf(key) ?? (member < 0 ? undefined : this.#members?.[member + valuePart]);
   }
 
-  /** The span of a member's value; undefined when it is absent or null. Not for `Id` and `Type`. */
+  /** Returns the span of a member's value; undefined when it is absent or null. Not for `Id` and `Type`. */
   span(key: string): TextSpan | undefined {
     let from = this.#documentFrom;
     let to = this.#documentTo;
@@ -231,7 +231,7 @@ export interface Batch {
 
 /**
  * Parses in slices, yielding to the event loop. `bytes` must not change until it has resolved.
- * @param commandsMax more are refused: a transaction becomes visible in one turn.
+ * @param commandsMax maximum number of commands: a transaction becomes visible in one tick of the event loop.
  * @throws EngineError json-truncated, json-invalid, invalid-operation, too-large
  */
 export async function parseBatch(bytes: Buffer, commandsMax = batchCommandsMax): Promise<Batch> {
@@ -272,7 +272,7 @@ async function parseCommands(
   let at = first;
   for (;;) {
     if (commands.length >= commandsMax) throw tooMany(commandsMax);
-    if (commands.length % commandsPerLook === commandsPerLook - 1) await turnIsOver();
+    if (commands.length % commandsPerLook === commandsPerLook - 1) await pauseIfDue();
     expectByte(bytes, at, end, byteObjectOpen, "StartObject");
     const found = commandAt(bytes, at, end);
     const command = found instanceof BatchCommand ? found : await found;
@@ -286,7 +286,7 @@ async function parseCommands(
   }
 }
 
-/** The command at `at`; a long one is scanned in slices. */
+/** Returns the command at `at`; a long one is scanned in slices. */
 function commandAt(bytes: Buffer, at: number, end: number): BatchCommand | Promise<BatchCommand> {
   const soon = Math.min(end, at + longCommandBytes);
   const command = BatchCommand.at(bytes, at, soon);
@@ -312,7 +312,7 @@ function tooMany(commandsMax: number): EngineError {
   );
 }
 
-/** Parses what follows the commands, up to the body's closing brace. */
+/** Parses the rest of the body after the commands, up to its closing brace. */
 function parseRest(
   bytes: Buffer,
   from: number,

@@ -1,4 +1,4 @@
-/** Batch commands that patch documents, by script or by JSON Patch. Result rows are those of RavenDB 7.2.7. */
+/** Batch commands that patch documents, by script or by JSON Patch. Result rows equal those of RavenDB 7.2.7. */
 import { EngineError } from "../base/errors.ts";
 import { formatTimestamp, neverText } from "../base/timestamp.ts";
 import type { Work } from "../base/work-budget.ts";
@@ -123,7 +123,7 @@ function scriptOf(
   return { script, values: hasValues ? text.utf8Slice(found.from, found.to) : "{}" };
 }
 
-/** The minified text of a member that is an object; undefined when it is absent or something else. */
+/** Returns the minified text of a member that is an object; undefined when it is absent or something else. */
 function objectText(
   parser: DocumentParser,
   command: BatchCommand,

@@ -1,10 +1,10 @@
 /**
- * Which documents' records the commands of a batch read, as far as their ids say so before the batch runs: they are
- * fetched ahead (`Store.fetchAhead`), because each record that a transaction misses makes it run again. What a script
- * loads, a prefix or an earlier command of the batch leads to is not known.
+ * Predicts the records that the commands of a batch read, from the ids in the commands: they are fetched ahead
+ * (`Store.fetchAhead`), because each record that a transaction misses makes it run again. Documents that are found by a
+ * script, a prefix or an earlier command of the batch are not predicted.
  */
 
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { documentFlags, explicitVectorRowFlag } from "../documents/document-record.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 import { type FetchedRecords, nothingFetched } from "../store/fetched-records.ts";
@@ -28,7 +28,7 @@ const readers: ReadonlySet<string> = new Set([
   "ForceRevisionCreation",
 ]);
 
-/** Commands between two looks at the clock. */
+/** Number of commands between two readings of the clock. */
 const commandsPerLook = 256;
 
 /** Reads the records that the commands will need, before their transaction keeps other writers waiting. */
@@ -40,14 +40,14 @@ export async function recordsAhead(
   return await database.fetchAhead(await documentsRead(database.state, commands));
 }
 
-/** The numbers of the documents whose records the commands read. Pauses when there are many commands. */
+/** Returns the numbers of the documents whose records the commands read. Pauses when there are many commands. */
 async function documentsRead(
   state: DatabaseState,
   commands: readonly BatchCommand[],
 ): Promise<Set<number>> {
   const found = new Set<number>();
   for (const [position, command] of commands.entries()) {
-    if (position % commandsPerLook === commandsPerLook - 1) await turnIsOver();
+    if (position % commandsPerLook === commandsPerLook - 1) await pauseIfDue();
     for (const id of idsOf(command)) {
       const document = state.documents.lookup(id);
       if (document < 0 || state.documents.newestEtag(document) === 0) continue;
@@ -74,7 +74,9 @@ function* idsOf(command: BatchCommand): Generator<string> {
   }
 }
 
-/** A document is replaced without a look at the old one, unless that is kept as a revision or has a vector of its own. */
+/**
+ * A document is replaced without reading the old one, unless that is stored as a revision or has a vector of its own.
+ */
 function isReadByPut(
   { documents, keyspaces }: DatabaseState,
   document: number,

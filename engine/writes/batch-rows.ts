@@ -2,7 +2,7 @@
  * The rows of a batch's result, as the bytes that are sent: JSON texts, joined by commas.
  *
  * Hot: bench/wire.bench.ts. Nothing is allocated for the row of a document that was stored. As strings, the rows of a
- * batch took a fifth of its time, besides the collecting of their parts.
+ * batch used a fifth of its time, besides the garbage collection of their parts.
  *
  * Invariants:
  * - The bytes belong to the batch alone: its reply may be sent after the next batch has begun.
@@ -16,8 +16,8 @@ import type { Transaction } from "../store/transaction.ts";
 import type { StoredDocument } from "./documents.ts";
 
 /**
- * The JSON text of a command's row; or what returns it, called when all commands have run and all change vectors are
- * known.
+ * The JSON text of a command's row; or a function that returns it, called when all commands have run and all change
+ * vectors are known.
  */
 export type BatchRow = string | (() => string);
 
@@ -29,9 +29,12 @@ const timeBytes = timestampBytes;
 
 /** Bytes of a stored document's row, more than most have. */
 const rowBytes = 224;
-/** Bytes taken when the first row is known: the rest of a large batch may have shorter rows, or fail. */
+/**
+ * Maximum number of bytes allocated when the first row is known: the rest of a large batch may have shorter rows, or
+ * fail.
+ */
 const firstBytesMax = 1024 * 1024;
-/** Bytes of such a row besides its id and the parts that it has in common with others. */
+/** Number of bytes of such a row besides its id and the parts that it has in common with others. */
 const rowBytesExtra = 128;
 /** UTF-16 units of a row that are not counted as bytes, and the most bytes of a unit in UTF-8. */
 const shortRowLength = 4096;
@@ -54,10 +57,12 @@ export class BatchRows {
   #length = 0;
   #isEmpty = true;
   #late: LateRow[] | null = null;
-  /** What follows the id of a document in the collection of the last one, up to its etag; -1: there was none. */
+  /**
+   * Text between the id of a document in the collection of the last one and its etag; -1: no document was stored yet.
+   */
   #middle: Buffer = noBytes;
   #middleOf = -1;
-  /** What follows the etag, up to the time. */
+  /** Text between the etag and the time. */
   #end: Buffer = noBytes;
 
   /** @param count how many rows to expect */
@@ -111,7 +116,7 @@ export class BatchRows {
     return true;
   }
 
-  /** What the rows of a collection's documents have in common. */
+  /** Prepares the common parts of the rows of a collection's documents. */
   #prepare({ state, keyspaces }: Transaction, collectionId: number): void {
     const { nodeTag, hash } = state.origin;
     const collection = JSON.stringify(keyspaces.collections.nameOf(collectionId));
@@ -135,7 +140,7 @@ export class BatchRows {
     this.#isEmpty = false;
   }
 
-  /** All rows, when all commands have run. */
+  /** Returns all rows, when all commands have run. */
   *whole(): Work<Buffer> {
     if (this.#late === null) return this.#bytes.subarray(0, this.#length);
     const pieces: Buffer[] = [];

@@ -4,10 +4,10 @@
  */
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import { countDropped, countPassing } from "../base/garbage.ts";
+import { countDropped, countPassing } from "../base/gc-hints.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { transactionBytesMax } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
 import type { BlobStore, Lease } from "../log/blob-store.ts";
@@ -18,19 +18,19 @@ import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
 import { type BatchRow, BatchRows } from "./batch-rows.ts";
-import { nextIdentity, rewriteTouchedInTurns } from "./documents.ts";
+import { nextIdentity, rewriteTouchedInSlices } from "./documents.ts";
 
 /** Bytes of a batch from which on its larger documents are parsed before its transaction. */
 const longBatchBytes = 256 * 1024;
-/** Minimum bytes of such a document: for a smaller one, its own parser costs more than parsing it. */
+/** Minimum size of such a document, in bytes: for a smaller one, a separate parser costs more than parsing it. */
 const batchPreparedBytesMin = 16 * 1024;
-/** Bytes for what a batch writes besides those documents. */
+/** Memory for the writes of a batch besides those documents, in bytes. */
 const preparedRoomBytes = 4 * 1024 * 1024;
 /** Bytes of memory that are touched in one go. */
 const touchedBytes = 2 * 1024 * 1024;
 /**
- * Bytes of a batch's text from which on it is collected at once. A shorter one is young when it is dropped, and
- * minor collections free it: for many such batches a second, major collections took as much time as the writing.
+ * Size of a batch's text, in bytes, from which it is collected immediately. A shorter text is young when it is dropped,
+ * and minor collections free it: for many such batches a second, major collections took as much time as the writing.
  */
 const droppedBytesMin = 1024 * 1024;
 /** Bytes of commands, or commands, between two readings of the clock. */
@@ -38,7 +38,7 @@ const bytesPerLook = 4 * 1024;
 const rowsPerLook = 8;
 const none: readonly never[] = [];
 
-/** What a command has access to while it runs. */
+/** Context of a command while it runs. */
 export interface BatchRun {
   readonly transaction: Transaction;
   readonly rows: BatchRows;
@@ -46,27 +46,27 @@ export interface BatchRun {
   readonly prepared?: ReadonlyMap<BatchCommand, ParsedDocument>;
   /** How many documents its commands may yet delete by prefix. */
   deletableCount: number;
-  /** The content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
+  /** Returns the content of the next attachment, in the order of the commands. @throws EngineError invalid-operation */
   nextContent(): Lease;
 }
 
 /**
- * Executes a command, at once or, if it may be long, in slices. @returns its row, null when it has none, or has added
- * it itself.
+ * Executes a command, synchronously or, if it may be long, in slices. @returns its row; null if it has no row, or has
+ * added the row itself.
  */
 export type BatchHandler = (
   run: BatchRun,
   command: BatchCommand,
 ) => BatchRow | Work<BatchRow | null> | null;
 
-/** Does the command take the next of the contents uploaded with the batch? */
+/** Returns whether the command uses the next of the contents uploaded with the batch. */
 export function takesContent({ type }: BatchCommand): boolean {
   return type === "AttachmentPUT";
 }
 
 /**
  * Stores the contents of a batch's attachments before its transaction. Release the leases afterward.
- * @param contents one for each command that takes one, in order; surplus ones are not read.
+ * @param contents one for each command that uses one, in order; surplus contents are not read.
  */
 export async function storeContents(
   blobs: BlobStore,
@@ -91,7 +91,7 @@ export async function storeContents(
 /**
  * Executes the commands in order.
  * @returns the rows as JSON text, joined by commas, once everything is durable. The bytes are the caller's.
- * @throws EngineError that of the first failing command; then nothing has happened.
+ * @throws EngineError the error of the first failing command; then nothing was written.
  */
 export async function executeBatch(
   database: Store,
@@ -104,7 +104,7 @@ export async function executeBatch(
   const bytes = commands[0]?.bytes.length ?? 0;
   const { prepared, room } = await prepareCommands(database.state, commands);
   const fetched = await recordsAhead(database, commands);
-  const written = database.writeInTurns(
+  const written = database.writeInSlices(
     (transaction) => {
       if (room !== null) transaction.scratch.adopt(room);
       let taken = 0;
@@ -143,7 +143,7 @@ export async function executeBatch(
     else countPassing(bytes + rows.length);
     return rows;
   } catch (error) {
-    await useUpIdentities(database, commands).catch(() => undefined); // the error to report is that of the batch
+    await useUpIdentities(database, commands).catch(() => undefined); // the error to report is the error of the batch
     throw error;
   }
 }
@@ -162,14 +162,14 @@ function* carryOut(
     const result = handler(run, command);
     const row = isWork(result) ? yield* result : result;
     if (row !== null) rows.add(row);
-    // Short documents take less time than looking at the clock often does; a script may take long.
+    // Short documents take less time than frequent readings of the clock; a script may take long.
     bytes += command.endAt - command.startAt;
     const isShort = command.type === "PUT" && bytes < bytesPerLook;
     if (isShort && at % rowsPerLook !== 0) continue;
     bytes = 0;
     yield;
   }
-  yield* rewriteTouchedInTurns(run.transaction);
+  yield* rewriteTouchedInSlices(run.transaction);
   return yield* rows.whole();
 }
 
@@ -205,14 +205,14 @@ async function prepareCommands(
   // The operating system provides memory on first write, which costs as much as the copy.
   for (let at = 0; at < bytes; at += touchedBytes) {
     room.fill(0, at, Math.min(at + touchedBytes, room.length));
-    await turnIsOver();
+    await pauseIfDue();
   }
   return { prepared, room };
 }
 
 /**
- * The identity numbers of a failed batch are not reused, as on RavenDB 7.2.7: a retry gets others, and so gets past an
- * id that is already taken.
+ * The identity numbers of a failed batch are not reused, as on RavenDB 7.2.7: a retry gets other numbers, and so avoids
+ * an id that exists already.
  */
 async function useUpIdentities(database: Store, commands: Batch["commands"]): Promise<void> {
   const names = commands.flatMap((command) => {
@@ -220,7 +220,7 @@ async function useUpIdentities(database: Store, commands: Batch["commands"]): Pr
     return id?.endsWith("|") ? [id] : [];
   });
   if (names.length === 0) return;
-  await database.writeInTurns(function* useUp(transaction) {
+  await database.writeInSlices(function* useUp(transaction) {
     for (const name of names) {
       nextIdentity(transaction, name);
       yield;

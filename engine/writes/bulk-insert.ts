@@ -9,9 +9,9 @@
  * - Batches committed before the insert fails are kept.
  */
 
+import { BufferedChunks } from "../base/buffered-chunks.ts";
 import { EngineError, type ErrorCode } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
-import { HeldPieces } from "../base/held-pieces.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import {
   batchCommandsMax,
   bulkInsertBatchBytes,
@@ -19,7 +19,7 @@ import {
   preparedBytesMin,
   sliceMs,
 } from "../base/limits.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import { finish, type Work } from "../base/work-budget.ts";
 import type { ParsedDocument } from "../documents/parsed-document.ts";
 import { truncated } from "../json/raw-scan.ts";
@@ -62,7 +62,7 @@ const longCommandBytes = 16 * 1024;
 export interface BulkInsertOptions {
   /** Documents that would not change are not written. */
   readonly skipsUnchanged: boolean;
-  /** The most bytes of a command's document, if less than those of any document. */
+  /** Maximum size of a command's document in bytes, if less than the general limit. */
   readonly documentBytesMax?: number;
 }
 
@@ -98,7 +98,7 @@ export class BulkInsert {
   ): Promise<OperationFigures> {
     this.#progress = progress;
     const iterator = chunks[Symbol.asyncIterator]();
-    const pieces = new HeldPieces(iterator);
+    const pieces = new BufferedChunks(iterator);
     const onAbort = () =>
       this.#fail(new EngineError("operation-cancelled", "Bulk insert was aborted by the user."));
     signal.addEventListener("abort", onAbort);
@@ -127,14 +127,14 @@ export class BulkInsert {
     }
   }
 
-  async #readAll(pieces: HeldPieces): Promise<void> {
+  async #readAll(pieces: BufferedChunks): Promise<void> {
     for (;;) {
       const command = this.#scanner.next();
       if (command === "end") return;
       if (command === "more") {
         await this.#receive(pieces);
         // Bytes that were already received arrive without a wait.
-        await turnIsOver();
+        await pauseIfDue();
         continue;
       }
       if (!command.isWhole) await command.parseRest();
@@ -157,8 +157,8 @@ export class BulkInsert {
     }
   }
 
-  /** The raw bytes that follow an attachment's command. */
-  async *#contentOf(command: BatchCommand, pieces: HeldPieces): AsyncGenerator<Buffer> {
+  /** Yields the raw bytes that follow an attachment's command. */
+  async *#contentOf(command: BatchCommand, pieces: BufferedChunks): AsyncGenerator<Buffer> {
     const length = command.value("ContentLength");
     if (typeof length !== "number" || !Number.isSafeInteger(length) || length < 0) {
       throw new EngineError("invalid-argument", "AttachmentPUT: 'ContentLength' must be a size.");
@@ -172,11 +172,11 @@ export class BulkInsert {
   }
 
   /**
-   * Waits for more of the body, or until a batch fails or the insert is cancelled. If nothing has arrived within a turn
-   * of the event loop, what is gathered is committed meanwhile; of a truncated body that arrived all at once nothing is
-   * committed, as on RavenDB 7.2.7.
+   * Waits for more of the body, or until a batch fails or the insert is cancelled. If nothing arrives within a tick of
+   * the event loop, the gathered commands are committed in the meantime; of a truncated body that arrived in one chunk
+   * nothing is committed, as on RavenDB 7.2.7.
    */
-  async #receive(pieces: HeldPieces): Promise<void> {
+  async #receive(pieces: BufferedChunks): Promise<void> {
     this.#check();
     const failed = new Promise<void>((resolve) => {
       this.#wake = resolve;
@@ -194,7 +194,7 @@ export class BulkInsert {
     this.#scanner.push(received.value);
   }
 
-  /** Commits what is gathered; if a batch is in progress, once that is durable. */
+  /** Commits the gathered commands; if a batch is in progress, once it is durable. */
   #pump(): void {
     if (this.#committing !== null || this.#gathered.length === 0 || this.#failure !== null) return;
     const items = this.#gathered;
@@ -215,7 +215,7 @@ export class BulkInsert {
       for (let from = 0; from < items.length; ) {
         const first = items[from] as Item; // from < items.length
         first.prepared = await prepareCommand(this.#database.state, first.command);
-        await turnIsOver();
+        await pauseIfDue();
         const part = new Part(items, from);
         const write = isLong(first.command) ? this.#writeLong(first, part) : this.#write(part);
         const { prepared } = first;
@@ -256,7 +256,7 @@ export class BulkInsert {
     });
   }
 
-  /** Writes a part in one turn of the event loop. @returns the id of the last command's document. */
+  /** Writes a part synchronously. @returns the id of the last command's document. */
   #write(part: Part): Promise<string> {
     return this.#database.write((transaction) => {
       let lastId = "";
@@ -269,7 +269,7 @@ export class BulkInsert {
   #writeLong(item: Item, part: Part): Promise<string> {
     const { command } = item;
     part.takeFirst();
-    return this.#database.writeInTurns((transaction) => {
+    return this.#database.writeInSlices((transaction) => {
       return executed(runOf(transaction, item), command);
     });
   }
@@ -296,7 +296,7 @@ export class BulkInsert {
     if (this.#failure !== null) throw this.#failure.error;
   }
 
-  /** Unexpected errors are left as they are, and errors of the server are not made those of the caller. */
+  /** Unexpected errors are rethrown unchanged, and errors of the server are not reported as errors of the caller. */
   #explained(error: unknown): unknown {
     if (!(error instanceof EngineError)) return error;
     const { code, details } = error;
@@ -308,7 +308,7 @@ export class BulkInsert {
   }
 }
 
-/** Errors of which the caller is not the cause: the same request may succeed later. */
+/** Errors that the caller did not cause: the same request may succeed later. */
 const serverErrors: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "database-stopped",
   "disk-full",
@@ -339,15 +339,15 @@ function contentOf({ content }: Item): Lease {
   return content;
 }
 
-/** Does the command need more time than one slice? */
+/** Returns whether the command needs more time than one slice. */
 function isLong(command: BatchCommand): boolean {
   if (command.type === "PUT") return false;
   return command.endAt - command.startAt >= longCommandBytes || command.isSet("IdPrefixed");
 }
 
 /**
- * The items of one transaction that runs in one turn: as many as fit in a time slice, at least one. A large document is
- * always the first item, parsed beforehand. If the transaction is run again, it gets the same items.
+ * The items of one transaction that runs synchronously: as many as fit in a time slice, at least one. A large document
+ * is always the first item, parsed beforehand. If the transaction is run again, it gets the same items.
  */
 class Part {
   readonly from: number;
@@ -390,7 +390,7 @@ class Part {
   }
 }
 
-/** Nothing came in a turn of the event loop. */
+/** Nothing arrived in a tick of the event loop. */
 const isLate = Symbol("late");
 
 function late(): Promise<typeof isLate> {

@@ -1,15 +1,15 @@
 /**
  * Patches that consist only of assignments to top-level properties, executed on the bytes of records: values are read
- * in place, the new ones are spliced in, and no document is parsed or printed.
+ * in place, new values are spliced in, and no document is parsed or printed.
  *
- * The result is the same as that of running the script. Where that is not certain, the outcome is "unsure" and nothing
- * is done: values other than numbers, strings, booleans and null, a missing property, a sum of text and number, a
- * result that is not finite.
+ * The result equals that of running the script. If that is not certain, the outcome is "unsure" and nothing is changed:
+ * values other than numbers, strings, booleans and null, a missing property, a sum of text and number, a result that is
+ * not finite.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - A document patched here has the same text as after the script (test/engine/byte-patch.test.ts).
+ * - A document patched here has the same text as after the script (test/engine/writes/byte-patch.test.ts).
  */
 
 import { sealRecord } from "../base/record.ts";
@@ -66,7 +66,7 @@ interface ShapePlan {
   readonly fieldTargets: readonly number[];
   /** An equivalent program for rows whose inputs are all numbers; null: there are other expressions. */
   readonly numbers: NumberProgram | null;
-  /** The same, for many documents at once; null: a new value replaces one that is not among the inputs. */
+  /** The same for many documents in one call; null if a new value replaces a value that is not among the inputs. */
   readonly usual: NumberPatch | null;
 }
 
@@ -87,7 +87,7 @@ export function compileBytePatch(script: CompiledScript, parametersText: string)
   return new BytePatch(assignments, parameters);
 }
 
-/** Are all parameters in it scalars? */
+/** Returns whether all parameters in it are scalars. */
 function isKnown(expression: SimpleExpression, parameters: Record<string, unknown>): boolean {
   switch (expression.kind) {
     case "operation":
@@ -113,7 +113,7 @@ export class BytePatch {
   readonly #parameters: Readonly<Record<string, unknown>>;
   /** Distinct names of the assigned properties: nothing else of a document is changed. */
   readonly names: readonly string[];
-  /** The greatest etag of the documents that `run` has come to, as it was before; to be set to 0 by who asks for it. */
+  /** The greatest etag that the documents changed by `run` had before; the caller resets it to 0. */
   previousMax = 0;
   readonly #plans = new Map<number, ShapePlan | null>();
   /** The plan used last: most documents of a collection have the same shape. */
@@ -122,7 +122,7 @@ export class BytePatch {
   readonly #run = new RecordRun();
   readonly #row: PatchedRow;
   readonly #texts = new ValueTexts();
-  /** The segment last read; valid until the next turn of the event loop. */
+  /** The segment last read; valid until the next tick of the event loop. */
   #segment: Buffer | null = null;
   #segmentStart = Number.NaN;
   readonly #place = newPlace();
@@ -220,7 +220,7 @@ export class BytePatch {
     const { documents, committedEtag } = transaction.state;
     const position = documents.newestPosition(document);
     const start = position - this.#segmentStart;
-    // The bytes of a staged record may not be there before they are asked for (log/late-copies.ts).
+    // The bytes of a staged record may not be copied yet (log/deferred-copies.ts).
     const isThere = this.#segment !== null && documents.newestEtag(document) <= committedEtag;
     if (this.#segment !== null && isThere && start >= 0 && start < positionSegmentFactor) {
       this.#record.open(this.#segment, start | 0);
@@ -236,12 +236,12 @@ export class BytePatch {
     return true;
   }
 
-  /** The plan for the opened record; null when the script must run. */
+  /** Returns the plan for the opened record; null when the script must run. */
   #planOf(transaction: Transaction): ShapePlan | null {
     const { shapeId, flags, vectorLength, collectionId } = this.#record;
     const { keyspaces, shapes } = transaction.state;
     if (shapeId === 0 || (flags & ~keptFlags) !== 0) return null;
-    // Vectors to merge and revisions to keep are left to the general write path.
+    // Change vectors to merge and revisions to store are left to the general write path.
     if (vectorLength > 0 || keyspaces.clusterCount > 0) return null;
     if (keyspaces.revisionRules.of(collectionId) !== null) return null;
     if (this.#plan !== null && this.#plan.shape.id === shapeId) return this.#plan;
@@ -465,7 +465,7 @@ function evaluateAll(plan: ShapePlan, row: PatchedRow): boolean {
   return true;
 }
 
-/** Arithmetic on two numbers, or concatenation of two texts; the rules for other operands are left to the script. */
+/** Returns arithmetic on two numbers, or concatenation of two texts; other operands are left to the script. */
 function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): Evaluate {
   switch (operator) {
     case "+":
@@ -502,7 +502,7 @@ function operation(operator: SimpleOperator, left: Evaluate, right: Evaluate): E
   }
 }
 
-/** The value `[from, to)`; undefined for objects and arrays. */
+/** Returns the value `[from, to)`; undefined for objects and arrays. */
 function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   switch (kindOf(bytes, from)) {
     case kinds.number:
@@ -516,7 +516,7 @@ function scalarAt(bytes: Buffer, from: number, to: number): Scalar | undefined {
   }
 }
 
-/** Is the stored value equal to `value`? Then its spelling is kept. */
+/** Returns whether the stored value equals `value`. Then its spelling is kept. */
 function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Scalar): boolean {
   if (typeof value === "number") {
     return kind === kinds.number && isSameNumber(decodeNumber(bytes, from, to), value);

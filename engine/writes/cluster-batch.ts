@@ -5,11 +5,11 @@
  *
  *   change vector := RAFT:<number of documents written by such batches>-<hash>(,TRXN:<index of the batch>-<hash>)?
  *
- * Rows, texts and the order of checks are those of RavenDB 7.2.7.
+ * Rows, texts and the order of checks equal those of RavenDB 7.2.7.
  *
  * Invariants:
- * - Everything that the batch writes has the same index, greater than all before.
- * - All violations are found, and reported together, before anything is written.
+ * - All writes of the batch have the same index, greater than all before.
+ * - All violations are collected, and reported together, before anything is written.
  */
 
 import { lowerCased } from "../base/case-folding.ts";
@@ -52,14 +52,14 @@ interface Violation {
   readonly Type: "Document" | "CompareExchange";
   readonly Id: string;
   readonly Expected: number;
-  /** -1: there is no such value. */
+  /** -1 if the value does not exist. */
   readonly Actual: number;
 }
 
 /**
- * Executes the commands in order. `hasGuards`: documents get guards, and existing guards are checked. `requestId`: of a
- * request that may be sent again.
- * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and what storing throws
+ * Executes the commands in order. `hasGuards`: documents get guards, and existing guards are checked. `requestId`: id
+ * of a request that may be repeated.
+ * @throws EngineError cluster-concurrency with all violations, raft-apply, out-of-range, and the errors of storing
  */
 export async function executeClusterBatch(
   database: Store,
@@ -96,7 +96,7 @@ export async function executeClusterBatch(
     keepOutcome(transaction, "batch", requestId, result);
     return result;
   };
-  return await database.writeInTurns(carryOut, { fetched });
+  return await database.writeInSlices(carryOut, { fetched });
 }
 
 function checkType({ type }: BatchCommand): void {
@@ -246,8 +246,8 @@ function writeDocument(
 }
 
 /**
- * Stores a document that was parsed, like a cluster-wide batch of this document alone, but without checking its guard:
- * for imports. @throws EngineError as `putParsed`
+ * Stores a parsed document, like a cluster-wide batch of this document alone, but without checking its guard: for
+ * imports. @throws EngineError as `putParsed`
  */
 export function putGuarded(
   transaction: Transaction,
@@ -274,7 +274,7 @@ function setGuard(transaction: Transaction, id: string, index: number | null): v
   }
 }
 
-/** The sequence number of this document write among those of all cluster-wide transactions. */
+/** Returns the sequence number of this document write among those of all cluster-wide transactions. */
 function nextCount(transaction: Transaction): number {
   const { values } = transaction.keyspaces;
   const last = transaction.entry(values, clusterCountKey);

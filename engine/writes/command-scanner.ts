@@ -1,18 +1,18 @@
 /**
- * Reads the command array of a bulk insert incrementally, in pieces of any size.
+ * Reads the command array of a bulk insert incrementally, in chunks of any size.
  *
  *   body := [ command (, command)* ]      command := object, followed by raw bytes if the caller requests them
  *
- * Knows nothing of what commands mean: the caller must read the raw bytes of an attachment before the next command.
+ * Independent of the meaning of commands: the caller must read the raw bytes of an attachment before the next command.
  *
  * Invariants:
  * - The bytes of a returned command do not change.
- * - Each byte is scanned a bounded number of times, however the pieces are split.
+ * - Each byte is scanned a bounded number of times, however the chunks are split.
  * - A command is at most as long as its limit; no more than that is buffered.
  */
 
 import { EngineError } from "../base/errors.ts";
-import { countDropped } from "../base/garbage.ts";
+import { countDropped } from "../base/gc-hints.ts";
 import { grownBuffer } from "../base/large-buffer.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import {
@@ -45,7 +45,7 @@ export class CommandScanner {
     this.#commandBytesMax = Math.min(bytesMax, documentBytesMax) + commandBytesExtra;
   }
 
-  /** Drops what was received. (Whoever keeps an error that was thrown here keeps the scanner: its stack refers to it.) */
+  /** Drops the received bytes. (An error that was thrown here retains the scanner: its stack refers to it.) */
   letGo(): void {
     countDropped(this.#bytes.length);
     this.#drop();
@@ -92,7 +92,7 @@ export class CommandScanner {
   }
 
   /**
-   * The next command; "more" while it is incomplete, "end" after the closing bracket.
+   * Returns the next command; "more" while it is incomplete, "end" after the closing bracket.
    * @throws EngineError json-invalid, invalid-operation
    */
   next(): BatchCommand | "more" | "end" {

@@ -14,7 +14,7 @@ import type { Transaction } from "../store/transaction.ts";
 /** Key of the last index among the values of the database. */
 const indexKey = "compare-exchange-index";
 
-/** The outcome of an attempt. When unsuccessful: the current value; index 0 and null when there is none. */
+/** The outcome of an attempt. If unsuccessful: the current value; index 0 and null if it does not exist. */
 export interface CompareExchangeResult {
   readonly isSuccessful: boolean;
   readonly index: number;
@@ -23,7 +23,7 @@ export interface CompareExchangeResult {
 }
 
 /**
- * Stores a value if the current one has the `expected` index; 0: if there is none.
+ * Stores a value if the current value has the `expected` index; 0: if no value exists.
  * @param text minified JSON of an object.
  * @throws EngineError compare-exchange-key-too-big, json-invalid for a negative index, raft-apply for an invalid `@expires`
  */
@@ -44,7 +44,7 @@ export function putCompareExchange(
 }
 
 /**
- * Unlike that of a document, the `@expires` of a value must be a time in text.
+ * Unlike the `@expires` of a document, that of a value must be a time in text.
  * @throws EngineError raft-apply
  */
 export function checkExpiry(transaction: Transaction, key: string, text: string): void {
@@ -72,7 +72,7 @@ export function deleteCompareExchange(
   return { isSuccessful: true, index, text: current.text };
 }
 
-/** The next index; durable with the transaction. */
+/** Returns the next index; durable with the transaction. */
 export function nextIndex(transaction: Transaction): number {
   const { values } = transaction.keyspaces;
   const last = transaction.entry(values, indexKey);

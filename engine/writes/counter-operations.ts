@@ -2,9 +2,10 @@
  * Counter operations of requests (batches, bulk inserts and their own endpoint): parsing, with all 64 bits of the
  * numbers, and execution.
  */
+
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError } from "../base/errors.ts";
 import { boundedDocumentId } from "../base/names.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
 import type { Work } from "../base/work-budget.ts";
 import { quoteString } from "../json/escape.ts";
 import {
@@ -21,7 +22,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
-/** The types by number, as RavenDB 7.2.7 also takes them. */
+/** The types by number, which RavenDB 7.2.7 also accepts. */
 const numberedTypes = ["None", "Increment", "Delete", "Get", "GetAll", "Put"] as const;
 
 export interface CounterOperation {
@@ -61,7 +62,7 @@ const int64Beyond = 2n ** 64n;
  * @param text checked, minified JSON of an object that begins at 0.
  * @throws EngineError invalid-format, invalid-argument for a change without a document id
  */
-export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOperations[]> {
+export function* parseCounterRequest(text: OwnedBytes): Work<DocumentCounterOperations[]> {
   return yield* eachElement(text, 0, documentsKey, function* read(at) {
     const documentId = boundedDocumentId(stringMember(text, at, documentIdKey) ?? "");
     const request = { documentId, operations: yield* operationsOf(text, at, false) };
@@ -72,9 +73,9 @@ export function* parseCounterRequest(text: KeptBytes): Work<DocumentCounterOpera
   });
 }
 
-/** The object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
+/** Returns the object at `at`: `{"DocumentId":…,"Operations":[…]}`. @throws EngineError json-invalid, invalid-format */
 export function* parseDocumentCounters(
-  text: KeptBytes,
+  text: OwnedBytes,
   at: number,
 ): Work<DocumentCounterOperations> {
   const documentId = stringMember(text, at, documentIdKey);
@@ -96,18 +97,18 @@ function* operationsOf(text: Buffer, at: number, isBatch: boolean): Work<Counter
   });
 }
 
-/** Can the operations change anything? */
+/** Returns whether the operations can change any counter. */
 export function changesCounters({ operations }: DocumentCounterOperations): boolean {
   return operations.some(({ type }) => type !== "Get" && type !== "GetAll" && type !== "None");
 }
 
 /** The outcome of `applyCounters`. */
 export interface AppliedCounters {
-  /** One for each increment and read, in order; null: no such counter. */
+  /** One for each increment and read, in order; null if the counter does not exist. */
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */
   readonly etag: number;
-  /** Did the document's list of counter names change? */
+  /** Whether the document's list of counter names changed. */
   readonly isListChanged: boolean;
 }
 
@@ -160,7 +161,7 @@ export function* applyCounters(
   return { slots, etag: state.lastEtag === etagBefore ? 0 : state.lastEtag, isListChanged };
 }
 
-/** All counters of a document as the transaction sees them, in byte order of their names. */
+/** Returns all counters of a document as the transaction sees them, in byte order of their names. */
 function countersOf(transaction: Transaction, documentId: string): CounterSlot[] {
   const { counters } = transaction.keyspaces;
   return transaction
@@ -169,7 +170,7 @@ function countersOf(transaction: Transaction, documentId: string): CounterSlot[]
     .sort(compareNames);
 }
 
-/** The order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
+/** Returns the order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
 export function compareNames(left: { name: string }, right: { name: string }): number {
   return Buffer.compare(Buffer.from(left.name), Buffer.from(right.name));
 }
@@ -221,7 +222,7 @@ function missing(key: string): EngineError {
   return new EngineError("json-invalid", `Missing '${key}' property of a counter operation`);
 }
 
-/** A 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */
+/** Returns a 64-bit integer from a number, or from a string that contains one; clamped to the 64-bit range. */
 function deltaOf(text: Buffer, from: number, to: number): bigint {
   const kind = valueKind(text, from);
   const digits =
@@ -234,7 +235,7 @@ function deltaOf(text: Buffer, from: number, to: number): bigint {
   return clampInt64(BigInt(Math.trunc(number)));
 }
 
-/** Parsing a BigInt takes time quadratic in its digits, so more digits than can matter are not parsed. */
+/** Parsing a BigInt takes time quadratic in its digits, so digits beyond the relevant ones are not parsed. */
 function wholeDelta(digits: string): bigint {
   const [, sign, rest = ""] = /^([-+]?)0*(\d*)$/.exec(digits) ?? [];
   const size = rest.length > int64Digits ? int64Beyond : BigInt(rest === "" ? "0" : rest);
@@ -247,7 +248,7 @@ function stringMember(text: Buffer, at: number, key: Buffer): string | null {
   return valueKind(text, found.from) === "string" ? decodeString(text, found.from, found.to) : null;
 }
 
-/** What `read` makes of each element of an array member; none when it is absent or null. */
+/** Yields the result of `read` for each element of an array member; nothing if the member is absent or null. */
 function* eachElement<Result>(
   text: Buffer,
   at: number,

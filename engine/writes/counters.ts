@@ -40,7 +40,9 @@ export function incrementCounter(
   return value;
 }
 
-/** Sets a counter to a value, whatever it had: for imports. @throws document-missing, invalid-argument */
+/**
+ * Sets a counter to a value, regardless of its previous value: for imports. @throws document-missing, invalid-argument
+ */
 export function setCounter(
   transaction: Transaction,
   documentId: string,
@@ -73,7 +75,7 @@ export function deleteCounter(transaction: Transaction, documentId: string, name
   return true;
 }
 
-/** The counter as this transaction sees it. */
+/** Returns the counter as this transaction sees it. */
 export function counterIn(
   transaction: Transaction,
   documentId: string,

@@ -1,6 +1,6 @@
 /**
  * Document operations of a transaction: store, delete, and rewrite when the lists of attachments, counters or time
- * series have changed. Error texts are those of RavenDB 7.2.7.
+ * series have changed. Error texts equal those of RavenDB 7.2.7.
  */
 
 import { idFormOf, serverMadeId } from "../base/document-id.ts";
@@ -95,7 +95,7 @@ export class StoredDocument {
     this.flags = flags;
   }
 
-  /** Does its change vector follow from its etag? */
+  /** Whether its change vector follows from its etag. */
   get hasDefaultVector(): boolean {
     return this.#vector === "";
   }
@@ -118,17 +118,17 @@ const listFlags =
 /** Flags of a document that stay when it is written again. */
 export const keptFlags = listFlags | documentFlags.HasRevisions;
 
-/** Where the body of a document to write is: in what was parsed, or in a record that begins at byte 0. */
+/** Source of the body of a document to write: a parsed document, or a record that begins at byte 0. */
 type Body = ParsedDocument | Buffer;
 
 /** Numbers of an identity in use that one put may skip: it bounds the time of its transaction. */
 const passedNumbersMax = 10_000;
 
 /**
- * The id to store under: `a/` becomes a server-made id with the etag of this write, `a|` the next identity.
+ * Returns the id to store under: `a/` becomes a server-made id with the etag of this write, `a|` the next identity.
  * @param passesOver whether to skip identity numbers that documents already use (RavenDB 7.2.7 overwrites those
  * documents)
- * @returns the id, and the etag that it contains, else 0. @throws EngineError concurrency when too many must be skipped
+ * @returns the id, and the etag that it contains, else 0. @throws EngineError concurrency if too many must be skipped
  */
 function resolveId(
   transaction: Transaction,
@@ -153,9 +153,9 @@ function resolveId(
 }
 
 /**
- * The next number of an identity (`users|`); a new one starts at 1.
- * @param isFree may it be given? Numbers that may not are passed over; undefined: each may.
- * @throws EngineError invalid-operation after 2^53-1; concurrency when too many must be passed over
+ * Returns the next number of an identity (`users|`); a new one starts at 1.
+ * @param isFree returns whether a number may be assigned. Other numbers are skipped; undefined: all may be assigned.
+ * @throws EngineError invalid-operation after 2^53-1; concurrency if too many must be skipped
  */
 export function nextIdentity(
   transaction: Transaction,
@@ -320,7 +320,7 @@ function putResolved(
   return stored;
 }
 
-/** The flags of the lists that are not empty: see `listsOf`. */
+/** Returns the flags of the lists that are not empty: see `listsOf`. */
 function listFlagsOf([attachments, counters, series]: readonly ServerMember[]): number {
   return (
     (attachments?.valueText == null ? 0 : documentFlags.HasAttachments) |
@@ -338,7 +338,7 @@ function keptFlagsOf(transaction: Transaction, document: number, exists = true):
   return (exists ? transaction.flagsOf(document) & keptFlags : 0) | hasRevisions;
 }
 
-/** Does the record have this body and this metadata? */
+/** Returns whether the record has this body and this metadata. */
 function holdsSame(
   state: DatabaseState,
   bytes: Buffer,
@@ -360,7 +360,7 @@ function holdsSame(
   );
 }
 
-/** Would storing `parsed` under `id` change nothing? */
+/** Returns whether storing `parsed` under `id` would change nothing. */
 export function isUnchanged(transaction: Transaction, id: string, parsed: ParsedDocument): boolean {
   const document = transaction.find(id);
   if (document < 0) return false;
@@ -376,8 +376,8 @@ export function isUnchanged(transaction: Transaction, id: string, parsed: Parsed
 /**
  * Deletes a document with its attachments, counters and time series.
  * @param clusterVector as for `putParsed`.
- * @param keepsRevision false: no revision is made of it, whatever the configuration says
- * @returns false when it did not exist. @throws EngineError concurrency
+ * @param keepsRevision false: no revision of it is created, regardless of the configuration
+ * @returns false if it did not exist. @throws EngineError concurrency
  */
 export function deleteDocument(
   transaction: Transaction,
@@ -485,14 +485,14 @@ export function rewriteTouched(transaction: Transaction): void {
 }
 
 /** As `rewriteTouched`, in slices. */
-export function* rewriteTouchedInTurns(transaction: Transaction): Work<void> {
+export function* rewriteTouchedInSlices(transaction: Transaction): Work<void> {
   for (const document of transaction.takeTouched()) {
     if (transaction.exists(document)) rewriteLists(transaction, document);
     yield;
   }
 }
 
-/** The current change vector of a document that exists. @throws RecordNotResident */
+/** Returns the current change vector of a document that exists. @throws RecordNotResident */
 export function currentChangeVector(transaction: Transaction, document: number): string {
   const { state } = transaction;
   if ((transaction.flagsOf(document) & explicitVectorRowFlag) === 0) {
@@ -502,15 +502,15 @@ export function currentChangeVector(transaction: Transaction, document: number):
   return changeVectorOf(bytes, start, state.origin);
 }
 
-/** The id as the document spells it. @throws RecordNotResident */
+/** Returns the id as the document spells it. @throws RecordNotResident */
 export function storedIdOf(transaction: Transaction, document: number): string {
   const { bytes, start } = transaction.recordOf(document);
   return idOf(bytes, start);
 }
 
 /**
- * Replaces a document's body with the result of a script, which has no `@metadata`; the rest of its record is kept. Not
- * for documents whose collection has a rule for revisions.
+ * Replaces a document's body with the result of a script, which has no `@metadata`; the rest of its record is retained.
+ * Not for documents whose collection has a rule for revisions.
  * @throws RecordNotResident, EngineError json-…, too-large
  */
 export function putPrinted(transaction: Transaction, document: number, body: ValuePrinter): void {
@@ -546,7 +546,7 @@ export function putPrinted(transaction: Transaction, document: number, body: Val
   if (old !== null) forceRevision(transaction, document, old);
 }
 
-/** Takes body, shape and field offsets from the printer, whose output is already in stored form. */
+/** Uses body, shape and field offsets of the printer, whose output is already in stored form. */
 function setPrinted(
   fields: DocumentFields,
   { shapes }: DatabaseState,
@@ -600,8 +600,8 @@ function rewriteLists(
 }
 
 /**
- * Creates a revision of a document's present state, whatever the rules. A document without revisions is first rewritten
- * with HasRevisions. @returns null when the state already had a revision. @throws EngineError invalid-operation
+ * Creates a revision of a document's current state, regardless of the rules. A document without revisions is first
+ * rewritten with HasRevisions. @returns null if the state already had a revision. @throws EngineError invalid-operation
  */
 export function forceRevisionOf(transaction: Transaction, id: string): StoredDocument | null {
   const document = transaction.find(id);
@@ -704,7 +704,7 @@ export function putStored(
   return stored;
 }
 
-/** The stored members of a record's metadata, some of them replaced. */
+/** Returns the stored members of a record's metadata, some of them replaced. */
 function storedMetadata(
   state: DatabaseState,
   record: Buffer,
@@ -765,7 +765,7 @@ function write(
   return new StoredDocument(state, id, document, etag, collection, lastModified, flags, vector);
 }
 
-/** @returns where the body of a prepared document is placed; null: it is of no such document */
+/** @returns the position of a prepared document's body; null if the body is not of a prepared document */
 function setBody(fields: DocumentFields, body: Body): PlacedBody | null {
   if (body instanceof ParsedDocument) {
     fields.setBody(body);
@@ -796,7 +796,7 @@ function seal(bytes: Buffer, at: number, placed: PlacedBody | null): void {
   sealRecordAround(bytes, at, bodyStart, bodyStart + bodyLengthOf(bytes, at), placed.bodyCrc);
 }
 
-/** The change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
+/** Returns the change vector of a document written at `etag`; "" for the default one. @throws RecordNotResident */
 function writtenVector(transaction: Transaction, document: number, etag: number): string {
   const hasOwn = (transaction.flagsOf(document) & explicitVectorRowFlag) !== 0;
   if (!hasOwn && transaction.keyspaces.clusterCount === 0) return "";
@@ -804,7 +804,10 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
-/** The server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show none. */
+/**
+ * Returns the server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show
+ * none.
+ */
 function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
   if ((flags & listFlags) === 0) return noMembers;
   const { attachments, counters, timeSeries } = transaction.keyspaces;
@@ -893,7 +896,7 @@ function checkExpected(
     "concurrency",
     `${complaint}. Optimistic concurrency violation, transaction will be aborted.`,
     {
-      // RavenDB 7.2.7 gives no details when the document to delete is missing.
+      // RavenDB 7.2.7 returns no details if the document to delete is missing.
       details:
         actual === null && verb === "Delete"
           ? {}

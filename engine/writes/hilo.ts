@@ -28,8 +28,8 @@ export interface HiLoRange {
 }
 
 /**
- * The size of the next range for a client whose last range had `lastSize` numbers and was taken at `lastAtMicros` (0:
- * never): larger when it was used up quickly, smaller when slowly.
+ * Returns the size of the next range for a client whose last range had `lastSize` numbers and was acquired at
+ * `lastAtMicros` (0: never): larger if it was used up quickly, smaller if slowly.
  */
 export function hiLoCapacity(lastSize: number, lastAtMicros: number, nowMicros: number): number {
   const size = Math.max(0, lastSize);
@@ -72,7 +72,7 @@ function idOf(tag: string): string {
   return `Raven/Hilo/${tag}`;
 }
 
-/** The highest allocated number; null when there is no document. @throws RecordNotResident */
+/** Returns the highest allocated number; null when there is no document. @throws RecordNotResident */
 function maxOf(transaction: Transaction, id: string): number | null {
   const document = transaction.find(id);
   if (document < 0) return null;

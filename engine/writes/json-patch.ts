@@ -34,8 +34,8 @@ const unwritten = {
  * Applies the operations, an array of `{"op","path","from"?,"value"?}`; all of them or none. As on RavenDB 7.2.7, `op`
  * is case-insensitive, and a path may omit its leading slash.
  * @param expected the document's change vector; undefined for no check.
- * @throws EngineError concurrency, invalid-argument for a malformed operation, invalid-operation for one that cannot be
- * applied
+ * @throws EngineError concurrency, invalid-argument for a malformed operation, invalid-operation for an operation that
+ * cannot be applied
  */
 export function patchByJson(
   transaction: Transaction,
@@ -161,7 +161,7 @@ function required(root: TextNode, path: readonly string[]): TextNode {
   return node;
 }
 
-/** An array index; -1 when it is none: an index has no sign and no leading zero. */
+/** Returns an array index; -1 if the text is not an index: an index has no sign and no leading zero. */
 function positionOf(part: string): number {
   return /^(?:0|[1-9]\d{0,8})$/.test(part) ? Number(part) : -1;
 }
@@ -181,7 +181,7 @@ function newValueOf(operation: Map<string, TextNode>): TextNode {
   return copyTree(value);
 }
 
-/** The string value of a JSON string; undefined for other nodes. */
+/** Returns the string value of a JSON string; undefined for other nodes. */
 function textOf(node: TextNode | undefined): string | undefined {
   if (typeof node !== "string" || !node.startsWith('"')) return undefined;
   return JSON.parse(node) as string;

@@ -1,12 +1,12 @@
 /**
  * A patch of numbers by numbers, for the usual documents of one shape: they are in one segment's image, have nothing
  * but numbers where the patch reads and writes, and their new values are as long as the old ones. They are read in
- * place, and added to a run (record-run.ts). All others are left to the caller.
+ * place, and added to a run (record-run.ts). All other documents are left to the caller.
  *
- * Hot: bench/patch.bench.ts. What is the same for all documents is decided once, and nothing is allocated.
+ * Hot: bench/patch.bench.ts. Loop invariants are computed once, and nothing is allocated.
  *
  * Invariants:
- * - A document patched here has the same text as after the script (test/engine/byte-patch.test.ts).
+ * - A document patched here has the same text as after the script (test/engine/writes/byte-patch.test.ts).
  */
 import { documentHeaderBytes } from "../documents/document-record.ts";
 import type { Shape } from "../documents/shapes.ts";
@@ -57,7 +57,7 @@ export class NumberPatch {
   /** Targets in field order: the register of the new value, and the input that it replaces. */
   readonly #results: readonly number[];
   readonly #replaced: readonly number[];
-  /** By field: bytes from the end of its value to the next one's; `isLast`: there is none. */
+  /** By field: bytes from the end of its value to the next one's; `isLast`: no value follows. */
   readonly #gaps: readonly number[];
   readonly #run: RecordRun;
   readonly #texts: ValueTexts;
@@ -118,7 +118,7 @@ export class NumberPatch {
         continue;
       }
       const start = (positions[at - first] as number) - imageStart;
-      // The bytes of a staged record may not be there before they are asked for (log/late-copies.ts).
+      // The bytes of a staged record may not be copied yet (log/deferred-copies.ts).
       if (etag > committedEtag || start < 0 || start >= bytes.length) break;
       const base = start >>> 2;
       if (words[base + shapeIdWord] !== this.#shapeId) break;
@@ -211,12 +211,12 @@ export function newNumberPatch(
   return new NumberPatch(shape, program, targets, run, texts);
 }
 
-/** A u16 of a field table. */
+/** Returns a u16 of a field table. */
 function offsetAt(bytes: Buffer, at: number): number {
   return (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
 }
 
-/** What a value is, by its first byte. */
+/** Type of a value, by its first byte. */
 export const kinds = { number: 0, string: 1, word: 2, other: 3 } as const;
 
 export function kindOf(bytes: Buffer, at: number): number {

@@ -8,7 +8,7 @@
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - When every input is a number, the result equals the script's (test/engine/byte-patch.test.ts).
+ * - When every input is a number, the result equals the script's (test/engine/writes/byte-patch.test.ts).
  */
 import type { SimpleExpression, SimpleOperator } from "../scripting/script-reading.ts";
 
@@ -29,7 +29,7 @@ export interface NumberAssignments {
   /** The field of each target. */
   readonly targetFields: readonly number[];
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** The field of a top-level property; undefined when there is none. */
+  /** Returns the field of a top-level property; undefined if it does not exist. */
   fieldOf(name: string): number | undefined;
 }
 
@@ -103,7 +103,7 @@ interface Draft {
   readonly targetFields: readonly number[];
 }
 
-/** The program for assignments that are pure arithmetic; null when one uses anything but numbers. */
+/** Returns the program for assignments that are pure arithmetic; null if one uses values other than numbers. */
 export function compileNumbers(assignments: NumberAssignments): NumberProgram | null {
   const { values, targets, targetFields } = assignments;
   const draft: Draft = { inputs: [], constants: [], steps: [], targetFields };

@@ -1,6 +1,6 @@
 /**
- * Patching one document by a script, in a transaction. Statuses and their conditions are those of RavenDB 7.2.7; values
- * of the script are handled by scripting/, and the result is parsed like any document.
+ * Patching one document by a script, in a transaction. Statuses and their conditions equal those of RavenDB 7.2.7;
+ * values of the script are handled by scripting/, and the result is parsed like any document.
  */
 
 import { EngineError } from "../base/errors.ts";
@@ -28,7 +28,7 @@ export interface PatchRequest {
   readonly id: string;
   readonly patch: PatchScript;
   readonly ifMissing?: PatchScript | undefined;
-  /** JSON text of the document to create when there is none. */
+  /** JSON text of the document to create if it does not exist. */
   readonly createIfMissing?: string | undefined;
   readonly expectedChangeVector?: string | undefined;
   /** A mismatched change vector is no error: the status is Skipped. */
@@ -45,7 +45,7 @@ export type PatchStatus =
 
 export interface PatchResult {
   readonly status: PatchStatus;
-  /** JSON texts as replies show them; null when there is no such document. */
+  /** JSON texts as returned in replies; null if the document does not exist. */
   readonly modified: string | null;
   readonly original: string | null;
   /** Change vector of the write; null when nothing was written. */
@@ -58,10 +58,10 @@ export interface PatchResult {
 
 const unwritten = { changeVector: null, lastModified: 0, collection: null } as const;
 
-/** @throws EngineError concurrency, script-failed, script-syntax, and what writing the result throws */
+/** @throws EngineError concurrency, script-failed, script-syntax, and the errors of writing the result */
 export function patchDocument(transaction: Transaction, request: PatchRequest): PatchResult {
   checkPatchedId(request.id);
-  // Syntax errors of both scripts are reported before anything else is checked, as on RavenDB 7.2.7.
+  // Syntax errors of both scripts are reported before other checks, as on RavenDB 7.2.7.
   for (const patch of [request.patch, request.ifMissing]) {
     if (patch !== undefined && patch.script.trim() !== "") compiled(patch);
   }
@@ -98,8 +98,8 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
 }
 
 /**
- * Does the document differ from the stored one? `etag`: that before the script. If the script itself has put the
- * document, the target of the patch overwrites that, as on RavenDB 7.2.7.
+ * Returns whether the document differs from the stored one. `etag`: that before the script. If the script itself has
+ * put the document, the target of the patch overwrites that, as on RavenDB 7.2.7.
  */
 export function isToStore(
   transaction: Transaction,
@@ -171,7 +171,7 @@ function tooManyScripts({ msMax }: ScriptLimits): EngineError {
   return new EngineError(
     "script-failed",
     `The scripts of one batch may take ${msMax} ms of processor time together, because nothing else is served while ` +
-      "they run. Send fewer patches at once, or patch by a query. You can configure it by modifying the configuration " +
+      "they run. Send fewer patches per batch, or patch by a query. You can configure it by modifying the configuration " +
       "option: 'Patching.MaxTimeForScriptInMs'.",
   );
 }
@@ -180,7 +180,7 @@ function tooMuchOfBatch(): EngineError {
   return new EngineError(
     "script-failed",
     `The scripts of one batch may take ${batchScriptMsMax / 1000} seconds of processor time together, because nobody else ` +
-      "writes to the database while they run. Send fewer patches at once, or patch by a query.",
+      "writes to the database while they run. Send fewer patches per batch, or patch by a query.",
   );
 }
 
@@ -189,7 +189,7 @@ function compiled(patch: PatchScript) {
   return scriptCache.get(patch.script, { kind: "patch" });
 }
 
-/** A script's document as replies show it: stored metadata only, numbers in their own spelling. */
+/** Returns a script's document as replies show it: stored metadata only, numbers in their own spelling. */
 export function shownText(document: ScriptDocument): string {
   return withMetadata(document.bodyText(), document.metadataText());
 }
@@ -223,7 +223,7 @@ function notCurrent(
   );
 }
 
-/** The error for a script that changed the document after deleting it. */
+/** Returns the error for a script that changed the document after deleting it. */
 export function deletedMeanwhile(target: ScriptDocument, id: string): EngineError {
   const metadata = target.metadata();
   const vector = isObject(metadata) ? getOwn(metadata, "@change-vector") : undefined;

@@ -1,7 +1,7 @@
 /**
  * Large documents are parsed, copied to where their record will be encoded, and checksummed in slices, before the
- * transaction that stores them. The transaction, which runs in one turn of the event loop, then only writes what
- * surrounds the body.
+ * transaction that stores them. The transaction, which runs in one tick of the event loop, then only writes the bytes
+ * around the body.
  *
  *   bytes of a prepared document, which become the scratch buffer of its transaction
  *   +-------------------------------------------+----------+--------------------------------+
@@ -9,19 +9,19 @@
  *   +-------------------------------------------+----------+--------------------------------+
  *   0, where its record will begin              bodyStart
  *
- * The position of the body is an estimate: if the record turns out to have another change vector or other lists of
- * attachments, the body is moved again.
+ * The position of the body is an estimate: if the record has another change vector or other lists of attachments, the
+ * body is moved again.
  *
  * Invariants:
- * - A prepared document depends on the text and the id alone: it may be stored any number of times, or never.
+ * - A prepared document depends only on the text and the id: it may be stored any number of times, or never.
  */
 
 import { crc32 } from "node:zlib";
+import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { combinedCrc } from "../base/crc-combine.ts";
 import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
-import type { KeptBytes } from "../base/transient-bytes.ts";
-import { turnIsOver } from "../base/turns.ts";
+import { pauseIfDue } from "../base/time-slices.ts";
 import type { Work } from "../base/work-budget.ts";
 import { DocumentParser } from "../documents/document-parser.ts";
 import { documentHeaderBytes } from "../documents/document-record.ts";
@@ -32,18 +32,18 @@ import type { DatabaseState } from "../store/database-state.ts";
 /** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;
 /** Bytes reserved after it: the field table, and the records of shapes. */
-const roomBehind = 4 * shapeFieldCountMax + 64 * 1024;
+const roomAfter = 4 * shapeFieldCountMax + 64 * 1024;
 /** Bytes that are moved and checksummed in one go. */
 const movedBytes = 4 * 1024 * 1024;
 
 /** The text of a document: `bytes[from, to)`. */
 export interface DocumentText {
-  readonly bytes: KeptBytes;
+  readonly bytes: OwnedBytes;
   readonly from: number;
   readonly to: number;
 }
 
-/** Is a text of `length` bytes large enough to be prepared when stored by itself? */
+/** Returns whether a text of `length` bytes is large enough to be prepared when stored individually. */
 export function isPrepared(length: number): boolean {
   return length >= preparedBytesMin;
 }
@@ -63,7 +63,7 @@ export async function prepareDocument(
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
-    await turnIsOver();
+    await pauseIfDue();
   }
 }
 
@@ -84,7 +84,7 @@ function* prepare(
   { bytes: text, from, to }: DocumentText,
   idLength: number,
 ): Work<ParsedDocument> {
-  const whole = largeBuffer(roomBefore + (to - from) + roomBehind);
+  const whole = largeBuffer(roomBefore + (to - from) + roomAfter);
   const parser = new DocumentParser(state.shapes);
   const target = whole.subarray(roomBefore, roomBefore + to - from);
   const parsed = yield* parser.parseInSlices(text, from, to, target);
@@ -107,7 +107,7 @@ function* prepare(
   return parser.moved(parsed, { bytes, bodyStart: bodyAt - recordStart, bodyCrc });
 }
 
-/** Bytes of the stored metadata if the server adds nothing to it. */
+/** Returns the bytes of the stored metadata if the server adds nothing to it. */
 function metadataLength({ metadata }: DatabaseState, parsed: ParsedDocument): number {
   const composed = metadata.fromParsed(parsed, []);
   metadata.forget();

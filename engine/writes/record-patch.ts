@@ -2,13 +2,13 @@
  * Patches one document's record: locates its values, and writes a copy with some of them replaced. Created once and
  * reused for one record after another; nothing is parsed, and no object is allocated.
  *
- * The usual record (a body below 64 KiB, in aligned memory) is copied word by word; what follows a value of another
- * length is shifted on the way. Others use `patchFields`.
+ * The usual record (a body below 64 KiB, in aligned memory) is copied word by word; bytes after a value of another
+ * length are shifted in the same pass. Others use `patchFields`.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - Its output equals that of `patchFields` (test/engine/record-patch.test.ts).
+ * - Its output equals that of `patchFields` (test/engine/writes/record-patch.test.ts).
  */
 import { assert } from "../base/assert.ts";
 import { wordsOf } from "../base/record.ts";
@@ -47,10 +47,10 @@ export class RecordPatch {
   readonly #ends: number[] = [];
   /** Total length of the new values minus that of the old ones. */
   #growth = 0;
-  /** Is each new value as long as the one it replaces? */
+  /** Whether each new value is as long as the value it replaces. */
   #isSameLayout = true;
   #words: Int32Array = noWords;
-  /** Does the buffer start at the beginning of its memory, so that offsets in words agree? */
+  /** Whether the buffer starts at the beginning of its memory, so that offsets in words agree. */
   #beginsMemory = false;
   #target: Int32Array = noWords;
   #targetBytes: Buffer = noVector;
@@ -58,7 +58,7 @@ export class RecordPatch {
   #bodyLength = 0;
   #table = 0;
   #fieldCount = 0;
-  /** Can it be copied by words? */
+  /** Whether it can be copied by words. */
   #isUsual = false;
 
   /** Opens the record at `start`, without new values. */
@@ -103,7 +103,7 @@ export class RecordPatch {
     return this.#bodyStart + bytes.readUInt32LE(this.#table + 4 * index);
   }
 
-  /** The position after it, derived from where the next field begins. */
+  /** Returns the position after it, derived from where the next field begins. */
   valueEnd(index: number, shape: Shape): number {
     const next = index + 1;
     if (next === shape.nameLengths.length) return this.#bodyStart + this.#bodyLength - 1;
@@ -127,7 +127,7 @@ export class RecordPatch {
     if (growth !== 0) this.#isSameLayout = false;
   }
 
-  /** Are the new values ASCII and each as long as the old one, and is the record a usual one? */
+  /** Whether the new values are ASCII and each as long as the old one, and the record is a usual one. */
   get isOverwrite(): boolean {
     return this.#isUsual && this.#isSameLayout && this.patches.isAscii && this.vectorLength === 0;
   }
@@ -147,7 +147,7 @@ export class RecordPatch {
     return this.#starts[k] as number;
   }
 
-  /** Bytes of the record with the new values. */
+  /** Returns the bytes of the record with the new values. */
   patchedLength(shape: Shape): number {
     const bodyLength = this.#bodyLength + this.#growth;
     if (!this.#isUsual || bodyLength >= narrowBodyBytes || this.vectorLength > 0) {
@@ -232,7 +232,7 @@ export class RecordPatch {
     const bodyEnd = this.#bodyStart + this.#bodyLength;
     this.#copy(target, next, copied, bodyEnd);
     next += bodyEnd - copied;
-    assert(next - at === bodyEnd - start + this.#growth, "a patched body is as long as was told");
+    assert(next - at === bodyEnd - start + this.#growth, "a patched body has the computed length");
     if (((next - at) & 1) !== 0) target[next++] = 0;
     next = this.#writeTable(target, next);
     for (; next < at + length; next++) target[next] = 0;
@@ -293,7 +293,7 @@ export class RecordPatch {
 
 const asciiBit = documentRecordFlags.ascii << 8;
 
-/** A copy of a header's words. */
+/** Returns a copy of a header's words. */
 function headerOf(bytes: Buffer, start: number): Int32Array {
   const words = new Int32Array(documentHeaderBytes / 4);
   for (let k = 0; k < words.length; k++) words[k] = bytes.readInt32LE(start + 4 * k);

@@ -2,12 +2,12 @@
  * Records in which values are replaced by values of the same length: neighbors are copied together, and the copies are
  * changed in place. Their checksums are updated incrementally from the changed words.
  *
- * Knows which fields of a document's header change with each write; the positions of values are given by the caller.
+ * Updates the fields of a document's header that change with each write; the caller supplies the positions of values.
  *
  * Hot: bench/patch.bench.ts.
  *
  * Invariants:
- * - Its output equals that of `RecordPatch.write` and `sealRecord` (test/engine/record-run.test.ts).
+ * - Its output equals that of `RecordPatch.write` and `sealRecord` (test/engine/writes/record-run.test.ts).
  */
 import { assert } from "../base/assert.ts";
 import {
@@ -31,7 +31,7 @@ const recordsMax = 256;
 const twoPow32 = 2 ** 32;
 const firstCheckedWord = recordKindAt >>> 2;
 const checkWord = recordCheckAt >>> 2;
-/** Spans of fewer bytes are copied by words, which takes less time than a call. */
+/** Maximum size of spans that are copied by words, which is faster than a call for short spans; in bytes. */
 const callBytesMin = 512;
 // Words of a document's header, see document-record.ts.
 const etagWord = 4;
@@ -61,12 +61,12 @@ export class RecordRun {
   readonly #froms: number[] = [];
   readonly #tos: number[] = [];
 
-  /** Discards the waiting records, those of a failed transaction. */
+  /** Discards the pending records of a failed transaction. */
   forget(): void {
     this.count = 0;
   }
 
-  /** Can a record of this memory be copied together with the waiting ones? If not, `flush` first. */
+  /** Returns whether a record of this memory can be copied together with the waiting ones. If not, `flush` first. */
   takes(source: Buffer): boolean {
     return this.count === 0 || (this.#source === source && this.count < recordsMax);
   }

@@ -4,7 +4,7 @@
  * is replayed. The keys of entries are stored, and are replaced here by ordinary changes of a transaction.
  *
  * Invariants:
- * - An entry whose new key is taken keeps its old one: nothing is lost.
+ * - An entry whose new key exists already retains its old key: nothing is lost.
  */
 import { foldedName, lowerCased } from "../base/case-folding.ts";
 import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
@@ -18,16 +18,16 @@ import { storedIdOf } from "./documents.ts";
 
 const separator = "\u0000";
 const nonAscii = /[^\0-\x7f]/;
-/** What `toLowerCase` made of text that is folded differently now. */
+/** Results of `toLowerCase` for text that is folded differently now. */
 const ambiguous =
   /\u03c2|i\u0307|[\u1c8a\u0264\ua7cd\ua7cf\ua7d3\ua7d5\ua7db\u019b]|[\u{10000}-\u{1ffff}]/gu;
-/** Ambiguous places of a key of which all combinations are tried. */
+/** Maximum number of ambiguous positions of a key for which all combinations are tried. */
 const combinedMax = 6;
 
 /** Key among the values of a database whose keys were upgraded. */
 const doneKey = "keys-refolded";
 
-/** May some key be an old one? Cost: O(entries). */
+/** Returns whether some key may be an old one. Cost: O(entries). */
 export function hasOldKeys(keyspaces: KeyspaceTable): boolean {
   if (keyspaces.values.get(doneKey) === true) return false;
   return affectedKeyspaces.some((name) => {
@@ -127,7 +127,7 @@ function copyIdentities(transaction: Transaction): number {
   return count;
 }
 
-/** The present form of the id of a document whose old form is `old`; no other document had that form. */
+/** Returns the current form of the id of a document whose old form is `old`; no other document had that form. */
 function newDocumentKey(transaction: Transaction, old: string): string {
   if (transaction.find(old) >= 0) return old;
   for (const form of formsOf(old)) {
@@ -137,7 +137,7 @@ function newDocumentKey(transaction: Transaction, old: string): string {
   return old;
 }
 
-/** The present forms of the texts for which `toLowerCase` gives `old`: `old` itself last. */
+/** Returns the current forms of the texts that `toLowerCase` maps to `old`: `old` itself last. */
 function formsOf(old: string): string[] {
   const places = [...old.matchAll(ambiguous)].map(({ 0: text, index }) => ({ text, index }));
   const all = 2 ** Math.min(places.length, combinedMax) - 1;

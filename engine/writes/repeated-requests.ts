@@ -1,19 +1,20 @@
 /**
- * Requests that clients send again. Official clients give what must not be done twice (compare-exchange, identities,
- * cluster-wide transactions) an id of its own, and send it with the same id to another node when they did not get the reply.
- * What has been done is told again then, as RavenDB 7.2.7 does: the outcome is kept with the write.
+ * Requests that clients repeat. Official clients assign an id to requests that must not be executed twice
+ * (compare-exchange, identities, cluster-wide transactions), and send the same request with the same id to another node
+ * if they did not get the reply. The stored outcome is then returned again, as in RavenDB 7.2.7: it is written with the
+ * change.
  *
  *   values: request/<set>  [[id, outcome], …]   newest first
  *
  * Invariants:
- * - The outcome is durable with what was done, and replicated with it: the next leader has both or neither.
- * - What was refused is not kept. It has changed nothing, and may succeed when it is sent again.
+ * - The outcome is durable with its change, and replicated with it: the next leader has both or neither.
+ * - Refusals are not stored. A refused request has changed nothing, and may succeed when it is repeated.
  */
 import type { Transaction } from "../store/transaction.ts";
 
 /** An id is found in the set of its hash. */
 const setCount = 512;
-/** Outcomes in a set: all sets together have those of some seconds, which is when clients try again. */
+/** Outcomes in a set: all sets together hold those of some seconds, the period in which clients retry. */
 const setSizeMax = 4;
 /** Characters of JSON text; larger ones are not kept. */
 const outcomeLengthMax = 16 * 1024;
@@ -21,7 +22,10 @@ const idLengthMax = 100;
 
 type Kept = readonly [id: string, outcome: unknown];
 
-/** What was done by a request, of which `kind` tells requests with the same id apart; undefined: it is a new one. */
+/**
+ * Returns the outcome of a repeated request, where `kind` distinguishes requests with the same id; undefined if the
+ * request is new.
+ */
 export function earlierOutcome(
   transaction: Transaction,
   kind: string,
@@ -32,7 +36,7 @@ export function earlierOutcome(
   return keptIn(transaction, keyOf(full)).find(([one]) => one === full)?.[1];
 }
 
-/** Keeps the outcome of what this transaction does. */
+/** Stores the outcome of this transaction's request. */
 export function keepOutcome(
   transaction: Transaction,
   kind: string,

@@ -1,6 +1,6 @@
 /**
  * Revision operations of a transaction: preserve a document's new state, or its old state from before there were rules;
- * record a deletion; remove surplus revisions. Flags, order of etags and texts are those of RavenDB 7.2.7.
+ * record a deletion; remove surplus revisions. Flags, order of etags and texts equal those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A revision references the contents of its attachments under its own keys.
@@ -47,14 +47,15 @@ const inheritedFlags =
   documentFlags.Resolved |
   documentFlags.Conflicted;
 
-/** A copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
+/** Returns a copy of the document's newest record: the scratch buffer may move. @throws RecordNotResident */
 export function copyOfRecord(transaction: Transaction, document: number): Buffer {
   const { bytes, start } = transaction.recordOf(document);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
 }
 
 /**
- * Creates a revision of a document's new state, after its record was staged, and removes those that exceed the rule.
+ * Creates a revision of a document's new state, after its record was staged, and removes revisions that exceed the
+ * rule.
  */
 export function keepNewState(transaction: Transaction, document: number, rule: RevisionRule): void {
   putRevision(transaction, document, copyOfRecord(transaction, document), Revision);
@@ -67,8 +68,8 @@ export function keepOldState(transaction: Transaction, document: number, record:
 }
 
 /**
- * Called before attachments, counters or time series of a document change: creates a revision of its present state, if
- * its collection has a rule and it has none yet.
+ * Must be called before attachments, counters or time series of a document change: creates a revision of its current
+ * state, if its collection has a rule and the state has no revision yet.
  */
 export function keepUnkeptState(transaction: Transaction, document: number): void {
   const { revisionRules } = transaction.keyspaces;
@@ -150,7 +151,7 @@ export function dropRevision(transaction: Transaction, facts: RevisionFacts): vo
   transaction.removeRevision(facts);
 }
 
-/** The revision of a document with this change vector; null: none. @throws RecordNotResident */
+/** Returns the revision of a document with this change vector; null: none. @throws RecordNotResident */
 export function findRevision(
   transaction: Transaction,
   document: number,
@@ -167,7 +168,7 @@ export function findRevision(
   return null;
 }
 
-/** A copy of a revision's record. @throws RecordNotResident */
+/** Returns a copy of a revision's record. @throws RecordNotResident */
 export function copyOfRevision(transaction: Transaction, facts: RevisionFacts): Buffer {
   const { bytes, start }: RecordSpan = transaction.revisionRecord(facts);
   return Buffer.from(bytes.subarray(start, start + recordLengthOf(bytes, start)));
@@ -185,8 +186,8 @@ export interface RevisionOrigin {
 }
 
 /**
- * Stores a revision that was parsed with its original facts, and removes those that exceed the rule. @returns false when there is one with this change vector. @throws EngineError invalid-argument,
- * RecordNotResident
+ * Stores a parsed revision with its original facts, and removes revisions that exceed the rule. @returns false if a
+ * revision with this change vector exists. @throws EngineError invalid-argument, RecordNotResident
  */
 export function importRevision(
   transaction: Transaction,

@@ -40,7 +40,7 @@ export class ScriptPatch {
   readonly #query: AnalyzedQuery;
   readonly #limits: ScriptLimits;
   readonly #parameters: ScriptParameters;
-  /** Was the last run long enough that the clock should be read? */
+  /** Whether the last run was long enough that the clock should be read. */
   isLong = false;
 
   /** @throws EngineError script-syntax */
@@ -62,14 +62,14 @@ export class ScriptPatch {
 
   /**
    * Runs the script on an existing document, and stores the result.
-   * @returns false when the document is unchanged. @throws EngineError script-failed, and what writing throws
+   * @returns false if the document is unchanged. @throws EngineError script-failed, and the errors of writing
    */
   apply(transaction: Transaction, document: number): boolean {
     const host = new TransactionScriptHost(transaction);
     return this.#apply(transaction, document, this.#read(transaction, document), host);
   }
 
-  /** As `apply`, but returns what the script did. @throws as `apply` */
+  /** As `apply`, but returns the effects of the script. @throws as `apply` */
   applyWatched(transaction: Transaction, document: number): WatchedPatch {
     const target = this.#read(transaction, document);
     const original = shownText(target);
@@ -102,7 +102,7 @@ export class ScriptPatch {
     return isStored;
   }
 
-  /** The documents of `load`, in the order of its aliases. */
+  /** Returns the documents of `load`, in the order of its aliases. */
   #loaded(transaction: Transaction, host: TransactionScriptHost, document: number): Value[] {
     const ids = new Map<string, readonly string[]>();
     return this.#query.load.map((step) => {
@@ -133,7 +133,7 @@ export class ScriptPatch {
   }
 }
 
-/** Stores what a run made of its document. @returns as `apply` */
+/** Stores the result of a run for its document. @returns as `apply` */
 function storeChanged(
   transaction: Transaction,
   document: number,
@@ -160,7 +160,8 @@ function storeChanged(
 }
 
 /**
- * Without any parameters, those named in a script are null; RavenDB 7.2.7 uses undefined only when some are missing.
+ * If the request has no parameters, the parameters named in a script are null; RavenDB 7.2.7 uses undefined only if
+ * some are missing.
  */
 function allNull(script: string): string {
   const names = [...script.matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => [name, null]);

@@ -6,14 +6,14 @@ import { parseChangeVector } from "../documents/change-vector.ts";
 import { allCollections } from "../keyspaces/document-table.ts";
 import type { DatabaseState } from "../store/database-state.ts";
 
-/** The etag of a stored position; 0 when it has none of this database. */
+/** Returns the etag of a stored position; 0 if it has no etag of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {
   if (changeVector === null) return 0;
   const own = parseChangeVector(changeVector).find(({ hash }) => hash === state.origin.hash);
   return own?.etag ?? 0;
 }
 
-/** The etag of the newest document, or, `withRevisions`, of the newest revision when that is greater. */
+/** Returns the etag of the newest document, or, `withRevisions`, of the newest revision when that is greater. */
 export function newestEtag(state: DatabaseState, withRevisions: boolean): number {
   const { documents, keyspaces } = state;
   const last = new Uint32Array(1);

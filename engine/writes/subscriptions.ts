@@ -18,7 +18,7 @@ import {
 import type { Transaction } from "../store/transaction.ts";
 import { etagOfPosition, newestEtag } from "./subscription-position.ts";
 
-/** The settings of a request; undefined: not given. */
+/** The settings of a request; undefined if omitted. */
 export interface SubscriptionSettings {
   readonly name?: string | undefined;
   readonly query?: string | undefined;
@@ -30,7 +30,7 @@ export interface SubscriptionSettings {
   readonly archivedBehavior?: ArchivedBehavior | undefined;
 }
 
-/** Checks the text of a query. @returns whether it is over revisions @throws EngineError when it is invalid */
+/** Checks the text of a query. @returns whether it is over revisions @throws EngineError if it is invalid */
 export type QueryCheck = (query: string) => boolean;
 
 /** Selects a task: by id if given, else by name. */
@@ -41,8 +41,8 @@ export interface SubscriptionChoice {
 
 /**
  * Defines a task, or redefines the one with `id` if that exists.
- * @param index of this command: the id of a new task, and its name when none is given
- * @throws EngineError raft-apply, subscription-name-invalid, too-large, what `check` throws
+ * @param index index of this command: the id of a new task, and its default name
+ * @throws EngineError raft-apply, subscription-name-invalid, too-large, and the errors of `check`
  */
 export function putSubscription(
   transaction: Transaction,
@@ -73,7 +73,7 @@ export function putSubscription(
 }
 
 /**
- * Changes the settings that are given. @returns the task, and whether anything changed
+ * Changes the given settings. @returns the task, and whether it changed
  * @throws EngineError as `putSubscription`, subscription-missing
  */
 export function updateSubscription(
@@ -124,7 +124,7 @@ export function setSubscriptionDisabled(
   return task;
 }
 
-/** @returns false when there is none of this name. */
+/** @returns false if no task has this name. */
 export function deleteSubscription(transaction: Transaction, name: string): boolean {
   const { subscriptions } = transaction.keyspaces;
   const key = subscriptionKey(name);
@@ -164,7 +164,7 @@ export function moveSubscription(
   put(transaction, { ...known, ...times, changeVector });
 }
 
-/** The task as this transaction sees it. @throws EngineError subscription-missing */
+/** Returns the task as this transaction sees it. @throws EngineError subscription-missing */
 export function requireSubscription(
   transaction: Transaction,
   { id, name = "" }: SubscriptionChoice,

@@ -1,6 +1,6 @@
 /**
  * Time series operations of requests (batches, bulk inserts and their own endpoint): parsing and execution. Error texts
- * are those of RavenDB 7.2.7.
+ * equal those of RavenDB 7.2.7.
  *
  * Stricter than RavenDB: boolean values and null times are refused, where it stores 0, 1 or the year 1. A null value is
  * 0, as there: clients send null for values that a typed entry lacks.
@@ -87,8 +87,8 @@ export function* parseBulkAppends(value: unknown): Work<SeriesOperations> {
 
 /**
  * Executes the operations: deletions, then increments, then appends.
- * @returns the etag of the last change; 0 when nothing changed.
- * @throws EngineError document-missing, and what `appendToSeries` and `incrementSeries` throw
+ * @returns the etag of the last change; 0 if nothing changed.
+ * @throws EngineError document-missing, and the errors of `appendToSeries` and `incrementSeries`
  */
 export function* applySeriesOperations(
   transaction: Transaction,
@@ -134,7 +134,7 @@ export function optionalTime(value: unknown, millisecondOf = lastMillisecond): n
 
 interface ParsedAppend {
   readonly entry: SeriesEntry;
-  /** The time as it was sent, in microseconds. */
+  /** The time as sent, in microseconds. */
   readonly micros: number;
 }
 

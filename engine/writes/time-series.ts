@@ -1,6 +1,6 @@
 /**
  * Time series operations of a transaction. A series belongs to an existing document; when the document's list of names
- * (`@timeseries`) changes, the document is rewritten at the end of the transaction. Error texts are those of RavenDB
+ * (`@timeseries`) changes, the document is rewritten at the end of the transaction. Error texts equal those of RavenDB
  * 7.2.7.
  *
  * The last segment of a series is filled to one `tailShare`th of its capacity; then it is merged into the one before
@@ -162,7 +162,7 @@ export function deleteFromSeries(
   transaction.putEntry(timeSeries, seriesKey(documentId, name), isEmpty ? undefined : stored, etag);
   if (isEmpty) transaction.touch(document);
   transaction.countDeletedRange(transaction.collectionOf(document));
-  tell(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
+  announce(series, "Delete", from === timeMin ? null : from, to === timeMax ? null : to, etag);
   return etag;
 }
 
@@ -203,8 +203,8 @@ export function copySeries(
 }
 
 /**
- * Stores entries of a dump, also of an incremental series. Entries replace existing ones of the same time; those of an
- * incremental series, which has one per node that incremented it, are first added up. Names of rollups are allowed.
+ * Stores entries of a dump, also of an incremental series. Entries replace existing ones of the same time; entries of
+ * an incremental series, which has one per node that incremented it, are first added up. Names of rollups are allowed.
  * @returns and @throws as `appendToSeries`
  */
 export function importSeries(
@@ -319,8 +319,8 @@ function checkEntry({ documentId, name }: OpenSeries, { time, values, tag }: Ser
 }
 
 /**
- * The tag that RavenDB 7.2.7 shows for an incremental entry: the database that incremented or decremented it; null:
- * both.
+ * Returns the tag that RavenDB 7.2.7 shows for an incremental entry: the database that incremented or decremented it;
+ * null: both.
  */
 function tagOfIncrement(values: readonly number[], databaseHash: string): string | null {
   const hasNegative = values.some((value) => value < 0);
@@ -355,7 +355,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
     const group = sorted.slice(at, end);
     at = end;
     if (floor === undefined) etag = putInFront(series, group, next);
-    else if (next === undefined && time > floor[1].last) etag = putBehind(series, group, floor);
+    else if (next === undefined && time > floor[1].last) etag = putAfter(series, group, floor);
     else etag = writeEntries(series, joined(floor[1].toEntries(), group, combine), floor[0]);
   }
   const { timeSeries } = transaction.keyspaces;
@@ -364,7 +364,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
     transaction.putEntry(timeSeries, key, { name }, etag);
     transaction.touch(document);
   }
-  tell(series, "Put", sorted[0]?.time ?? null, sorted.at(-1)?.time ?? null, etag);
+  announce(series, "Put", sorted[0]?.time ?? null, sorted.at(-1)?.time ?? null, etag);
   return etag;
 }
 
@@ -402,7 +402,7 @@ function joined(
   return all;
 }
 
-/** All existing entries are later: the group goes into the first segment if there is room, else before it. */
+/** All existing entries are later: the group is added to the first segment if it fits, else before it. */
 function putInFront(
   series: OpenSeries,
   group: readonly SeriesEntry[],
@@ -415,8 +415,8 @@ function putInFront(
   return writeEntries(series, [...group, ...next[1].toEntries()]);
 }
 
-/** All existing entries are earlier: the group goes into the last segment while that is small, else after it. */
-function putBehind(
+/** All existing entries are earlier: the group is added to the last segment while that is small, else after it. */
+function putAfter(
   series: OpenSeries,
   group: readonly SeriesEntry[],
   [key, last]: [string, Segment],
@@ -467,7 +467,7 @@ function remove({ transaction }: OpenSeries, key: string): void {
   transaction.putEntry(timeSeriesSegments, key, undefined, transaction.nextEtag());
 }
 
-/** Entries of a full segment whose widest entry has `width` values. */
+/** Returns the entries of a full segment whose widest entry has `width` values. */
 function entriesMax(width: number): number {
   return Math.floor(seriesSegmentNumbersMax / (1 + width));
 }
@@ -492,7 +492,7 @@ function segmentBefore({ source, prefix }: OpenSeries, key: string): [string, Se
   return undefined;
 }
 
-function tell(
+function announce(
   { transaction, document, documentId, name }: OpenSeries,
   type: "Put" | "Delete",
   from: number | null,

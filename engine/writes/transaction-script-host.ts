@@ -1,5 +1,5 @@
 /**
- * The script host for patches: every access goes through the script's transaction. Records what the script did, for the
+ * The script host for patches: every access uses the script's transaction. Records the effects of the script, for the
  * debug and test modes.
  */
 
@@ -140,7 +140,7 @@ export class TransactionScriptHost implements ScriptHost {
   deleteCounter(id: string, name: string): void {
     this.actions.counterDeletes.push(name);
     const transaction = this.#transaction;
-    // RavenDB 7.2.7 rewrites the document even when there was no such counter.
+    // RavenDB 7.2.7 rewrites the document even if the counter does not exist.
     if (!deleteCounter(transaction, id, name)) transaction.touch(requireDocument(transaction, id));
   }
 
@@ -246,7 +246,7 @@ function doublesText(values: readonly number[]): string {
   return `[${values.map(doubleText).join(",")}]`;
 }
 
-/** A body's text with `@metadata` as its last member. */
+/** Returns a body's text with `@metadata` as its last member. */
 export function withMetadata(body: string, metadata: string | null): string {
   if (metadata === null || metadata === "{}") return body;
   const member = `"@metadata":${metadata}`;

@@ -1,4 +1,4 @@
-/** The JSON texts of new values, one after the other in one buffer. Knows nothing of what they replace. */
+/** The JSON texts of new values, one after the other in one buffer. Independent of the values that they replace. */
 import { numberBytesMax, writeDouble, writeWhole } from "../json/number-bytes.ts";
 import { doubleText, numberText, stringText } from "../scripting/value-text.ts";
 

@@ -8,7 +8,7 @@
  */
 import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
-import { turnIsOver } from "../../engine/base/turns.ts";
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
 import type { BackupPlace, StoredFile } from "./backup-place.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 
@@ -281,7 +281,7 @@ async function* inParts(bytes: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncG
     pieces.push(Buffer.from(piece));
     hash.update(piece);
     gathered += piece.length;
-    await turnIsOver();
+    await pauseIfDue();
     if (gathered < (count < smallPartsMax ? smallPartBytes : largePartBytes)) continue;
     count++;
     yield part(false);

@@ -15,7 +15,7 @@ import { poly1305 } from "@noble/ciphers/_poly1305.js";
 import { hchacha } from "@noble/ciphers/chacha.js";
 import { assert } from "../../engine/base/assert.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import { turnIsOver } from "../../engine/base/turns.ts";
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
 
 export const keyBytes = 32;
 const headerBytes = 24;
@@ -146,7 +146,7 @@ export async function* encrypted(
       if (chunks.length < chunksPerPiece) continue;
       yield Buffer.concat(chunks);
       chunks = [];
-      await turnIsOver();
+      await pauseIfDue();
     }
     rest = Buffer.from(text.subarray(at));
     if (chunks.length > 0) yield Buffer.concat(chunks);
@@ -193,7 +193,7 @@ export async function* decrypted(
       if (texts.length < chunksPerPiece) continue;
       yield Buffer.concat(texts);
       texts = [];
-      await turnIsOver();
+      await pauseIfDue();
     }
     rest = Buffer.from(rest.subarray(from));
     if (texts.length > 0) yield Buffer.concat(texts);

@@ -53,8 +53,8 @@ export class ClusterDirectory {
     return this.#databases.opened();
   }
 
-  troubles(): ReadonlyMap<string, Error> {
-    const troubles = this.#databases.troubles();
+  failures(): ReadonlyMap<string, Error> {
+    const troubles = this.#databases.failures();
     for (const { registered, trouble } of this.#cluster.databases()) {
       if (trouble !== null) troubles.set(registered.name, new Error(trouble));
     }

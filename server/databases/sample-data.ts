@@ -12,7 +12,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { turnIsOver } from "../../engine/base/turns.ts";
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
 import {
   ChangeOrigin,
   encodeSeriesBlob,
@@ -150,7 +150,7 @@ const indexes: readonly Json[] = [
 export async function* sampleDump(): AsyncGenerator<Buffer> {
   for await (const piece of pieces()) {
     yield piece;
-    await turnIsOver();
+    await pauseIfDue();
   }
 }
 

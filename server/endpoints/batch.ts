@@ -1,6 +1,6 @@
 /** Batches: many commands in one transaction, with the contents of attachments as further parts of the body. */
 import { EngineError } from "../../engine/base/errors.ts";
-import { countDropped } from "../../engine/base/garbage.ts";
+import { countDropped } from "../../engine/base/gc-hints.ts";
 import { grownBuffer } from "../../engine/base/large-buffer.ts";
 import type { Database, PreparedBatch } from "../../engine/engine.ts";
 import type { ClusterView } from "../cluster/cluster-view.ts";

@@ -1,7 +1,7 @@
 /** Counters of documents. Values are 64-bit integers, sent as JSON numbers with all their digits. */
 import { EngineError } from "../../engine/base/errors.ts";
 import { boundedDocumentId } from "../../engine/base/names.ts";
-import { type CounterSlot, checkedJsonInTurns, type Database } from "../../engine/engine.ts";
+import { type CounterSlot, checkedJsonInSlices, type Database } from "../../engine/engine.ts";
 import { quoteString } from "../../engine/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../engine/json/field-access.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -36,7 +36,7 @@ function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
 async function postCounters(exchange: Exchange, context: DatabaseContext): Promise<void> {
   const { database } = context;
   const { counters } = database;
-  const text = await checkedJsonInTurns(await exchange.body());
+  const text = await checkedJsonInSlices(await exchange.body());
   const requests = await counters.parse(text);
   const isFull = isAsked(text, "ReplyWithAllNodesValues");
   if (counters.areChanges(requests)) requireWriteAccess(exchange, context);

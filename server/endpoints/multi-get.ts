@@ -5,7 +5,7 @@
  * empty result, with the same status.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { turnIsOver } from "../../engine/base/turns.ts";
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
 import { isObject } from "../../engine/json/json-object.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -74,7 +74,7 @@ async function answerAll(
   let cutCount = 0;
   for (const [position, request] of requests.entries()) {
     if (position > 0) text.addText(",");
-    await turnIsOver();
+    await pauseIfDue();
     const item = itemOf(request);
     if (item === undefined) {
       text.addText("{}");

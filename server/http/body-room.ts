@@ -54,8 +54,8 @@ export class BodyRoom {
       this.#add(wanted, forceRoom("bodies", wanted));
       return undefined;
     }
-    if (processMemory.tryTake("bodies", wanted, this.#bytes)) {
-      this.#add(wanted, () => processMemory.give("bodies", wanted));
+    if (processMemory.tryReserve("bodies", wanted, this.#bytes)) {
+      this.#add(wanted, () => processMemory.release("bodies", wanted));
       return undefined;
     }
     return takeRoom("bodies", wanted, waiter, this.#bytes).then((give) => this.#add(wanted, give));

@@ -9,10 +9,10 @@
 
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
-import { countDropped, countPassing } from "../../engine/base/garbage.ts";
+import { countDropped, countPassing } from "../../engine/base/gc-hints.ts";
 import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { pressedStallMs } from "../../engine/base/limits.ts";
-import { nextTurn, turnIsOver } from "../../engine/base/turns.ts";
+import { nextSlice, pauseIfDue } from "../../engine/base/time-slices.ts";
 import { BodyRoom, memoryOfBody } from "./body-room.ts";
 import type { Waiter } from "./reply-room.ts";
 import {
@@ -259,7 +259,7 @@ export async function joined(chunks: Buffer[], length: number): Promise<Buffer> 
     countPassing(chunk.length);
     if (copied < copiedBytesMax) continue;
     copied = 0;
-    await nextTurn();
+    await nextSlice();
   }
   return whole;
 }
@@ -311,7 +311,7 @@ async function unfold(
       await room.grow(raw.length + length, false, waiter);
       chunks.push(chunk);
     } else chunks = [];
-    await turnIsOver();
+    await pauseIfDue();
   }
   if (length <= keptUnfoldedBytes) return joined(chunks, length);
   await room.grow(raw.length + memoryOfBody(length), true, waiter);
@@ -320,7 +320,7 @@ async function unfold(
   for await (const chunk of unfoldStream(oneChunk(raw), encoding, limits.bodyBytesMax)) {
     waiter?.signal.throwIfAborted();
     at += chunk.copy(whole, at);
-    await turnIsOver();
+    await pauseIfDue();
   }
   return whole;
 }
@@ -481,7 +481,7 @@ async function* unfoldZstd(
   };
   for await (const chunk of source) {
     for (let start = 0; start < chunk.length; start += zstdStepBytes) {
-      await turnIsOver();
+      await pauseIfDue();
       push(chunk.subarray(start, start + zstdStepBytes), false);
       yield* ready.splice(0);
     }

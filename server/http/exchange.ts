@@ -10,7 +10,7 @@
 import type { X509Certificate } from "node:crypto";
 import { Readable, type Writable } from "node:stream";
 import { assert } from "../../engine/base/assert.ts";
-import type { DocumentPieces } from "../../engine/engine.ts";
+import type { DocumentChunks } from "../../engine/engine.ts";
 import type { Identity, Requirement } from "../security/access.ts";
 import { type BodyLimits, collectBody, decodeBody } from "./body.ts";
 import { BodyRoom, freeBodyBytes } from "./body-room.ts";
@@ -349,7 +349,7 @@ export abstract class Exchange {
   async replyPieces(
     status: number,
     before: string,
-    pieces: DocumentPieces,
+    pieces: DocumentChunks,
     behind: string,
     given?: ReplyHeaders,
   ): Promise<void> {

@@ -24,12 +24,12 @@ export async function takeRoom(
   waiter?: Waiter,
   ownBytes = 0,
 ): Promise<() => void> {
-  if (processMemory.tryTake(use, bytes, ownBytes)) return giverOf(use, bytes);
+  if (processMemory.tryReserve(use, bytes, ownBytes)) return giverOf(use, bytes);
   const refusal = () => (use === "replies" ? noRoomForReplies() : noRoomForBodies());
   if (processMemory.waitersOf(use) >= roomWaitersMax) throw refusal();
   const late = AbortSignal.timeout(roomWaitMs);
   const either = waiter === undefined ? late : AbortSignal.any([late, waiter.signal]);
-  if (await processMemory.take(use, bytes, either)) return giverOf(use, bytes);
+  if (await processMemory.reserve(use, bytes, either)) return giverOf(use, bytes);
   throw refusal();
 }
 
@@ -49,13 +49,13 @@ function giverOf(use: WorkUse, bytes: number): () => void {
   return () => {
     if (isGiven) return;
     isGiven = true;
-    processMemory.give(use, bytes);
+    processMemory.release(use, bytes);
   };
 }
 
 /** As `takeRoom`, without waiting: for data already in memory that can be dropped. @throws RequestError 503 */
 export function takeRoomNow(bytes: number): () => void {
-  if (!processMemory.tryTake("replies", bytes)) throw noRoomForReplies();
+  if (!processMemory.tryReserve("replies", bytes)) throw noRoomForReplies();
   return giverOf("replies", bytes);
 }
 
@@ -77,7 +77,7 @@ export class GatheringRoom {
     if (length > this.#bytesMax) return false;
     while (this.#bytes < length) {
       const wanted = Math.max(gatheredBytesFree, this.#bytes);
-      if (!processMemory.tryTake("replies", wanted, this.#bytes)) return false;
+      if (!processMemory.tryReserve("replies", wanted, this.#bytes)) return false;
       this.#bytes += wanted;
     }
     return true;
@@ -85,7 +85,7 @@ export class GatheringRoom {
 
   release(): void {
     if (this.#bytes === 0) return;
-    processMemory.give("replies", this.#bytes);
+    processMemory.release("replies", this.#bytes);
     this.#bytes = 0;
   }
 }

@@ -8,8 +8,8 @@
 import type { Writable } from "node:stream";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
-import { turnIsOver } from "../../engine/base/turns.ts";
-import type { TextPieces } from "../../engine/engine.ts";
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import type { TextChunks } from "../../engine/engine.ts";
 
 /** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */
 export const streamHeldBytes = 64 * 1024;
@@ -87,9 +87,9 @@ export class ReplyStream {
 }
 
 /** Writes a document under the client's back-pressure. */
-export async function writePieces(stream: ReplyStream, pieces: TextPieces): Promise<void> {
+export async function writePieces(stream: ReplyStream, pieces: TextChunks): Promise<void> {
   for (let start = 0; start < pieces.length && !stream.isClosed; start += pieceBytes) {
-    await turnIsOver();
+    await pauseIfDue();
     await stream.write(pieces.copy(start, Math.min(pieces.length, start + pieceBytes)));
   }
 }

@@ -2,7 +2,7 @@
  * Previews of documents for lists and completion: their short values, and the names and types of their fields. Shapes
  * are those of RavenDB 7.2.7, whose Studio asks for them. One view serves a reply, so its parts agree.
  */
-import { runInTurns } from "../../engine/base/turns.ts";
+import { runInSlices } from "../../engine/base/time-slices.ts";
 import type { Work } from "../../engine/base/work-budget.ts";
 import type { Database, DocumentRow, DocumentsView, FoundDocument } from "../../engine/engine.ts";
 import { byteBackslash, byteObjectOpen } from "../../engine/json/bytes.ts";
@@ -123,7 +123,7 @@ async function withLarge(
 ): Promise<void> {
   const large = await found.open(reserveForReply);
   try {
-    await runInTurns(work(large.row));
+    await runInSlices(work(large.row));
   } finally {
     large.release();
   }

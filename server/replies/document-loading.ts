@@ -7,8 +7,8 @@
  * Hot: bench/http.bench.ts.
  */
 
+import { pauseIfDue } from "../../engine/base/time-slices.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
-import { turnIsOver } from "../../engine/base/turns.ts";
 import {
   changeVectorsAt,
   type Database,
@@ -157,7 +157,7 @@ async function replyMany(
     for (const id of ids) {
       const document = view.find(id);
       if (document !== null || !options.skipsMissing) documents.push(document);
-      await turnIsOver();
+      await pauseIfDue();
     }
     const found = documents.filter((document) => document !== null);
     const included = await findIncluded(loader, found, options.includes);
@@ -201,7 +201,7 @@ class Loader {
 
   /** Valid until the next turn of the event loop after it resolves. */
   async row(document: FoundDocument): Promise<DocumentRow> {
-    await turnIsOver();
+    await pauseIfDue();
     const kept = this.#kept.get(document.key);
     if (kept !== undefined) return kept;
     const read = document.read();

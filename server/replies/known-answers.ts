@@ -12,7 +12,12 @@
  */
 import { RecentCache } from "../../engine/base/recent-cache.ts";
 import { timestampBytes, writeTimestamp } from "../../engine/base/timestamp.ts";
-import type { AnsweringIndex, Database, KeptQuery, QueryOutcome } from "../../engine/engine.ts";
+import type {
+  AnsweringIndex,
+  CacheableQuery,
+  Database,
+  QueryOutcome,
+} from "../../engine/engine.ts";
 import type { QueryRequest } from "./query-request.ts";
 
 /** Bytes of all answers, and of one. */
@@ -30,7 +35,7 @@ const queryTime = '"LastQueryTime":"';
 
 /** An answer, and what it is valid for. */
 export interface KnownAnswer {
-  readonly query: KeptQuery;
+  readonly query: CacheableQuery;
   readonly etag: number;
   readonly body: Buffer;
   /** As in `QueryOutcome`. */
@@ -111,7 +116,7 @@ export function rememberAnswer(
   body: Buffer,
 ): void {
   const isKept = !outcome.isStale && outcome.timings === null && body.length <= answerBytesMax;
-  const query = isKept ? queries.kept(text, options) : null;
+  const query = isKept ? queries.cacheable(text, options) : null;
   if (query === null) return;
   const found = outcome.lastQueryTime === 0 ? -1 : body.lastIndexOf(queryTime);
   const timeAt = found < 0 ? -1 : found + queryTime.length;

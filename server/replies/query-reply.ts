@@ -11,9 +11,9 @@ import type {
   QueryOutcome,
   QueryTaker,
   RowSink,
-  TextPieces,
+  TextChunks,
 } from "../../engine/engine.ts";
-import { giveText, type JsonText, takeText } from "../../engine/json/json-text.ts";
+import { acquireText, type JsonText, releaseText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";
@@ -32,7 +32,7 @@ export class QueryReply implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #database: Database;
   /** The rows, behind room for what precedes them. */
-  readonly #rows: JsonText = takeText();
+  readonly #rows: JsonText = acquireText();
   #isEmpty = true;
   /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
@@ -55,7 +55,7 @@ export class QueryReply implements RowSink, QueryTaker {
     return this.#room.holds(this.#rows.length) ? null : this.#flush();
   }
 
-  async addLarge(document: TextPieces): Promise<void> {
+  async addLarge(document: TextChunks): Promise<void> {
     let give: (() => void) | undefined;
     try {
       if (!document.isHeld) {
@@ -96,7 +96,7 @@ export class QueryReply implements RowSink, QueryTaker {
 
   /** The reply is not used any more: others may be composed in its place, unless it is still being sent. */
   release(): void {
-    if (this.#exchange.isReplyTaken) giveText(this.#rows);
+    if (this.#exchange.isReplyTaken) releaseText(this.#rows);
   }
 
   /**

@@ -12,7 +12,7 @@ import type {
   QueryOutcome,
   QueryTaker,
   RowSink,
-  TextPieces,
+  TextChunks,
 } from "../../engine/engine.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
 import { CsvRows, rowCells } from "../http/csv.ts";
@@ -165,7 +165,7 @@ class StreamSink implements RowSink, QueryTaker {
     return this.#room.holds(length) ? null : this.#flush();
   }
 
-  async addLarge(document: TextPieces): Promise<void> {
+  async addLarge(document: TextChunks): Promise<void> {
     this.#requireClient();
     let give: (() => void) | undefined;
     try {

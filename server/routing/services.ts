@@ -35,7 +35,7 @@ export interface DatabaseDirectory {
   /** Those that are open now, with their opening as little touched as they are. */
   opened(): readonly Database[];
   /** Why databases cannot be used now, by their names. */
-  troubles(): ReadonlyMap<string, Error>;
+  failures(): ReadonlyMap<string, Error>;
   /** @throws EngineError database-name-invalid, database-exists */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
   /** Creates a database of the files of a continuous backup: see `Databases`. */

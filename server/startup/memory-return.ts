@@ -9,7 +9,7 @@
  */
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
-import { startCollection } from "../../engine/base/garbage.ts";
+import { startCollection } from "../../engine/base/gc-hints.ts";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { residentBytes } from "../monitoring/resident-bytes.ts";
 

@@ -303,7 +303,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
   const cluster = new ClusterMonitoring(monitored.view, log);
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
-  const troubles = () => storage.databases.troubles();
+  const troubles = () => storage.databases.failures();
   const clusterTrouble = () => cluster.notReady();
   return new Monitoring({
     routes,

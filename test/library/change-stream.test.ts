@@ -93,7 +93,7 @@ test("a stream that nobody reads ends by itself, and listens no longer", async (
   expect(feed.isIdle).toBe(false);
   const change = { kind: "document", type: "Put", id: "a", collectionId: 0, etag: 1 } as const;
   const tell = (count: number) =>
-    feed.tell(Array.from({ length: count }, () => ({ ...change, changeVector: "A:1-x" })));
+    feed.notify(Array.from({ length: count }, () => ({ ...change, changeVector: "A:1-x" })));
   tell(changesWaitingMax);
   expect(feed.isIdle).toBe(false);
   tell(1);

@@ -229,7 +229,7 @@ class Run {
       case "compactBeside": {
         const compaction = shop.database.compact();
         const written = this.#write([...step.batches, [{ kind: "patchAll", n: 7 }]]);
-        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
+        for (let turn = 0; turn < step.turns; turn++) await nextSlice();
         await this.#done([compaction, ...written]);
         return;
       }
@@ -255,7 +255,7 @@ class Run {
         return;
       case "turn":
         shop.clock.advance(60);
-        await nextTurn();
+        await nextSlice();
         return;
       case "check":
         await this.#inTime(shop.database.compactionEnded());
@@ -274,7 +274,7 @@ class Run {
         if (step.compacts === true) shop.database.compact().catch(() => undefined);
         // A batch that is refused is taken back from the twin a little later, as in `#write`.
         for (const written of this.#write(step.batches)) written.catch(() => undefined);
-        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
+        for (let turn = 0; turn < step.turns; turn++) await nextSlice();
         this.#views = [];
         await this.#open(this.files.powerLoss(step.seed));
         return;
@@ -302,7 +302,7 @@ class Run {
     });
     done.catch(() => undefined);
     while (!isDone) {
-      await nextTurn();
+      await nextSlice();
       this.shop.clock.advance(1);
     }
     return await done;
@@ -334,7 +334,7 @@ class Run {
     files.capacityBytes = Number.POSITIVE_INFINITY;
     for (let attempt = 0; ; attempt++) {
       shop.clock.advance(2000);
-      await nextTurn();
+      await nextSlice();
       const written = shop.write([{ kind: "patchAll", n: 8 }]);
       if (await written.catch(() => false)) return;
       expect(attempt).toBeLessThan(10);
@@ -368,7 +368,7 @@ function isLong(batch: Batch): boolean {
   return batch.length % 3 === 0;
 }
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const nextSlice = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test("a database does what its twin does", { timeout: 3_600_000 }, async () => {
   await fc.assert(

@@ -15,7 +15,7 @@ import { startUndo } from "../../engine/background/undo-operation.ts";
 import { undoDaysMax } from "../../engine/base/limits.ts";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
 import {
-  goOnByQuery,
+  resumeByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
   startPatchByQuery,
@@ -269,7 +269,7 @@ async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void
   const info = operationOf(shop, kind);
   if (info === undefined) return;
   if (isInterrupted(info)) {
-    const gone = await goOnByQuery(database, info.id);
+    const gone = await resumeByQuery(database, info.id);
     operations.limit(info.id, null);
     const end = await drive(shop, gone);
     expect(end?.info.state.status).toBe("completed");

@@ -526,7 +526,7 @@ export class Schedule {
         node.replica.appended(operation.token, operation.outcome);
         return;
       case "later":
-        node.replica.goOn();
+        node.replica.resume();
         return;
       case "read":
         this.#read(operation);

@@ -49,7 +49,7 @@ async function write(): Promise<void> {
       if (operation.kind !== "attach") continue;
       contents.set(operation.content, await database.blobs.store([Buffer.from(operation.content)]));
     }
-    await database.writeInTurns(function* (transaction) {
+    await database.writeInSlices(function* (transaction) {
       for (const operation of operations) {
         applyTo(transaction, operation, contents);
         // Every third pauses after each operation, and the others wait for it.

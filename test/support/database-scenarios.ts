@@ -22,7 +22,7 @@ function beside<Result>(work: Promise<Result>): Promise<Result> {
   return work;
 }
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const nextSlice = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** All kinds of changes in one transaction. */
 const everything: Batch = [
@@ -99,7 +99,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     for (let index = 0; index < 6; index++) {
       const body = `{"key${index}":"${"x".repeat(300)}"}`;
       writes.push(shop.write([{ kind: "put", id: `things/${index % 4}`, body }]));
-      if (index % 3 === 2) await nextTurn();
+      if (index % 3 === 2) await nextSlice();
     }
     await Promise.all(writes);
     await shop.write([put("large", "L".repeat(6000))]);
@@ -167,7 +167,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
       const meanwhile: Promise<boolean>[] = [];
       for (let turn = 0; turn < 4; turn++) {
         meanwhile.push(shop.write([next]));
-        await nextTurn();
+        await nextSlice();
       }
       await Promise.all([compaction, ...meanwhile]);
     }

@@ -192,7 +192,7 @@ export class SimulatedDatabase {
         state = next;
         index = history.states.length - 1;
       };
-      if (isLong) await database.writeInTurns(change, { isDeletion });
+      if (isLong) await database.writeInSlices(change, { isDeletion });
       else await database.write((transaction) => finish(change(transaction)), { isDeletion });
       if (index > history.acknowledged) history.acknowledged = index;
       if (database.state.committedEtag > history.etag) history.etag = database.state.committedEtag;

@@ -5,12 +5,12 @@
  */
 import { EngineError } from "../../base/errors.ts";
 
-/** An error in the text as a whole. */
+/** Returns an error in the text as a whole. */
 export function csharpRefusal(reason: string): EngineError {
   return new EngineError("index-compilation", reason);
 }
 
-/** An error at `offset` of `text`; `details` have its line and column, from 1. */
+/** Returns an error at `offset` of `text`; `details` have its line and column, from 1. */
 export function csharpError(text: string, offset: number, reason: string): EngineError {
   const before = text.slice(0, Math.min(offset, text.length)).split("\n");
   const line = before.length;

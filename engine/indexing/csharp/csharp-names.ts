@@ -80,7 +80,7 @@ function statics(): [string, string][] {
   return names;
 }
 
-/** `int.TryParse(text, out var n)`: what tries it, and `n` when it fails. */
+/** `int.TryParse(text, out var n)`: returns the function that parses the text, and the value of `n` on failure. */
 export function tryParseOf(type: string): readonly [string, string] | null {
   if (numberTypes.includes(type)) return ["csTryInteger", "0"];
   if (doubleTypes.includes(type) || type === "Double") return ["csTryDouble", "0"];
@@ -122,7 +122,7 @@ const enumerations: ReadonlySet<string> = new Set([
   "StringSplitOptions",
 ]);
 
-/** The value of `Type.Name` in the script, or null. */
+/** Returns the value of `Type.Name` in the script, or null. */
 export function staticValues(type: string, name: string): string | null {
   if (enumerations.has(type)) return JSON.stringify(name);
   return constants.get(`${type}.${name}`.toLowerCase()) ?? null;

@@ -123,7 +123,7 @@ class Parser {
     return text.replace("@", "");
   }
 
-  /** A recursive rule. */
+  /** Returns a recursive rule. */
   #nested<Result>(read: () => Result): Result {
     if (this.#depth >= depthMax) this.#fail("The expression is nested too deeply");
     this.#depth += 1;
@@ -141,7 +141,7 @@ class Parser {
     });
   }
 
-  /** `from x in`, `from T x in`; `from` alone is a name. */
+  /** Returns whether a query begins: `from x in`, `from T x in`; `from` alone is a name. */
   #isQuery(): boolean {
     if (!this.#is("from") || this.#ahead(1).kind !== "name") return false;
     return this.#ahead(2).text === "in" || this.#ahead(2).kind === "name";
@@ -305,7 +305,7 @@ class Parser {
     return this.#simple();
   }
 
-  /** The body of a loop. */
+  /** Returns the body of a loop. */
   #looped(): Statement {
     this.#loops += 1;
     const body = this.#statement();
@@ -528,7 +528,7 @@ class Parser {
   }
 
   /**
-   * type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null when there is none, possibly after consuming
+   * type: name {`.` name} [`<` type {`,` type} `>`] [`?`] {`[]`}; null if no type follows, possibly after consuming
    * tokens
    */
   #tryType(): string | null {
@@ -587,7 +587,7 @@ class Parser {
     return { kind: "call", callee, type, args, at: startOf(callee), to: this.#ahead(-1).to };
   }
 
-  /** The first type of `<T, …>` before `(`, or null when it is a comparison. */
+  /** Returns the first type of `<T, …>` before `(`, or null when it is a comparison. */
   #typeArgument(): string | null {
     const start = this.#position;
     this.#position += 1;
@@ -780,7 +780,7 @@ const constants: ReadonlyMap<string, boolean | null> = new Map<string, boolean |
   ["null", null],
 ]);
 
-/** The value of `default(T)`; null for everything but numbers and truth values. */
+/** Returns the value of `default(T)`; null for everything but numbers and truth values. */
 export function defaultOf(type: string): number | boolean | null {
   const name = type.replace(/^System\./, "");
   if (/^(?:bool|Boolean)$/.test(name)) return false;
@@ -791,7 +791,7 @@ export function defaultOf(type: string): number | boolean | null {
   return isNumber ? 0 : null;
 }
 
-/** The level of `binary` that reads the value in a pattern: what binds closer than a comparison. */
+/** The level of `binary` that reads the value in a pattern: operators that bind tighter than a comparison. */
 const shiftLevel = levels.findIndex((operators) => operators.includes("<<"));
 
 /** Words that follow a type in a pattern. */
@@ -818,14 +818,14 @@ const infixWords: ReadonlySet<string> = new Set([
   "switch",
 ]);
 
-/** The start of a chain of calls. */
+/** Returns the start of a chain of calls. */
 function startOf(node: Expression): number {
   let first = node;
   while (first.kind === "member" || first.kind === "index") first = first.object;
   return first.at;
 }
 
-/** The implied name of a member without one. */
+/** Returns the implied name of a member without one. */
 function inferredName(value: Expression): string | null {
   if (value.kind === "name" || value.kind === "member") return value.name;
   return null;

@@ -1,9 +1,9 @@
 /**
  * Translates a C# map or reduce to a script for the compiler of JavaScript indexes: `map("Users", (v_user) => …)`.
  * Where the semantics of C# differ from JavaScript (members of missing values, integer arithmetic, sequences), the
- * script calls functions of scripting/csharp-functions.ts, so that limits and sandbox are those of all scripts.
+ * script calls functions of scripting/csharp-functions.ts, so that the limits and sandbox of all scripts apply.
  *
- * The output is text, not a tree, so that it all passes through the parser, the whitelist and the limits of scripts.
+ * The output is text, not a tree, so that it passes through the parser, the whitelist and the limits of scripts.
  *
  * Invariants:
  * - A name of the C# text appears in the script only with the prefix `v_` or as a JSON string: it cannot collide with
@@ -40,10 +40,10 @@ interface Root {
   readonly item: string | null;
 }
 
-/** What declares a map of each source. */
+/** The function that declares a map of each source. */
 const declarations = { docs: "map", counters: "counters.map", timeSeries: "timeSeries.map" };
 
-/** The source of this name, in any case but for documents; undefined: it is none. */
+/** Returns the source of this name, in any case except for documents; undefined if the name is not a source. */
 function sourceNamed(name: string): keyof typeof declarations | undefined {
   if (name === "docs") return name;
   const lower = name.toLowerCase();
@@ -161,7 +161,7 @@ class Writer {
     return last?.kind === "select" ? last.value : null;
   }
 
-  /** The value that the last call of a chain computes for each item. */
+  /** Returns the value that the last call of a chain computes for each item. */
   #resultOf(tree: Expression): Expression | null {
     if (tree.kind === "query") return this.#selectedOf(tree);
     if (tree.kind !== "call" || tree.callee.kind !== "member") return null;
@@ -177,7 +177,7 @@ class Writer {
 
   // Maps.
 
-  /** Whether the outermost clause enumerates something else than the documents, counters or time series. */
+  /** Returns whether the outermost clause enumerates something else than the documents, counters or time series. */
   #startsElsewhere(tree: Expression): boolean {
     const first = tree.kind === "query" ? tree.clauses[0] : undefined;
     if (first?.kind !== "from") return false;
@@ -218,7 +218,7 @@ class Writer {
     return `(d0) => ${this.#write(tree, new Set())}`;
   }
 
-  /** A function of one item that returns the result of the clauses. */
+  /** Returns a function of one item that returns the result of the clauses. */
   #perItem(name: string, clauses: readonly Clause[], scope: Scope): string {
     const inner = new Set([...scope, name]);
     if (!clauses.some(({ kind }) => kind === "from")) {
@@ -243,7 +243,7 @@ class Writer {
     return `csPush(${list}, ${this.#write(value, scope)});`;
   }
 
-  /** The source of a map, or null. @throws EngineError not-supported */
+  /** Returns the source of a map, or null. @throws EngineError not-supported */
   #rootOf(source: Expression): Root | null {
     if (source.kind === "call") return entitiesOf(source);
     const path: string[] = [];
@@ -333,7 +333,7 @@ class Writer {
 
   // Queries.
 
-  /** The statements of clauses; `end` writes the last value. */
+  /** Returns the statements of clauses; `end` writes the last value. */
   #clauses(
     clauses: readonly Clause[],
     scope: Scope,
@@ -377,7 +377,7 @@ class Writer {
     }
   }
 
-  /** A query whose result is an array. */
+  /** Returns a query whose result is an array. */
   #query({ clauses, at }: QueryExpression, scope: Scope): string {
     const groupAt = clauses.findIndex(({ kind }) => kind === "group");
     const group = clauses[groupAt];
@@ -408,7 +408,10 @@ class Writer {
     return `csQuery((${list}) => { ${body} })`;
   }
 
-  /** A query with `orderby`: rows of its keys and the names bound so far are sorted, and the rest follows for each. */
+  /**
+   * Returns a query with `orderby`: rows of its keys and the names bound so far are sorted, and the rest follows for
+   * each.
+   */
   #orderedQuery(
     clauses: readonly Clause[],
     at: number,
@@ -523,7 +526,7 @@ class Writer {
     }
   }
 
-  /** A number as it is in the text: what a number of scripts does not hold is written with its digits. */
+  /** Writes a number; a number that a double cannot represent is written with its original digits. */
   #number(value: number, isDouble: boolean, at: number): string {
     if (!Number.isFinite(value)) return this.#fail(at, "The number is too large");
     const digits = /^[\d_]*\.?[\d_]*(?:[eE][+-]?\d+)?/.exec(this.#text.slice(at))?.[0] ?? "";
@@ -611,7 +614,7 @@ class Writer {
     return `v_${target.name} = ${written};`;
   }
 
-  /** Refuses statements in the functions of a map's own chain: those of the functions inside them are allowed. */
+  /** Refuses statements in the functions of a map's own chain; they are allowed in nested functions. */
   #refuseStatements(tree: Expression): void {
     for (let at = tree; at.kind === "call" && at.callee.kind === "member"; at = at.callee.object) {
       if (at.args.some((arg) => arg.kind === "lambda" && arg.body.kind === "block")) {
@@ -622,7 +625,7 @@ class Writer {
 
   // Patterns.
 
-  /** A value, computed once, and what is found by testing it. */
+  /** Evaluates a value once and tests it. */
   #matched(value: Expression, scope: Scope, test: (operand: string) => string): string {
     this.#operandCount += 1;
     const operand = `p${this.#operandCount}`;
@@ -671,7 +674,7 @@ class Writer {
     return `csTrue(v_${name} = ${value})`;
   }
 
-  /** The C# type of a constant in a pattern. */
+  /** Returns the C# type of a constant in a pattern. */
   #constantType(value: Expression): string {
     if (value.kind === "unary") return this.#constantType(value.value);
     if (value.kind !== "literal") return "int";
@@ -683,7 +686,7 @@ class Writer {
     return /[lL]/.test(suffix) ? "long" : "int";
   }
 
-  /** Whether a value is read from a document, else the type to which it is cast, or "computed". */
+  /** Returns whether a value is read from a document, else the type to which it is cast, or "computed". */
   #originOf(value: Expression): string {
     switch (value.kind) {
       case "name": {
@@ -718,7 +721,7 @@ class Writer {
     return this.#fail(node.at, `The name '${node.name}' does not exist in the current context`);
   }
 
-  /** The source of a map, as a list of the current item; null for anything else. */
+  /** Returns the source of a map, as a list of the current item; null for other expressions. */
   #rootItem(node: Expression, scope: Scope): string | null {
     let base = node.kind === "call" ? node.callee : node;
     while (base.kind === "member" || base.kind === "index") base = base.object;
@@ -753,7 +756,7 @@ class Writer {
     return `csGet(${this.#write(object, scope)}, ${JSON.stringify(name)})`;
   }
 
-  /** A type name in the position of a value: `Math`, `System.Math`. */
+  /** Returns a type name in the position of a value: `Math`, `System.Math`. */
   #typeName(node: Expression, scope: Scope): string | null {
     if (node.kind === "name") return scope.has(node.name) ? null : node.name;
     return node.kind === "member" && /^System\./.test(dotted(node)) ? node.name : null;
@@ -835,7 +838,7 @@ class Writer {
     return `csMatch(${tried}(${this.#write(value, scope)}), (${found}) => (${found} !== null ? ${isFound} : !${isNone}))`;
   }
 
-  /** A function of the index itself: `LoadDocument(…)`. */
+  /** Returns a function of the index itself: `LoadDocument(…)`. */
   #function(name: string, node: Call, scope: Scope): string {
     const { args, at } = node;
     const known = functionNames.get(name);
@@ -978,18 +981,18 @@ const statementRefusal =
   "Unable to cast object of type 'Microsoft.CodeAnalysis.CSharp.Syntax.BlockSyntax' to type " +
   "'Microsoft.CodeAnalysis.CSharp.Syntax.ExpressionSyntax'.";
 
-/** The object that statements return last; null when it is none. */
+/** Returns the object of the last `return` statement; null if the statements do not end with an object. */
 function returned(block: Extract<Statement, { kind: "block" }>): Expression | null {
   const last = block.statements.findLast(({ kind }) => kind === "return");
   return last?.kind === "return" ? last.value : null;
 }
 
-/** Whether it is read from a document, without a cast. */
+/** Returns whether the expression is read from a document, without a cast. */
 function isDynamic(node: Expression | undefined): boolean {
   return node?.kind === "member" || node?.kind === "index" || node?.kind === "name";
 }
 
-/** A sequence without the calls that order it. */
+/** Returns a sequence without the calls that order it. */
 function unordered(node: Expression): Expression {
   const isOrdered =
     node.kind === "call" &&
@@ -998,7 +1001,7 @@ function unordered(node: Expression): Expression {
   return isOrdered ? unordered((node.callee as { object: Expression }).object) : node;
 }
 
-/** The names that clauses bind. */
+/** Returns the names that clauses bind. */
 function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (const clause of clauses) {
@@ -1012,7 +1015,7 @@ function boundBy(clauses: readonly Clause[]): ReadonlySet<string> {
   return names;
 }
 
-/** `System.DateTime` of a chain of names; empty for anything else. */
+/** Returns `System.DateTime` for a chain of names; empty for other expressions. */
 function dotted(node: Expression): string {
   if (node.kind === "name") return node.name;
   if (node.kind !== "member") return "";
@@ -1071,13 +1074,13 @@ function entitiesOf({ callee, args }: Call): Root | null {
   return isOfDocs && isWhole ? { source: "docs", collections, item: null } : null;
 }
 
-/** The function of a method: sums and averages of integers are others than those of decimals. */
+/** Returns the function of a method: integers and decimals have different sums and averages. */
 function summing(name: string, selector: Expression | undefined): string {
   if (name === "Sum") return isInteger(selector) ? "csSum" : "csTotal";
   return name === "Average" && isInteger(selector) ? "csMean" : `cs${name}`;
 }
 
-/** Whether it is a function that syntactically returns integers. */
+/** Returns whether the selector is a function that syntactically returns integers. */
 function isInteger(selector: Expression | undefined): boolean {
   if (selector?.kind !== "lambda") return false;
   const { body } = selector;
@@ -1085,7 +1088,7 @@ function isInteger(selector: Expression | undefined): boolean {
   return body.kind === "literal" && !body.isDouble;
 }
 
-/** Whether it is derived from the enumerated source of the index. */
+/** Returns whether the expression is derived from the enumerated source of the index. */
 function isOfRoot(node: Expression): boolean {
   let base = node;
   for (;;) {
@@ -1095,7 +1098,7 @@ function isOfRoot(node: Expression): boolean {
   }
 }
 
-/** The value without `Boost(…)` and casts around it: `new { … }.Boost(2)`. */
+/** Returns the value without `Boost(…)` and casts around it: `new { … }.Boost(2)`. */
 function unboosted(value: Expression): Expression {
   if (value.kind === "cast") return unboosted(value.value);
   const isBoost =
@@ -1103,7 +1106,7 @@ function unboosted(value: Expression): Expression {
   return isBoost ? unboosted((value.callee as { object: Expression }).object) : value;
 }
 
-/** Names of the members of an anonymous object or a dictionary; null for anything else. */
+/** Returns the names of the members of an anonymous object or a dictionary; null for other expressions. */
 function memberNames(value: Expression): string[] | null {
   if (value.kind === "object" && value.type === null) return value.members.map(({ name }) => name);
   if (value.kind !== "dictionary") return null;

@@ -9,7 +9,7 @@
  */
 import { csharpError } from "./csharp-error.ts";
 
-/** One piece of `$"…"`: literal text, or an expression in braces with its format. */
+/** One section of `$"…"`: literal text, or an expression in braces with its format. */
 export type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "hole"; readonly from: number; readonly to: number; readonly format: string };
@@ -65,7 +65,9 @@ function matchAt(pattern: RegExp, text: string, at: number): string {
   return pattern.exec(text)?.[0] ?? "";
 }
 
-/** All tokens of `text` from `from` up to `to`, followed by an end token. @throws EngineError index-compilation */
+/**
+ * Returns all tokens of `text` from `from` up to `to`, followed by an end token. @throws EngineError index-compilation
+ */
 export function tokensOf(text: string, from = 0, to = text.length): Token[] {
   const source = text.slice(0, to);
   const tokens: Token[] = [];
@@ -196,7 +198,7 @@ function interpolatedString(text: string, at: number, start: string): Token {
   return { kind: "interpolated", text: "", pieces, at, to: i + 1 };
 }
 
-/** The hole whose `{` is at `at`. */
+/** Returns the hole whose `{` is at `at`. */
 function holeAt(text: string, at: number): Extract<Piece, { kind: "hole" }> {
   let depth = 0;
   let to = -1;

@@ -46,7 +46,7 @@ export type Clause =
       readonly at: number;
     };
 
-/** What `is` and the arms of `switch` test. */
+/** The pattern of `is` and of the arms of `switch`. */
 export type Pattern =
   | {
       readonly kind: "type";

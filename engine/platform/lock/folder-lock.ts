@@ -3,19 +3,19 @@
  * users, and between machines that share a file system. Files: lock-record.ts.
  *
  * Acquiring the lock:
- *   1. Read the newest lock file. The folder is free when there is none, when it was released, or when its owner has
- *      certainly ended: nobody listens on its socket, where no other machine can have the folder, or its process is
- *      gone. Then it is taken at once.
+ *   1. Read the newest lock file. The folder is free if it has no lock file, if the lock was released, or if its owner
+ *      has certainly ended: its socket has no listener, and no other machine can have the folder, or its process no
+ *      longer exists. Then the lock is acquired immediately.
  *   2. Else its heartbeat is watched. If it advances, the folder is in use. If it does not for `silenceMs`, as measured
  *      here, the owner is presumed dead or suspended. Clocks of two machines are never compared.
  *   3. Create the file of the next generation, which only one process can do, and remove the older ones.
  *
  * Keeping it: the heartbeats (heartbeat.ts) renew a lease, which expires long before `silenceMs`. Writers check
  * `isLeased` before each write, and again after a sync, before it is acknowledged. When the lease has expired (the
- * process was suspended, or the machine asleep), `prove` takes the next generation in the same way as another process
- * would: the second one loses the folder. Where several machines share the folder, `prove` also reads the file each
- * time, because the clock of a machine that was suspended as a whole stops too. A successor removes the file before it
- * reads the folder, so it finds everything that was on the device when the file was last seen.
+ * process was suspended, or the machine asleep), `prove` acquires the next generation in the same way as another
+ * process would: the second one loses the folder. Where several machines share the folder, `prove` also reads the file
+ * each time, because the clock of a machine that was suspended as a whole stops too. A successor removes the file
+ * before it reads the folder, so it finds everything that was on the device when the file was last seen.
  *
  * A folder inside a locked one has no heartbeat of its own: it relies on the lock of the outer folder.
  *
@@ -50,7 +50,7 @@ import { askPresence, openPresence, type PresenceSocket } from "./presence.ts";
 
 /** Overrides by tests and settings. */
 export interface FolderLockOptions {
-  /** Milliseconds without a heartbeat of this process after which others may take the folder. */
+  /** Milliseconds without a heartbeat of this process after which others may acquire the lock. */
   readonly silenceMs?: number | undefined;
   readonly facts?: (() => Promise<HolderFacts>) | undefined;
   readonly isLocalFolder?: ((folder: string) => Promise<boolean>) | undefined;
@@ -81,8 +81,8 @@ const noLinks: ReadonlySet<string | undefined> = new Set([
 const held = new Set<string>();
 
 /**
- * Locks the folder. `under`: a lock of this process; if it is that of an enclosing folder, its heartbeats are used.
- * @throws EngineError database-locked, naming the owner; what the file system throws when the folder cannot be written.
+ * Locks the folder. `under`: a lock of this process; if it locks an enclosing folder, its heartbeats are used.
+ * @throws EngineError database-locked, naming the owner; the error of the file system if the folder is not writable.
  */
 export async function lockFolder(
   path: string,
@@ -174,7 +174,10 @@ class Taking {
     }
   }
 
-  /** Can the folder be taken now, and may its owner resume? Waits a little while that is unknown. */
+  /**
+   * Returns whether the folder can be locked now, and whether its owner may resume. Waits for a while if that is
+   * unknown.
+   */
   async #whenFree(judgement: Judgement): Promise<boolean | "taken" | "wait"> {
     if (judgement.verdict === "taken") return "taken";
     if (judgement.verdict === "free") return judgement.mayHaveRival;
@@ -190,7 +193,7 @@ class Taking {
   async #judge(found: FoundLock): Promise<Judgement> {
     const { record, fingerprint } = found;
     if (record === null) {
-      // An unreadable record does not give the owner's `silenceMs`.
+      // An unreadable record does not contain the owner's `silenceMs`.
       return { verdict: "unknown", fingerprint, silenceMs: this.#record.silenceMs };
     }
     if (found.isReleased) return { verdict: "free", mayHaveRival: false };
@@ -228,8 +231,8 @@ class Taking {
   }
 }
 
-interface TakenFolder {
-  /** As given by the caller, for messages. */
+interface LockedFolder {
+  /** The caller's path, for messages. */
   readonly path: string;
   readonly folder: string;
   readonly record: LockRecord;
@@ -258,7 +261,7 @@ export class FolderLock implements DirectoryLock {
   readonly #record: LockRecord;
   readonly #presence: PresenceSocket | null;
   readonly #under: FolderLock | null;
-  /** Null: that of `under` is used. */
+  /** Null: the heartbeat of `under` is used. */
   readonly #beat: Beat | null;
   #generation: number;
   #underEpoch: number;
@@ -268,7 +271,7 @@ export class FolderLock implements DirectoryLock {
   readonly #listeners: ((error: EngineError) => void)[] = [];
 
   /** Use `lockFolder`. */
-  constructor(taken: TakenFolder) {
+  constructor(taken: LockedFolder) {
     this.#path = taken.path;
     this.folder = taken.folder;
     this.nonce = taken.record.nonce;
@@ -358,7 +361,7 @@ export class FolderLock implements DirectoryLock {
     throw await this.#lose();
   }
 
-  /** Takes the next generation, unless another process has. @throws EngineError folder-lost */
+  /** Acquires the next generation, unless another process has. @throws EngineError folder-lost */
   async #renew(): Promise<void> {
     const startedAt = process.hrtime.bigint();
     const underEpoch = this.#under?.epoch ?? 0;

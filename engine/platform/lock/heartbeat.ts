@@ -3,11 +3,11 @@
  * thread pool whose threads all wait for the disk delays them.
  *
  * Each beat reads the lock file, verifies that it is unchanged, and increments its counter. `provenAt` is then set to
- * the start of the beat: for `leaseMs` from there nobody else can hold the folder, because others wait for at least
- * twice as long after the last heartbeat that they saw.
+ * the start of the beat: for `leaseMs` from there no other process can hold the folder, because others wait for at
+ * least twice as long after the last heartbeat that they saw.
  *
  * Invariants:
- * - When the lease has expired, nothing is written: the owner must take the next generation first.
+ * - When the lease has expired, nothing is written: the owner must acquire the next generation first.
  */
 import { Worker } from "node:worker_threads";
 import { assert } from "../../base/assert.ts";
@@ -18,8 +18,8 @@ export interface Beat {
   readonly id: number;
   /** Nanoseconds of `process.hrtime`: the last time at which the folder was certainly ours. */
   readonly provenAt: BigInt64Array;
-  /** See `turns`. */
-  readonly turn: Int32Array;
+  /** See `beatStates`. */
+  readonly state: Int32Array;
   readonly leaseMs: number;
   readonly intervalMs: number;
 }
@@ -55,26 +55,26 @@ interface BeatNews {
 }
 
 /** Exclusion of the thread from the lock file: free, a beat is in progress, or beats have ended for good. */
-const turns = { free: 0, beating: 1, ended: 2 } as const;
-const turnPollMs = 1;
+const beatStates = { free: 0, beating: 1, ended: 2 } as const;
+const statePollMs = 1;
 
 const following = new Map<number, Following>();
 let worker: Worker | null = null;
 let nextId = 1;
 
-/** `silenceMs`: time without heartbeats after which others may take the folder. */
+/** `silenceMs`: time without heartbeats after which others may acquire the lock. */
 export function newBeat(silenceMs: number): Beat {
   return {
     id: nextId++,
     provenAt: new BigInt64Array(new SharedArrayBuffer(8)),
-    turn: new Int32Array(new SharedArrayBuffer(4)),
+    state: new Int32Array(new SharedArrayBuffer(4)),
     // Less than half, see above.
     leaseMs: Math.floor(silenceMs * 0.4),
     intervalMs: Math.max(10, Math.floor(silenceMs / 10)),
   };
 }
 
-/** Is the lease in force? Hot: before each write to the log. */
+/** Returns whether the lease is in force. Hot: before each write to the log. */
 export function isLeased(beat: Beat): boolean {
   const passed = process.hrtime.bigint() - Atomics.load(beat.provenAt, 0);
   return passed < BigInt(beat.leaseMs) * 1_000_000n;
@@ -95,22 +95,22 @@ export function startBeats(
 ): void {
   following.set(beat.id, { beat, listener, path, generation, line });
   if (worker === null) startWorker();
-  else tell({ beat, path, generation, line });
+  else sendOrder({ beat, path, generation, line });
 }
 
 /** Ends the heartbeats. When it resolves, none is in progress. */
 export async function stopBeats(beat: Beat): Promise<void> {
   following.delete(beat.id);
-  tell({ beat, path: null, generation: 0, line: "" });
+  sendOrder({ beat, path: null, generation: 0, line: "" });
   // A thread that died in the middle of a beat never ends it.
-  for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += turnPollMs) {
-    const turn = Atomics.compareExchange(beat.turn, 0, turns.free, turns.ended);
-    if (turn !== turns.beating) return;
-    await new Promise<void>((resolve) => setTimeout(resolve, turnPollMs));
+  for (let waitedMs = 0; waitedMs < beat.leaseMs; waitedMs += statePollMs) {
+    const state = Atomics.compareExchange(beat.state, 0, beatStates.free, beatStates.ended);
+    if (state !== beatStates.beating) return;
+    await new Promise<void>((resolve) => setTimeout(resolve, statePollMs));
   }
 }
 
-function tell(order: BeatOrder): void {
+function sendOrder(order: BeatOrder): void {
   worker?.postMessage(order);
 }
 
@@ -120,7 +120,7 @@ function startWorker(): void {
     eval: true,
     name: "folder heartbeats",
     execArgv: [],
-    workerData: { releasedState, turns },
+    workerData: { releasedState, beatStates },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
   worker = made;
@@ -141,7 +141,7 @@ function startWorker(): void {
   made.on("error", ended);
   made.on("exit", ended);
   for (const { beat, path, generation, line } of following.values()) {
-    tell({ beat, path, generation, line });
+    sendOrder({ beat, path, generation, line });
   }
   // Last: adding a listener would keep the process alive again.
   made.unref();
@@ -153,9 +153,9 @@ function beatThread(
   fs: typeof import("node:fs"),
 ): void {
   const { parentPort, workerData } = threads;
-  const data = workerData as { releasedState: string; turns: Record<string, number> };
+  const data = workerData as { releasedState: string; beatStates: Record<string, number> };
   const released = data.releasedState;
-  const { free = 0, beating = 1 } = data.turns;
+  const { free = 0, beating = 1 } = data.beatStates;
   const orders = new Map<number, BeatOrder & { timer: NodeJS.Timeout }>();
   const bytes = Buffer.alloc(64 * 1024);
   let count = 0;
@@ -189,10 +189,10 @@ function beatThread(
       parentPort?.postMessage({ id: beat.id, generation, kind: "lapsed" });
       return;
     }
-    if (Atomics.compareExchange(beat.turn, 0, free, beating) !== free) return;
+    if (Atomics.compareExchange(beat.state, 0, free, beating) !== free) return;
     try {
       if (writeBeat(order)) {
-        // Unless the main thread has renewed it meanwhile.
+        // Unless the main thread has renewed it in the meantime.
         Atomics.compareExchange(beat.provenAt, 0, before, now);
         return;
       }
@@ -201,7 +201,7 @@ function beatThread(
       // Other errors may be transient; if not, the lease expires.
       if (code !== "ENOENT" && code !== "ESTALE") return;
     } finally {
-      Atomics.store(beat.turn, 0, free);
+      Atomics.store(beat.state, 0, free);
     }
     parentPort?.postMessage({ id: beat.id, generation, kind: "lost" });
   };

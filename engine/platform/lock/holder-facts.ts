@@ -1,5 +1,5 @@
 /**
- * The identity of a process, from which another process can tell by a lock file whether it still lives. Unknown facts
+ * The identity of a process in a lock file, from which another process can determine whether it is alive. Unknown facts
  * are null, and nothing is concluded from them.
  *
  * Invariants:
@@ -23,7 +23,7 @@ export interface HolderFacts {
   readonly startTicks: string | null;
 }
 
-/** The facts of this process. */
+/** Returns the facts of this process. */
 export async function ownFacts(): Promise<HolderFacts> {
   return {
     pid: process.pid,
@@ -35,12 +35,15 @@ export async function ownFacts(): Promise<HolderFacts> {
   };
 }
 
-/** Has the process of `record` certainly ended? False when it lives, and when that cannot be determined from here. */
+/**
+ * Returns whether the process of `record` has certainly ended. False when it lives, and when that cannot be determined
+ * from here.
+ */
 export async function processIsGone(record: LockRecord, own: HolderFacts): Promise<boolean> {
   if (own.bootId === null || own.pidNamespace === null) return false;
   if (record.bootId !== own.bootId || record.pidNamespace !== own.pidNamespace) return false;
   if (!processExists(record.pid)) return true;
-  // /proc is used only when its process ids are those of our namespace.
+  // /proc is used only if its process ids are those of our namespace.
   const proc = await readlink("/proc/self").catch(() => null);
   if (record.startTicks === null || proc !== String(process.pid)) return false;
   const ticks = await startTicksOf(String(record.pid));
@@ -76,7 +79,7 @@ const localTypes: ReadonlySet<number> = new Set([
   0xca451a4e, 0x3153464a, 0x3434,
 ]);
 
-/** Is the folder on a file system that no other machine can access? False when that is unknown. */
+/** Returns whether the folder is on a file system that no other machine can access. False when that is unknown. */
 export async function isLocalFolder(folder: string): Promise<boolean> {
   if (process.platform !== "linux") return false;
   const { type } = await statfs(folder);

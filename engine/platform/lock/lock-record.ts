@@ -27,9 +27,9 @@ export interface LockRecord {
   readonly startTicks: string | null;
   /** The socket's file in the same folder; null: none. */
   readonly socket: string | null;
-  /** Milliseconds without a heartbeat, by the observer's clock, after which the folder may be taken. */
+  /** Milliseconds without a heartbeat, by the observer's clock, after which the lock may be acquired. */
   readonly silenceMs: number;
-  /** The lock that has the heartbeats, when it is not this one: that of the enclosing folder. */
+  /** The lock of the enclosing folder, if that has the heartbeats. */
   readonly under: { readonly folder: string; readonly nonce: string } | null;
 }
 
@@ -51,23 +51,23 @@ export function lockPath(folder: string, generation: number): string {
   return `${folder}/LOCK.${generation}`;
 }
 
-/** Is this the name of a file of the lock, also of older versions? */
+/** Returns whether this is the name of a file of the lock, also of older versions. */
 export function isLockName(name: string): boolean {
   return name === "LOCK" || /^LOCK\.(\d+|[0-9a-f]+\.(sock|tmp))$/.test(name);
 }
 
-/** The generation of a lock file; 0 for other names. */
+/** Returns the generation of a lock file; 0 for other names. */
 export function generationOf(name: string): number {
   const match = /^LOCK\.(\d{1,15})$/.exec(name);
   return match === null ? 0 : Number(match[1]);
 }
 
-/** The first line, without its newline. */
+/** Returns the first line, without its newline. */
 export function encodeRecord(record: LockRecord): string {
   return JSON.stringify(record);
 }
 
-/** The initial content of a lock file. */
+/** Returns the initial content of a lock file. */
 export function encodeLock(record: LockRecord): string {
   return `${encodeRecord(record)}\n${"0".padStart(stateBytes, "0")}\n`;
 }
@@ -78,13 +78,13 @@ export async function highestGeneration(folder: string): Promise<number> {
   return highest;
 }
 
-/** The newest lock file of the folder; null when there is none. @throws what the file system throws. */
+/** Returns the newest lock file of the folder; null if it has no lock file. @throws the errors of the file system. */
 export async function findLock(folder: string): Promise<FoundLock | null> {
   for (;;) {
     const generation = await highestGeneration(folder);
     if (generation === 0) return null;
     const found = await readLock(folder, generation);
-    // Missing: it was replaced by another generation meanwhile.
+    // Missing: it was replaced by another generation in the meantime.
     if (found !== null) return found;
   }
 }

@@ -184,7 +184,10 @@ export class IndexAdministration {
     return deployments.map(({ definition }) => definition.name);
   }
 
-  /** Whether deploying this would change the index of its name. @throws EngineError invalid-argument, invalid-format */
+  /**
+   * Returns whether deploying this would change the index of its name. @throws EngineError invalid-argument,
+   * invalid-format
+   */
   hasChanged(json: JsonObject): boolean {
     const definition = parseStaticDefinition(json);
     const { lockMode, priority } = parseDeploymentOptions(json);
@@ -194,13 +197,16 @@ export class IndexAdministration {
     return !isSame || known.lockMode !== lockMode || known.priority !== priority;
   }
 
-  /** The fields of its entries; none when only running its maps tells. @throws EngineError index-compilation, invalid-argument */
+  /**
+   * Returns the names of the index's fields; empty if they are known only after its maps have run. @throws EngineError
+   * index-compilation, invalid-argument
+   */
   fieldsOf(json: JsonObject): string[] {
     const program = compileIndex(parseStaticDefinition(json), this.#database, this.#clock);
     return [...(program.fieldNames ?? [])];
   }
 
-  /** Resolves when durable. @returns false when there is no such index @throws EngineError index-deletion */
+  /** Resolves when durable. @returns false if the index does not exist @throws EngineError index-deletion */
   async delete(name: string): Promise<boolean> {
     const index = this.indexes.byName(name);
     if (index === undefined) return false;
@@ -310,7 +316,7 @@ export class IndexAdministration {
     );
   }
 
-  /** The definition as stored: with the number used in the ids of its output documents. */
+  /** Returns the definition as stored: with the number used in the ids of its output documents. */
   #numbered(definition: StaticDefinition, known: OpenIndex | undefined): StaticDefinition {
     const { output = null } = definition;
     if (output === null) return definition;
@@ -364,20 +370,17 @@ export class IndexAdministration {
     setOptions(index, stored);
   }
 
-  /**
-   * The node that leads has changed the definitions with these keys: makes the indexes of this node the same, which it
-   * builds by itself.
-   */
+  /** Applies index definitions that the leader changed, by key. This node builds the indexes itself. */
   follow(keys: readonly string[]): void {
     const { indexDefinitions } = this.#database.state.keyspaces;
-    // What is stored is not written again.
+    // The definitions are stored already and are not written again.
     this.#isRestoring = true;
     try {
       for (const key of keys) {
         const stored = indexDefinitions.get(key) as unknown as StoredIndex | undefined;
         if (stored !== undefined) this.#followOne(key, stored);
       }
-      // Afterwards: a replacement that was swapped in is not there under its old name any more.
+      // Dropped after the loop: a replacement that was swapped in no longer exists under its old name.
       for (const key of keys) if (indexDefinitions.get(key) === undefined) this.indexes.drop(key);
     } finally {
       this.#isRestoring = false;
@@ -404,7 +407,7 @@ export class IndexAdministration {
     this.#restoreOne(key, stored);
   }
 
-  /** A definition that no longer compiles becomes an index that does not run. */
+  /** Returns a definition that no longer compiles becomes an index that does not run. */
   #restoreStatic(definition: StaticDefinition): StaticIndex {
     let program = noProgram;
     let failure: Error | null = null;
@@ -437,10 +440,7 @@ export class IndexAdministration {
     await Promise.all(writes);
   }
 
-  /**
-   * A write that nobody awaits may fail (a full disk): the index is then not persisted, and is created again when
-   * needed.
-   */
+  /** A background write may fail (a full disk); the index is then not persisted, and is created again when needed. */
   #write(changes: readonly (readonly [string, OpenIndex | null])[]): void {
     if (this.#isRestoring || this.#isClosed) return;
     const { indexDefinitions } = this.#database.state.keyspaces;
@@ -469,7 +469,7 @@ export class IndexAdministration {
   }
 }
 
-/** Sets what is stored beside the definition. */
+/** Applies the options that are stored with the definition. */
 function setOptions(index: OpenIndex, stored: StoredIndex): void {
   index.priority = stored.priority;
   index.lockMode = stored.lockMode;
@@ -477,13 +477,13 @@ function setOptions(index: OpenIndex, stored: StoredIndex): void {
   index.createdAtMicros = stored.createdAtMicros ?? index.openedAtMicros;
 }
 
-/** The name of an automatic index that is stored under a key, which is in lower case. */
+/** Returns the name of an automatic index that is stored under a key, which is in lower case. */
 function nameUnder(key: string, definition: IndexDefinition): string {
   const name = automaticIndexName(definition);
   return key.startsWith(foldedName(replacementPrefix)) ? replacementPrefix + name : name;
 }
 
-/** Is the index of this definition, or has it all that an automatic one is to have, whatever its options? */
+/** Returns whether the index has this definition or, for an automatic index, covers it, regardless of its options. */
 function isOf(index: OpenIndex, stored: StoredIndex): boolean {
   if (stored.kind === "static") {
     return index instanceof StaticIndex && isSameIndex(index.definition, stored.definition);

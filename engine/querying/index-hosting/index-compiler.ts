@@ -1,6 +1,6 @@
 /**
- * Compiles the JavaScript and the C# of deployed indexes and runs it for the stages of indexing/: input comes from
- * stored documents, output goes out as JSON texts.
+ * Compiles the JavaScript and C# code of deployed indexes and runs it for the stages of indexing/: input comes from
+ * stored documents, output is JSON text.
  *
  * Invariants:
  * - Every document that a map loads is in the result's references, whether or not it exists.
@@ -11,7 +11,7 @@ import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { indexEntriesPerDocumentMax } from "../../base/limits.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { collectionIdOf, idOf } from "../../documents/document-record.ts";
 import { type CSharpScript, compileCSharp } from "../../indexing/csharp/csharp-definition.ts";
 import type { StoredRow } from "../../indexing/index-host.ts";
@@ -24,7 +24,7 @@ import {
   type MappedItems,
   type MapResult,
   type MapSource,
-  RecordAwaited,
+  RecordNotLoaded,
   type ReducedValue,
   type SummedReduce,
 } from "../../indexing/index-program.ts";
@@ -72,9 +72,9 @@ import {
   type Run,
   ScriptArray,
   type ScriptFunction,
-  ScriptLate,
   type ScriptLimits,
   type ScriptObject,
+  ScriptTimeout,
   setOwn,
   type Value,
 } from "../../scripting/script-values.ts";
@@ -84,10 +84,10 @@ import { valueOfText } from "../../scripting/text-source.ts";
 import { numberText } from "../../scripting/value-text.ts";
 import type { Store } from "../../store/store.ts";
 import { RecordNotResident } from "../../store/transaction.ts";
-import { ContentAwaited, IndexContents } from "./index-contents.ts";
+import { ContentNotLoaded, IndexContents } from "./index-contents.ts";
 import { csharpForm, type SeriesForm, scriptForm, segmentObject } from "./series-input.ts";
 
-/** Runs after which the functions are declared anew. */
+/** Number of runs after which the script's functions are declared again, which resets their variables. */
 const runsPerDeclaration = 1_024;
 /** C# maps have no statement limit; this bounds their work instead. */
 const csharpStepsMax = 1_000_000;
@@ -96,7 +96,10 @@ const lateRunsMax = 4;
 /** Cost of an index entry, and of each of its fields: terms are extracted, looked up and counted. */
 const entryUnits = 60;
 const fieldUnits = 60;
-/** Share of a script's memory that the values of one reduce may take: they are JSON texts still to be parsed. */
+/**
+ * Maximum share of a script's memory that the input values of one reduce may use, as JSON texts that are not parsed
+ * yet.
+ */
 const reducedShare = 1 / 8;
 /** Steps allowed for each further value of a reduce. */
 const stepsPerValue = 200;
@@ -113,7 +116,7 @@ export function compileIndex(
   return new ScriptProgram(definition, database, clock);
 }
 
-/** Which version of which input is mapped. */
+/** The version of the input that is being mapped. */
 type InputVersion = Pick<StoredRow, "docNum" | "etag">;
 
 /** A compiled script with its declarations, which are renewed periodically. */
@@ -229,7 +232,7 @@ class ScriptProgram implements IndexProgram {
     const owner = ownerOfSegment(key);
     const { documentId, name } = owner;
     const collection = this.#collectionOf(owner);
-    // Its number stands for the version, as that of a document does.
+    // The segment's etag identifies its version, as a document's etag does.
     return this.#mapped({ docNum: -1, etag: segment?.etag ?? 0 }, (entries, values) => {
       if (segment === undefined || collection === null) return undefined;
       const named = timeSeries.get(seriesKey(documentId, name))?.name ?? name;
@@ -245,7 +248,7 @@ class ScriptProgram implements IndexProgram {
     });
   }
 
-  /** The collection of the document that a segment belongs to; null when there is no such document. */
+  /** Returns the collection of the document that owns a segment; null if the document does not exist. */
   #collectionOf({ documentId }: SegmentOwner): string | null {
     const { documents, keyspaces } = this.#database.state;
     const docNum = documents.lookup(documentId);
@@ -253,7 +256,7 @@ class ScriptProgram implements IndexProgram {
     return keyspaces.collections.nameOf(documents.collectionOf(docNum));
   }
 
-  /** The maps of a segment. */
+  /** Yields the maps of a segment. */
   *#takers(
     { name }: SegmentOwner,
     collection: string,
@@ -282,10 +285,11 @@ class ScriptProgram implements IndexProgram {
       items = run(entries, values);
     } catch (error) {
       if (error instanceof RecordNotResident) throw this.#awaited(error);
-      if (error instanceof ContentAwaited) throw new RecordAwaited(() => host.contents.load(error));
+      if (error instanceof ContentNotLoaded)
+        throw new RecordNotLoaded(() => host.contents.load(error));
       if (!(error instanceof EngineError)) throw error;
-      if (error instanceof ScriptLate && this.#mayTryAgain(version))
-        throw new RecordAwaited(nextTurn);
+      if (error instanceof ScriptTimeout && this.#mayTryAgain(version))
+        throw new RecordNotLoaded(nextSlice);
       failure = error;
     }
     host.contents.clear();
@@ -298,7 +302,7 @@ class ScriptProgram implements IndexProgram {
     return items === undefined ? result : { ...result, items };
   }
 
-  /** Whether a timed-out map may be retried in a later turn of the event loop. */
+  /** Returns whether a timed-out map may be retried in a later tick of the event loop. */
   #mayTryAgain({ docNum, etag }: InputVersion): boolean {
     const late = this.#late;
     if (late.docNum !== docNum || late.etag !== etag) this.#late = { docNum, etag, count: 1 };
@@ -440,15 +444,15 @@ class ScriptProgram implements IndexProgram {
     }
   }
 
-  #awaited(error: RecordNotResident): RecordAwaited {
+  #awaited(error: RecordNotResident): RecordNotLoaded {
     const { fetched } = this.#host;
-    return new RecordAwaited(async () => {
+    return new RecordNotLoaded(async () => {
       fetched.set(error.position, await this.#database.fetchRecord(error));
     });
   }
 }
 
-/** The host of index functions; records what they read. */
+/** The host of index functions; records the documents that they read. */
 class MapScriptHost extends ReadingScriptHost implements IndexScriptHost, AttachmentScriptHost {
   isTracking = true;
   references = new Set<string>();
@@ -510,7 +514,7 @@ function scriptSumText(sum: number | bigint): string {
   return numberText(Number(sum));
 }
 
-/** Null when the reduce is not recognized as one that only adds up. */
+/** Returns null if the reduce is not recognized as a sum. */
 function summedReduceOf(
   script: CompiledScript | null,
   language: ReduceLanguage,
@@ -619,7 +623,7 @@ function explained<Result>(
   }
 }
 
-/** What is wrong with a text and where, in the wording of RavenDB 7.2.7's script engine. */
+/** Describes an error in a script and its position, in the wording of RavenDB 7.2.7's script engine. */
 function faultText(text: string, { message, details }: EngineError): string {
   const { line, column, reason } = details ?? {};
   if (typeof reason !== "string" || typeof line !== "number" || typeof column !== "number") {
@@ -682,7 +686,7 @@ function mappedEntry(
   return { fields, boosts: boosts.size === 0 ? null : boosts };
 }
 
-/** The dynamically named values that a value is or lists, or null when it is neither. */
+/** Returns the dynamically named values that a value is or lists, or null when it is neither. */
 function dynamicFields(value: Value): ScriptObject[] | null {
   if (isDynamic(value)) return [value];
   if (!isArray(value) || value.items.length === 0) return null;
@@ -743,7 +747,7 @@ function optionOf<Text extends string>(
   );
 }
 
-/** The argument of a counter map. */
+/** Returns the argument of a counter map. */
 function counterObject(
   documentId: string,
   name: string,
@@ -757,7 +761,7 @@ function counterObject(
   return counter;
 }
 
-/** The result of a map as rows show it: values only, without their indexing options. */
+/** Returns the result of a map as rows show it: values only, without their indexing options. */
 function shownText(run: Run, object: ScriptObject, writer: ValueWriter): string {
   const shown = newObject();
   for (const key of ownKeys(object)) {
@@ -770,7 +774,7 @@ function shownText(run: Run, object: ScriptObject, writer: ValueWriter): string 
   return writer.objectText(run, shown);
 }
 
-/** An object with all members: undefined is written as null. */
+/** Returns an object with all members: undefined is written as null. */
 function objectText(run: Run, object: ScriptObject): string {
   const members = ownKeys(object).map(
     (key) => `${JSON.stringify(key)}:${plainText(run, getOwn(object, key))}`,
@@ -784,7 +788,7 @@ function plainText(run: Run, value: Value): string {
 
 /** Writes the results of functions as JSON texts. */
 interface ValueWriter {
-  /** The value of one field of an entry. */
+  /** Returns the value of one field of an entry. */
   fieldText(run: Run, value: Value): string;
   objectText(run: Run, object: ScriptObject): string;
   plainText(run: Run, value: Value): string;

@@ -10,7 +10,7 @@ import { indexedContentBytesMax } from "../../base/limits.ts";
 import type { BlobStore } from "../../log/blob-store.ts";
 
 /** Thrown when a map needs a content that must first be read. */
-export class ContentAwaited extends Error {
+export class ContentNotLoaded extends Error {
   readonly hash: string;
 
   constructor(hash: string) {
@@ -29,7 +29,7 @@ export class IndexContents {
     this.#blobs = blobs;
   }
 
-  /** @throws ContentAwaited, EngineError record-damaged, too-large when a map exceeds its quota */
+  /** @throws ContentNotLoaded, EngineError record-damaged, too-large when a map exceeds its quota */
   get(hash: string, size: number): Buffer {
     const known = this.#contents.get(hash);
     if (known instanceof EngineError) throw known;
@@ -40,11 +40,11 @@ export class IndexContents {
         `A map may look at ${indexedContentBytesMax} bytes of attachments of one document.`,
       );
     }
-    throw new ContentAwaited(hash);
+    throw new ContentNotLoaded(hash);
   }
 
   /** Reads the content that a map awaits. A read error is kept for the map to throw. */
-  async load({ hash }: ContentAwaited): Promise<void> {
+  async load({ hash }: ContentNotLoaded): Promise<void> {
     try {
       const reader = await this.#blobs.open(hash);
       const chunks: Buffer[] = [];

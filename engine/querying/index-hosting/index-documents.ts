@@ -2,12 +2,12 @@
  * The documents and deletions of a database as its indexes follow them: committed ones, in etag order. Knows nothing of
  * index contents.
  *
- * Cursors read the table in its current state, so each is valid for a single turn of the event loop.
+ * Cursors read the current state of the table, so each is valid only within one tick of the event loop.
  */
 
 import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import type { Clock, Timer } from "../../base/environment.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { idOf } from "../../documents/document-record.ts";
 import type { Shape } from "../../documents/shapes.ts";
 import type { FollowedCollection } from "../../indexing/collection-follower.ts";
@@ -105,7 +105,7 @@ export class IndexedDocuments implements IndexHost {
     return new TombstoneCursor(tombstones, this.#state);
   }
 
-  /** The current documents, for an index with this progress in its collections. */
+  /** Returns the current documents, for an index with this progress in its collections. */
   presentTo(followed: readonly FollowedCollection[]): PresentDocuments {
     const { documents, keyspaces } = this.#state;
     const ofAll = followed.find(({ collection }) => collection === null);
@@ -116,7 +116,7 @@ export class IndexedDocuments implements IndexHost {
       ]),
     );
     const byId = new Map<number, number>();
-    const takenIn = (collection: number): number => {
+    const processedUpTo = (collection: number): number => {
       const name = foldedName(keyspaces.collections.nameOf(collection));
       const etag = ofAll?.documentEtag ?? etags.get(name) ?? 0;
       byId.set(collection, etag);
@@ -124,16 +124,16 @@ export class IndexedDocuments implements IndexHost {
     };
     const batch = new Uint32Array(1);
     return {
-      takenInThrough: Math.min(...followed.map(({ documentEtag }) => documentEtag)),
+      processedThrough: Math.min(...followed.map(({ documentEtag }) => documentEtag)),
       etagOf: (docNum) => documents.etagOf(docNum),
       numberOf: (etag) => {
         if (documents.byEtag(allCollections, etag).fill(batch, 1) === 0) return -1;
         const docNum = batch[0] as number; // filled
         return documents.etagOf(docNum) === etag ? docNum : -1;
       },
-      isTakenIn: (docNum, etag) => {
+      isProcessed: (docNum, etag) => {
         const collection = documents.collectionOf(docNum);
-        return etag <= (byId.get(collection) ?? takenIn(collection));
+        return etag <= (byId.get(collection) ?? processedUpTo(collection));
       },
     };
   }
@@ -247,8 +247,8 @@ export class IndexedDocuments implements IndexHost {
     return this.#clock.nowMicros();
   }
 
-  yieldTurn(): Promise<void> {
-    return nextTurn();
+  yieldSlice(): Promise<void> {
+    return nextSlice();
   }
 
   report(message: string, cause: unknown): void {
@@ -277,7 +277,7 @@ export class IndexedDocuments implements IndexHost {
 
   indexEvent(type: IndexEvent, name: string): void {
     if (type === "BatchCompleted") this.#listener.indexAdvanced(name);
-    this.#state.feed.tellIndex(type, name);
+    this.#state.feed.notifyIndex(type, name);
   }
 
   #idOfCollection(collection: string | null): number {

@@ -6,7 +6,7 @@
  * Knows neither which indexes exist nor how they are built.
  *
  * Invariants:
- * - The revisions of an index take at most `indexHistoryLengthMax`, but the newest one is always kept.
+ * - The revisions of an index use at most `indexHistoryLengthMax`; the newest revision is always retained.
  */
 
 import { indexHistoryLengthMax, indexRevisionsDefault } from "../../base/limits.ts";
@@ -39,7 +39,7 @@ export interface IndexRevision extends Deployer {
   readonly createdAtMicros: number;
 }
 
-/** The number of revisions for a value of the setting `Indexing.History.NumberOfRevisions`. */
+/** Returns the number of revisions for a value of the setting `Indexing.History.NumberOfRevisions`. */
 export function revisionsKept(setting: unknown): number {
   const text = String(setting ?? "");
   return /^\d{1,9}$/.test(text) ? Number(text) : indexRevisionsDefault;
@@ -78,7 +78,7 @@ export function dropRevisions(transaction: Transaction, name: string): void {
   }
 }
 
-/** The revisions of each index by its name, newest first. */
+/** Returns the revisions of each index by its name, newest first. */
 export function historiesOf({ keyspaces }: DatabaseState): Map<string, IndexRevision[]> {
   const histories = new Map<string, IndexRevision[]>();
   for (const [, value] of keyspaces.indexHistories.withPrefix("")) {
@@ -91,7 +91,7 @@ export function historiesOf({ keyspaces }: DatabaseState): Map<string, IndexRevi
   return histories;
 }
 
-/** The revision that records a definition. @throws EngineError invalid-format */
+/** Returns the revision that records a definition. @throws EngineError invalid-format */
 export function revisionOf(
   definition: StaticDefinition,
   json: JsonObject,

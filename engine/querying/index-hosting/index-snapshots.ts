@@ -140,7 +140,7 @@ export class IndexSnapshots {
       done();
     });
     this.#restored = restoring.catch((error: unknown) =>
-      this.#report(`Indexes of database '${this.#database.name}' are built anew`, error),
+      this.#report(`Indexes of database '${this.#database.name}' are rebuilt`, error),
     );
   }
 
@@ -162,8 +162,8 @@ export class IndexSnapshots {
   }
 
   /**
-   * The collections whose documents the maps of an index load, with the progress recorded in its newest snapshot: after
-   * a crash, later deletions must be reported again.
+   * Returns the collections whose documents the maps of an index load, with the progress recorded in its newest
+   * snapshot: after a crash, later deletions must be reported again.
    */
   deletionEtagsOf(index: OpenIndex): readonly FollowedCollection[] {
     return this.#saved.get(index)?.sources.slice(index.index.followed.length) ?? [];
@@ -198,7 +198,7 @@ export class IndexSnapshots {
     );
   }
 
-  /** Whether a crash would lose more work than writing a snapshot costs. */
+  /** Returns whether a crash would lose more work than writing a snapshot costs. */
   #isWorthIt(index: OpenIndex): boolean {
     const { indexingMs = 0, bytes = 0 } = this.#saved.get(index) ?? {};
     const worthMs = Math.max(this.#workMsMin, workFactor * bytes * writingMsPerByte);
@@ -254,7 +254,7 @@ export class IndexSnapshots {
     }
   }
 
-  /** The contents of a snapshot, as of now. */
+  /** Returns the contents of a snapshot, as of now. */
   #capture(
     index: OpenIndex,
     number: number,
@@ -297,7 +297,7 @@ export class IndexSnapshots {
     if (this.#hadFiles) {
       for (const index of known.values()) {
         this.#report(
-          `Index '${index.name}' of database '${this.#database.name}' has no snapshot that fits and is built anew`,
+          `Index '${index.name}' of database '${this.#database.name}' has no usable snapshot and is rebuilt`,
         );
       }
     }
@@ -328,7 +328,7 @@ export class IndexSnapshots {
         : undefined;
     const identity = { databaseId: this.#database.databaseId, number };
     const bytes = await this.#sizeOf(number);
-    await processMemory.take("snapshots", bytes);
+    await processMemory.reserve("snapshots", bytes);
     try {
       const path = this.#pathOf(number);
       const loaded = await readSnapshotFile<IndexHead>(this.#files, path, identity, (head) => {
@@ -347,7 +347,7 @@ export class IndexSnapshots {
       if (!(error instanceof UnusableSnapshot)) throw error;
       return null;
     } finally {
-      processMemory.give("snapshots", bytes);
+      processMemory.release("snapshots", bytes);
     }
   }
 
@@ -396,7 +396,7 @@ export class IndexSnapshots {
   }
 }
 
-/** A copy: an index advances its own in place. */
+/** Returns a copy: an index advances its own in place. */
 function copied(sources: readonly FollowedCollection[]): readonly FollowedCollection[] {
   return sources.map((source) => ({ ...source }));
 }

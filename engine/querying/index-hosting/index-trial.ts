@@ -1,13 +1,18 @@
 /**
- * Tries a definition on a few documents: the entries that its maps make of each, and what its reduce makes of those. No index
- * is made, and nothing is stored, so C# is tried for everybody who may write. Its functions run under the limits that those of a deployed index have.
+ * Tries an index definition on a few documents: returns the entries that its maps produce and the results that its
+ * reduce produces from them. Creates no index and stores nothing, so C# definitions can be tried by every user with
+ * write access. Functions run under the same limits as those of a deployed index.
  */
 import type { Clock } from "../../base/environment.ts";
 import { EngineError } from "../../base/errors.ts";
 import { type Abortable, WorkBudget } from "../../base/work-budget.ts";
 import { idOf } from "../../documents/document-record.ts";
 import type { StoredRow } from "../../indexing/index-host.ts";
-import { type IndexProgram, type MapResult, RecordAwaited } from "../../indexing/index-program.ts";
+import {
+  type IndexProgram,
+  type MapResult,
+  RecordNotLoaded,
+} from "../../indexing/index-program.ts";
 import { isCSharp, parseStaticDefinition } from "../../indexing/static-definition.ts";
 import type { JsonObject } from "../../json/json-object.ts";
 import { QueryRows } from "../../reading/query-rows.ts";
@@ -28,7 +33,7 @@ export interface TrialRequest {
 
 export interface TriedDocument {
   readonly id: string;
-  /** JSON texts of objects: the fields of each entry; of a map-reduce index what goes into the reduce. */
+  /** JSON texts of objects: the fields of each entry; for a map-reduce index, the input of the reduce. */
   readonly entries: readonly string[];
   /** Why its map failed; null: it did not. */
   readonly failure: EngineError | null;
@@ -136,7 +141,7 @@ async function mapOne(
     try {
       return { ...program.map(row), id: idOf(row.bytes, row.start) };
     } catch (error) {
-      if (!(error instanceof RecordAwaited)) throw error;
+      if (!(error instanceof RecordNotLoaded)) throw error;
       await error.wait();
     }
   }

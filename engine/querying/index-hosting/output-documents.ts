@@ -4,10 +4,10 @@
  * hash in the ids and for patterns, which format dates.
  *
  * Invariants:
- * - A document whose text already equals that of its object is not written again.
+ * - A document whose text already equals its object is not written again.
  * - Objects that could not be stored for lack of space are stored later.
- * - A document of another collection that has such an id is left untouched.
- * - A node that follows another writes none: it waits until the other's documents are those that it would have written.
+ * - A document of another collection that has the same id is not changed.
+ * - A follower writes no output documents: it waits until the leader has written the documents that it expects.
  */
 
 import { createHash } from "node:crypto";
@@ -15,7 +15,7 @@ import { foldedName, lowerCased } from "../../base/case-folding.ts";
 import { EngineError } from "../../base/errors.ts";
 import { outputDocumentsPerWrite } from "../../base/limits.ts";
 import { checkDocumentId } from "../../base/names.ts";
-import { nextTurn } from "../../base/turns.ts";
+import { nextSlice } from "../../base/time-slices.ts";
 import { bodyTextOf, documentFlags } from "../../documents/document-record.ts";
 import {
   type OutputSink,
@@ -37,7 +37,7 @@ import { deleteDocument, putParsed } from "../../writes/documents.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Milliseconds before retrying a write that had no space; other indexes continue meanwhile. */
+/** Delay before a write that failed for lack of space is retried, in milliseconds; other indexes continue. */
 const retryMs = 1_000;
 const artificial = documentFlags.Artificial | documentFlags.FromIndex;
 
@@ -65,7 +65,7 @@ export class ReduceOutputs implements OutputSink {
   /** Lower-cased ids of objects whose documents were written after the restored state, or are missing. */
   readonly #doubtful = new Set<string>();
   #isClean = false;
-  /** A write is in progress; what it writes is in none of these lists. */
+  /** A write is in progress; its documents are in none of these lists. */
   #isStoring = false;
   #isResting = false;
 
@@ -204,14 +204,14 @@ export class ReduceOutputs implements OutputSink {
   async #compare(): Promise<void> {
     let count = 0;
     for (const [id, text] of [...this.#changed]) {
-      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      if (++count % outputDocumentsPerWrite === 0) await nextSlice();
       if (!(await this.#isAs(id, text, this.#output.collection))) continue;
-      // The index may have changed it again meanwhile.
+      // The index may have changed the object again during the write.
       if (this.#changed.get(id) === text) this.#changed.delete(id);
       this.#refer(id, text);
     }
     for (const id of [...this.#touched]) {
-      if (++count % outputDocumentsPerWrite === 0) await nextTurn();
+      if (++count % outputDocumentsPerWrite === 0) await nextSlice();
       const text = this.#referencesText(id);
       if (!(await this.#isAs(id, text, referencesCollection(this.#output)))) continue;
       this.#touched.delete(id);
@@ -220,7 +220,10 @@ export class ReduceOutputs implements OutputSink {
     if (this.#changed.size > 0 || this.#touched.size > 0) this.#rest();
   }
 
-  /** Is the document what the node that leads would make it? One of another collection is left as it is. */
+  /**
+   * Returns whether the document is in the state that the leader would write. A document of another collection is not
+   * changed.
+   */
   async #isAs(id: string, text: string | null, collection: string): Promise<boolean> {
     const { documents, keyspaces } = this.#database.state;
     const document = documents.find(id);
@@ -231,7 +234,7 @@ export class ReduceOutputs implements OutputSink {
     return (await this.#database.bodyText(id)) === text;
   }
 
-  /** The document that refers to objects; null: it refers to none, and is deleted. */
+  /** Returns the document that refers to objects; null: it refers to none, and is deleted. */
   #referencesText(id: string): string | null {
     const ReduceOutputs = [...(this.#references.get(id) ?? [])];
     return ReduceOutputs.length === 0 ? null : JSON.stringify({ ReduceOutputs });
@@ -346,8 +349,8 @@ export class ReduceOutputs implements OutputSink {
 }
 
 /**
- * The id of the document that refers to an object. Null: the object has none, or its values form no valid document id
- * (too long, or one that requests a generated id).
+ * Returns the id of the document that refers to an object. Null if the object has no id, or if its values form no valid
+ * document id (too long, or an id that requests generation).
  */
 function referenceOf(pattern: string, text: string): string | null {
   const id = referenceId(pattern, JSON.parse(text) as Json);
@@ -360,7 +363,7 @@ function referenceOf(pattern: string, text: string): string | null {
   }
 }
 
-/** The body of a document created by an index, or null. @throws RecordNotResident */
+/** Returns the body of a document created by an index, or null. @throws RecordNotResident */
 function artificialBody(transaction: Transaction, id: string): string | null {
   const document = transaction.find(id);
   if (document < 0 || (transaction.flagsOf(document) & artificial) !== artificial) return null;

@@ -1,8 +1,8 @@
 /**
  * A segment of a time series as the maps of an index see it: `{Name, DocumentId, Count, Start, End, Entries: [{Tag,
- * Timestamp, Value, Values}]}`. Its size is bounded by that of segments, so no run is charged for it.
+ * Timestamp, Value, Values}]}`. Its size is bounded by the size of segments, so it is not charged to a run's limits.
  *
- * In JavaScript, names are in lower case and times are dates; in C#, names are as they were stored, times are texts, and
+ * In JavaScript, names are in lower case and times are dates; in C#, names are in the stored case, times are texts, and
  * all values are doubles. The ids of documents are in lower case. [measured on RavenDB 7.2.7]
  */
 
@@ -43,7 +43,7 @@ export const csharpForm: SeriesForm = {
   isLower: false,
 };
 
-/** `name`: as it was stored. */
+/** `name`: in the stored case. */
 export function segmentObject(
   segment: Segment,
   documentId: string,

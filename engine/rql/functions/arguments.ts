@@ -1,4 +1,4 @@
-/** What the arguments of methods are read as, with the errors of RavenDB 7.2.7 for those that do not fit. */
+/** Parses the arguments of methods, with the errors of RavenDB 7.2.7 for invalid ones. */
 import { EngineError } from "../../base/errors.ts";
 import type { Condition, FieldReference } from "../analyzed-query.ts";
 import type { Argument, Call, PathPart } from "../ast.ts";
@@ -14,7 +14,7 @@ import {
 } from "../query-scope.ts";
 import type { WhereClause } from "./rql-function.ts";
 
-/** Whether it is a call of this method. `name` in lower case. */
+/** Returns whether the argument is a call of this method. `name` in lower case. */
 export function isCallOf(
   argument: { readonly kind: string; readonly name?: unknown },
   name: string,
@@ -22,7 +22,7 @@ export function isCallOf(
   return argument.kind === "call" && String(argument.name).toLowerCase() === name;
 }
 
-/** An argument that must be a condition. */
+/** Returns an argument that must be a condition. */
 export function conditionArgument(
   scope: QueryScope,
   call: Call,
@@ -41,8 +41,8 @@ export function conditionArgument(
 }
 
 /**
- * The first argument as a field and the second as text. `isStrict`: it must be a string, or a boolean in the query's
- * text, not of a parameter.
+ * Returns the first argument as a field and the second as text. `isStrict`: it must be a string, or a boolean in the
+ * query's text, not of a parameter.
  */
 export function fieldAndText(
   scope: QueryScope,
@@ -70,7 +70,7 @@ export function fieldAndText(
   );
 }
 
-/** An argument that names a field: a path, a name in quotes, or `id()`. */
+/** Returns an argument that names a field: a path, a name in quotes, or `id()`. */
 export function fieldArgument(scope: QueryScope, call: Call, position: number): FieldReference {
   const argument = call.args[position];
   const method = `Method ${call.name}()`;
@@ -112,7 +112,7 @@ export function pathOf(text: string): PathPart[] {
   });
 }
 
-/** The strings that an argument evaluates to. */
+/** Returns the strings that an argument evaluates to. */
 export function texts(scope: QueryScope, argument: Argument): string[] {
   if (argument.kind === "field") return [pathText(argument.path)];
   if (argument.kind !== "literal" && argument.kind !== "parameter") {
@@ -122,7 +122,7 @@ export function texts(scope: QueryScope, argument: Argument): string[] {
   return value.type === "array" ? value.items.map(plainText) : [plainText(value)];
 }
 
-/** The error for a method that is no field to compare. */
+/** Returns the error for a method that is no field to compare. */
 export function notLeft(shownName: string): EngineError {
   return new EngineError(
     "invalid-argument",

@@ -1,6 +1,6 @@
 /**
- * `facet(…)`: counts of the terms of a field, of ranges, or of everything, with sums and the like of other fields. It is
- * the whole of `select`, on an index. Rules and errors are those of RavenDB 7.2.7.
+ * `facet(…)`: counts of the terms of a field, of ranges, or of everything, with sums and the like of other fields. It
+ * is the whole of `select`, on an index. Rules and errors equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
 import type { Bound } from "../analyzed-query.ts";
@@ -72,7 +72,7 @@ function facetOf(
   { expression, alias }: SelectItem,
   clause: WholeClause,
 ): FacetItem {
-  const { args } = expression as Call; // the clause has no others
+  const { args } = expression as Call; // the clause has only calls
   const [first] = args;
   if (first !== undefined && isCallOf(first, "id")) return setupOf(scope, args.length, first);
   const isNamed =
@@ -82,7 +82,7 @@ function facetOf(
   return parts.facet(isNamed ? nameOf(first) : null, alias);
 }
 
-/** The argument `id(…)`. */
+/** Returns the argument `id(…)`. */
 function setupOf(scope: QueryScope, count: number, { args: [id, ...more] }: Call): FacetItem {
   if (count > 1) {
     throw invalid(
@@ -107,7 +107,7 @@ function setupOf(scope: QueryScope, count: number, { args: [id, ...more] }: Call
   );
 }
 
-/** The arguments of one call behind its field. */
+/** The arguments of one call after its field. */
 class FacetParts {
   readonly #scope: QueryScope;
   readonly #clause: WholeClause;
@@ -177,7 +177,7 @@ function isName(argument: Argument): argument is Field | Value {
   return argument.kind === "field" || argument.kind === "literal" || argument.kind === "parameter";
 }
 
-/** A name as written: aliases stay, and a parameter is a name itself. */
+/** Returns a name as written: aliases stay, and a parameter is a name itself. */
 function nameOf(name: Field | Value): string {
   if (name.kind === "field") return fieldText(name);
   return name.kind === "literal" ? name.text : name.name;
@@ -196,7 +196,7 @@ function unsupportedArgument(scope: QueryScope, argument: Argument): EngineError
   );
 }
 
-/** Collects aggregations: those of one field under one label share a row. */
+/** Collects aggregations: aggregations of one field with the same label share a row. */
 export class AggregationList {
   readonly #byKey = new Map<string, FacetAggregation & { readonly kinds: Set<AggregateKind> }>();
 
@@ -249,7 +249,7 @@ export class RangeReader {
     this.#ranges.push(read);
   }
 
-  /** The facet of the ranges, one or more. */
+  /** Returns the facet of the ranges, one or more. */
   facet(alias: string | null, aggregations: readonly FacetAggregation[]): Facet {
     const field = this.#field ?? "";
     return { kind: "ranges", name: alias ?? field, field, aggregations, ranges: this.#ranges };

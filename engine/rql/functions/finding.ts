@@ -1,4 +1,4 @@
-/** What the meanings of conditions share: the terms of a field, and sets of entries. */
+/** Helpers for the meanings of conditions: the terms of a field, and sets of entries. */
 import type { Work } from "../../base/work-budget.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
 import type { FieldSearch } from "../../indexing/field-search.ts";
@@ -13,12 +13,12 @@ export function spendOnSets({ reader }: WhereContext): void {
   reader.budget.spend(Math.ceil(reader.view.size / bitsPerUnit));
 }
 
-/** Whether it is the id of the document. */
+/** Returns whether the field is the id of the document. */
 export function isId(field: FieldReference): boolean {
   return field.name === "id()";
 }
 
-/** The terms of a field; in lower case where the index has no others. */
+/** Returns the terms of a field; in lower case if the index has no others. */
 export function fieldOf(
   field: FieldReference,
   form: "lower" | "exact" | "words",
@@ -45,7 +45,7 @@ export function* findAllIds(_condition: unknown, { reader }: WhereContext): Work
   return reader.all();
 }
 
-/** The score of a condition that weighs as a whole. */
+/** Returns the score of a condition that weighs as a whole. */
 export function weighedWhole(
   condition: Condition & { readonly field: FieldReference },
   factor: number,

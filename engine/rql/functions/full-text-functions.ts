@@ -60,9 +60,9 @@ export const search: RqlFunction<SearchCondition> = {
       find: findWords,
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: {
-        // A search for one wildcard; those for words are found by their terms at once.
+        // A search for one wildcard; searches for words are found directly by their terms.
         isJoined: ({ text }) => /^\*?[^\s"\\*]+\*?$/u.test(text) && text.includes("*"),
         find: (conditions, context, findEntries) => {
           const [first] = conditions as readonly [SearchCondition];
@@ -165,7 +165,7 @@ export const proximity: RqlFunction<ProximityCondition> = {
       find: findNear,
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -203,7 +203,7 @@ export const lucene: RqlFunction<LuceneCondition> = {
       },
       findIds: findSearchedIds,
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -250,7 +250,7 @@ export const fuzzy: RqlFunction<FuzzyCondition> = {
       findIds: ({ text, similarity }, { reader }) =>
         reader.idsMatching(fuzzyTest(text, similarity, reader.budget).ofText),
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -265,7 +265,7 @@ function findSearchedIds(
   return reader.idsMatching(idSearchTest(text, reader.budget));
 }
 
-/** An id is one word of a search: pieces of the text are whole ids or wildcards. */
+/** An id is one word of a search: the words of the text are whole ids or wildcards. */
 function idSearchTest(text: string, budget: WorkBudget): (id: string) => boolean {
   const pieces = text
     .toLowerCase()

@@ -94,19 +94,19 @@ export type MadeOrderKey = OrderKeyOf<Functions>;
 
 type AnyFunction = RqlFunction<MadeCondition, MadeOrderKey>;
 
-/** A query method: one that messages have a name for. */
+/** A query method that has a name in messages. */
 export type QueryMethod = AnyFunction & { readonly shownName: string };
 
 const byName: ReadonlyMap<string, AnyFunction> = new Map(
   Object.entries(functions as Readonly<Record<string, AnyFunction>>),
 );
 
-/** The record of a method, whose name is in any case; undefined when there is no such method. */
+/** Returns the record of a method by its name in any case; undefined if the method does not exist. */
 export function functionNamed(name: string): AnyFunction | undefined {
   return byName.get(name.toLowerCase());
 }
 
-/** @throws not-supported when RavenDB has no query method of this name */
+/** @throws not-supported if RavenDB has no query method of this name */
 export function requireMethod(name: string): QueryMethod {
   const found = functionNamed(name);
   if (found === undefined || !isQueryMethod(found)) {

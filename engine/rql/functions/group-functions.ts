@@ -1,4 +1,4 @@
-/** Methods of queries with groups: `array`, `count`, `sum`, `key`, and those that are refused by name. */
+/** Methods of queries with groups: `array`, `count`, `sum`, `key`, and the methods that are refused by name. */
 import type { FieldReference } from "../analyzed-query.ts";
 import type { Call } from "../ast.ts";
 import { describeArgument } from "../print.ts";

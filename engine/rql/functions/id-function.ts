@@ -80,7 +80,7 @@ function* sortKeys(
   return key.isDescending ? mirrored(keys) : keys;
 }
 
-/** The error of `id(x)` as a column, where it takes no argument. */
+/** Returns the error for `id(x)` as a column, where it takes no argument. */
 function idOfSomething(scope: QueryScope, { args: [argument] }: Call): EngineError {
   const root = argument?.kind === "field" ? (argument.path[0]?.name ?? "") : "";
   if (scope.aliases.includes(root)) {

@@ -15,7 +15,7 @@ const explanationEntity = "Raven.Client.Documents.Queries.Explanation.Explanatio
 const noOptions: HighlightOptions = { groupKey: null, preTags: [], postTags: [] };
 const int32Max = 2 ** 31 - 1;
 
-/** What most methods of `include` do. Subscriptions support few. */
+/** Returns the common record of most methods of `include`. Subscriptions support few. */
 function included(
   shownName: string,
   add: IncludeUse["add"],
@@ -124,7 +124,7 @@ function highlightOptions(scope: QueryScope, argument: Argument): HighlightOptio
   return { groupKey: options.text("GroupKey"), preTags, postTags };
 }
 
-/** The path to a change vector, or a point in time. */
+/** Returns the path to a change vector, or a point in time. */
 function revisionsOf(scope: QueryScope, argument: Argument): (string | number)[] {
   if (argument.kind === "field") return [pathText(fieldReference(scope, argument).path)];
   return texts(scope, argument).map((text) => {

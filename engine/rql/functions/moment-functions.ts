@@ -3,7 +3,7 @@
  *
  *   offset := sign? (n year)? (n month)? (n day)? (n hour)? (n minute)? (n second)?
  *
- * As in RavenDB 7.2.7: the sign applies to the whole offset; units come in this order, in several spellings, in any
+ * As in RavenDB 7.2.7: the sign applies to the whole offset; units are in this order, in several spellings, in any
  * case, with or without spaces. The moment is truncated to the smallest unit named: `now('0d')` is midnight.
  */
 import { EngineError } from "../../base/errors.ts";
@@ -126,7 +126,7 @@ function cutOff(ms: number, amounts: readonly (number | undefined)[]): number {
       date.setUTCDate(1);
       return date.setUTCHours(0, 0, 0, 0);
     default: {
-      const unit = unitMs[smallest - 2] as number; // at least one is named
+      const unit = unitMs[smallest - 2] as number; // at least one unit is present
       return Math.floor(ms / unit) * unit;
     }
   }

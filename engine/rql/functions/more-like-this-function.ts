@@ -1,8 +1,8 @@
 /**
- * `moreLikeThis(base, options)`: the entries that share terms with a base, which is an entry of the index, or an object given
- * as JSON. One common term is enough; the options say which terms count. The base itself is left out.
+ * `moreLikeThis(base, options)`: the entries that share terms with a base, which is an entry of the index, or an object
+ * in JSON. One common term is enough; the options select the terms that count. The base itself is excluded.
  *
- * Rules and errors are those of RavenDB 7.2.7, but for JSON: a text in it may have several words.
+ * Rules and errors equal those of RavenDB 7.2.7, except for JSON: a text in it may have several words.
  */
 import { EngineError } from "../../base/errors.ts";
 import { likenessTermsMax } from "../../base/limits.ts";
@@ -38,7 +38,7 @@ export interface MoreLikeThisCondition {
   readonly limits: LikenessLimits;
   /** The id of a document with words that do not count; null: none. */
   readonly stopWordsId: string | null;
-  /** The most similar come first, which they always do on an index made for Lucene. */
+  /** The most similar entries are first, which is always the case for an index made for Lucene. */
   readonly isBoosted: boolean;
 }
 
@@ -98,7 +98,7 @@ function analyze(scope: QueryScope, call: Call, clause: WhereClause): MoreLikeTh
   }
 }
 
-/** The options' members: of a parameter, or of JSON text. Anything else is as good as none. */
+/** Returns the options' members, from a parameter or JSON text. Other values count as no options. */
 function optionsOf(
   scope: QueryScope,
   options: Argument | undefined,
@@ -113,7 +113,7 @@ function optionsOf(
   return scalar?.type === "string" ? objectOfText(scalar.value) : new Map();
 }
 
-/** The members of the object that a base is. @throws json-…, null-reference */
+/** Returns the members of the object that a base is. @throws json-…, null-reference */
 function objectArgument(scope: QueryScope, base: Value): ReadonlyMap<string, ParameterValue> {
   const value = resolveValue(scope, base);
   if (value.type === "object") return value.fields;
@@ -127,7 +127,7 @@ function objectArgument(scope: QueryScope, base: Value): ReadonlyMap<string, Par
   return objectOfText(text);
 }
 
-/** All values of an object and what is nested in it, as texts. */
+/** Returns all values of an object and of nested objects, as texts. */
 function valuesOf(fields: ReadonlyMap<string, ParameterValue>): string[] {
   const open: ParameterValue[] = [...fields.values()];
   const texts: string[] = [];
@@ -213,7 +213,7 @@ function* scoreLike(
   return scores.map((score) => factor * score);
 }
 
-/** The terms that count, and the entries of the base itself. @throws invalid-operation when there is no base */
+/** Returns the terms that count, and the entries of the base itself. @throws invalid-operation when there is no base */
 function* likenessOf(
   condition: MoreLikeThisCondition,
   context: WhereContext,

@@ -1,6 +1,6 @@
 /**
- * Options that a method takes as an object: a parameter, or JSON text. Keys match in any case, and unknown ones are
- * ignored. Errors are those of RavenDB 7.2.7.
+ * Options that a method accepts as an object: a parameter, or JSON text. Keys match in any case, and unknown ones are
+ * ignored. Errors equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
 import type { Literal, Parameter } from "../ast.ts";
@@ -24,12 +24,12 @@ export class OptionObject {
     this.#entity = entity;
   }
 
-  /** The value of a key; undefined when there is none. */
+  /** Returns the value of a key; undefined if the key is missing. */
   value(key: string): ParameterValue | undefined {
     return this.#values.get(key.toLowerCase());
   }
 
-  /** An integer of 32 bits; fractions are cut. @throws invalid-operation */
+  /** Returns an integer of 32 bits; fractions are cut. @throws invalid-operation */
   int(key: string, fallback: number): number {
     const value = this.value(key);
     if (value === undefined) return fallback;
@@ -38,7 +38,7 @@ export class OptionObject {
     return number;
   }
 
-  /** A number; null is as good as none. @throws invalid-operation */
+  /** Returns a number; null is as good as none. @throws invalid-operation */
   double(key: string, fallback: number): number {
     const value = this.value(key);
     return value === undefined || value.type === "null" ? fallback : this.#numberOf(value);
@@ -68,13 +68,13 @@ export class OptionObject {
     return word;
   }
 
-  /** A text; other scalars are as good as theirs. Null: there is none. @throws invalid-operation */
+  /** Returns a text; other scalars are converted to text. Null if the key is missing. @throws invalid-operation */
   text(key: string): string | null {
     const value = this.value(key);
     return value === undefined || value.type === "null" ? null : this.#textOf(value);
   }
 
-  /** A list of texts; none when it is missing or null. @throws invalid-operation */
+  /** Returns a list of texts; none when it is missing or null. @throws invalid-operation */
   texts(key: string): readonly string[] {
     const value = this.value(key);
     if (value === undefined || value.type === "null") return [];
@@ -104,7 +104,7 @@ export class OptionObject {
 }
 
 /**
- * The options that an argument is: an object parameter, or the JSON text of an object.
+ * Returns the options that an argument is: an object parameter, or the JSON text of an object.
  * @throws argument-null, invalid-operation, json-…
  */
 export function optionsArgument(
@@ -122,7 +122,7 @@ export function optionsArgument(
   );
 }
 
-/** The members of an object given as JSON text. @throws json-… , work-limit */
+/** Parses the members of an object in JSON text. @throws json-… , work-limit */
 export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> {
   if (text.length > optionsLengthMax) {
     throw new EngineError(
@@ -144,7 +144,10 @@ export function objectOfText(text: string): ReadonlyMap<string, ParameterValue> 
   }
 }
 
-/** The value of a parameter. `content`: what it should contain. @throws argument-null, invalid-operation */
+/**
+ * Returns the value of a parameter. `content`: a description of the expected value. @throws argument-null,
+ * invalid-operation
+ */
 export function givenParameter(scope: QueryScope, name: string, content: string): ParameterValue {
   if (scope.parameters === null) {
     throw new EngineError("argument-null", "Value cannot be null. (Parameter 'parameters')");

@@ -1,11 +1,11 @@
 /**
- * What most records have in common: all the places where a method does nothing, so that a record names only those where
- * it does something. `onlyIn…` lacks the member of its place, and `where` besides lacks `filter`: a record that forgets
- * one does not compile.
+ * Defaults of method records: every clause in which a method does nothing, so that a record lists only the clauses that
+ * it supports. `onlyIn…` lacks the member of its clause, and `where` also lacks `filter`: a record that omits one does
+ * not compile.
  */
 import type { FilterUse, RqlFunction } from "./rql-function.ts";
 
-/** A query method that `filter` refuses as such. */
+/** A query method that `filter` refuses. */
 export const needsIndex: FilterUse = {
   refusal: (name) => `'${name}' query method is not supported for this type of query`,
   compiled: { test: null, read: null },
@@ -17,10 +17,10 @@ export const notInFilter: FilterUse = {
   compiled: "script",
 };
 
-/** Left to scripting, which knows it, or skips calls of undefined names. */
+/** Left to scripting, which implements the method, or skips calls of undefined names. */
 export const inScripts: FilterUse = { refusal: null, compiled: "script" };
 
-/** A method that messages know and no clause takes by itself. */
+/** A method that messages list and no clause accepts directly. */
 export const nowhere = {
   where: null,
   filter: notInFilter,

@@ -1,10 +1,11 @@
 /**
- * What a method of RQL is: one record with its use in each place where a call may stand. A place reads the record of the
- * method that is called there, and knows no method by its name.
+ * The record of an RQL method: its use in each clause where a call may occur. A clause reads the record of the method
+ * that is called there, and refers to no method by name.
  *
  * Invariants:
- * - Types only. A record imports nothing that imports the table, so what it needs of a place is passed to it.
- * - Every place is a member, and none is optional: a record states what it does there, or that it does nothing.
+ * - Types only. A record imports nothing that imports the table, so its dependencies on a clause are passed as
+ *   arguments.
+ * - Every clause is a member, and none is optional: a record defines its use there, or states that it has no use.
  */
 import type { Work } from "../../base/work-budget.ts";
 import type { BestFound } from "../../indexing/best-words.ts";
@@ -66,7 +67,7 @@ export interface WhereUse<Made extends AnyMade> {
   readonly meaning: ConditionMeaning<Made> | null;
 }
 
-/** What the analysis of a method may ask of its clause. */
+/** Services of a clause for the analysis of a method. */
 export interface WhereClause {
   /** The call is inside `exact(…)`. */
   readonly isExact: boolean;
@@ -85,11 +86,11 @@ export type ConditionMeaning<Made extends AnyMade> = Made extends {
 interface AnyMeaning<Made extends AnyMade> {
   readonly kind: Made["kind"];
   find(condition: Made, context: WhereContext, findEntries: FindEntries): Work<EntrySet>;
-  /** The score of each entry, times `factor`. */
+  /** Returns the score of each entry, times `factor`. */
   score(condition: Made, factor: number, scoring: Scoring): Work<ScorePart>;
   /**
-   * The entries that score best, times `factor`, found without scoring all: `count` of them, if there are as many. Null, or
-   * omitted: they are better scored one by one.
+   * Returns the entries that score best, times `factor`, found without scoring all: `count` of them, if there are as
+   * many. Null, or omitted: they are better scored one by one.
    */
   best?(
     condition: Made,
@@ -103,21 +104,24 @@ interface AnyMeaning<Made extends AnyMade> {
 /** A condition on a field. `find` is never called for the field `id()`. */
 export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "field";
-  /** What an automatic index keeps of the field for it. A condition with `isExact` wants exact terms besides. */
+  /**
+   * How an automatic index indexes the field for this condition. A condition with `isExact` requires exact terms as
+   * well.
+   */
   readonly indexUse: "plain" | "search";
   /**
-   * Finds some of these entries only: the best of what other conditions of an `and` find, rather than what they leave of
-   * the best of all. Null: of all entries. Omitted: it makes no difference.
+   * Finds only some of these entries: the best of the entries that the other conditions of an `and` find, rather than
+   * the intersection with the best of all. Null: searches all entries. Omitted: the result is the same either way.
    */
   findWithin?(condition: Made, within: EntrySet | null, context: WhereContext): Work<EntrySet>;
-  /** Results are then ordered by score, unless the query says otherwise. Omitted: false. */
+  /** Results are then ordered by score, unless the query has an explicit order. Omitted: false. */
   readonly ordersByScore?: boolean;
   /** Of conditions on `id()`: ids are not indexed as terms, and match in any case. */
   findIds(condition: Made, context: WhereContext): Work<EntrySet>;
-  /** The documents that a condition on `id()` denotes without an index; undefined: it needs one. */
+  /** Returns the documents that a condition on `id()` denotes without an index; undefined: it needs one. */
   idsOf(condition: Made): IdCondition | undefined;
-  /** The texts whose words `highlight()` marks. */
-  soughtTexts(condition: Made): readonly string[];
+  /** Returns the texts whose words `highlight()` marks. */
+  searchedTexts(condition: Made): readonly string[];
   /** How several of these on one field, joined by `or`, are found together; null: one by one. */
   readonly joined: JoinedMeaning<Made> | null;
 }
@@ -135,20 +139,22 @@ export interface JoinedMeaning<Made> {
 /** A condition of other conditions. */
 export interface OperandsMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
   readonly of: "operands";
-  /** Whether results are then ordered by score, unless the query says otherwise. */
+  /** Returns whether results are then ordered by score, unless the query has an explicit order. */
   boosts(condition: Made, isLucene: boolean): boolean;
 }
 
-/** What evaluating conditions needs besides the index. */
+/** Context of the evaluation of conditions, besides the index. */
 export interface WhereContext {
   readonly reader: IndexReader;
-  /** What is found is joined with these entries: others need not be found, and may be. */
+  /** The result is intersected with these entries: it may omit or include others. */
   readonly within?: EntrySet;
   findDocument(id: string): number;
-  /** The JSON text of a compare-exchange value, or null. */
+  /** Returns the JSON text of a compare-exchange value, or null. */
   compareExchangeOf(key: string): string | null;
   textTest(pattern: string): (text: string) => boolean;
-  /** The lower-cased words of a stop words document. @throws invalid-operation when there is none */
+  /**
+   * Returns the lower-cased words of a stop words document. @throws invalid-operation if the document does not exist
+   */
   stopWordsOf(id: string): ReadonlySet<string>;
 }
 
@@ -172,7 +178,7 @@ export interface ScorePart {
 
 /** Scoring of some entries, as work that pauses. */
 export interface Scoring {
-  /** The score of a part of the condition. */
+  /** Returns the score of a part of the condition. */
   scored(condition: Condition, factor: number): Work<ScorePart>;
   sumOf(label: string, operands: readonly Condition[], factor: number): Work<ScorePart>;
   /** Weighs the condition as a whole, by the rarity of its entries. */
@@ -180,7 +186,7 @@ export interface Scoring {
     condition: Condition & { readonly field: FieldReference },
     factor: number,
   ): Work<ScorePart>;
-  /** Weighs each entry by itself. */
+  /** Computes the weight of each entry separately. */
   byEntry(
     label: string,
     field: string,
@@ -205,8 +211,8 @@ export interface FilterUse {
   /** Why analysis refuses a call; null: it does not. */
   readonly refusal: ((name: string) => string) | null;
   /**
-   * `script`: it is left to scripting. Else a filter with it is compiled, and a call where `test` or `read` is null is an
-   * error: `test` when the call is a condition, `read` when it is an operand.
+   * `script`: filters with the method are run by scripting. Otherwise a filter with it is compiled, and a call where
+   * `test` or `read` is null is an error: `test` is used for a call as a condition, `read` for a call as an operand.
    */
   readonly compiled: "script" | FilterCompiler;
 }
@@ -217,7 +223,7 @@ export interface FilterCompiler {
   readonly read: (() => ReadValue) | null;
 }
 
-/** What compiling a method may ask of its filter. */
+/** Services of a filter for the compilation of a method. */
 export interface FilterClause {
   filter(expression: Expression): RowTest;
   read(operand: Field | Call): ReadValue;
@@ -249,11 +255,11 @@ export type AnyMadeKey = { readonly kind: string };
 export interface OrderUse<Key extends AnyMadeKey> {
   analyze(scope: QueryScope, call: Call, item: OrderItem): Key;
   readonly kind: Key["kind"];
-  /** The field that it needs in the index; null: none. */
+  /** Returns the field that it needs in the index; null: none. */
   fieldOf(key: Key): FieldReference | null;
-  /** Called before anything is ordered. */
+  /** Called before entries are ordered. */
   check(key: Key): void;
-  /** The rank of each entry, by position; a descending key has reversed them. */
+  /** Returns the rank of each entry, by position; a descending key has reversed them. */
   sortKeys(entries: Uint32Array, key: Key & OrderKeyBase, context: OrderContext): Work<Uint32Array>;
   /** Whether scores must be computed for it. */
   readonly needsScores: boolean;
@@ -261,7 +267,7 @@ export interface OrderUse<Key extends AnyMadeKey> {
   readonly isRandom: boolean;
 }
 
-/** What ordering needs besides the entries. */
+/** Context of ordering, besides the entries. */
 export interface OrderContext {
   readonly reader: IndexReader;
   readonly source: Pick<RowSource, "compareIds" | "lowerIdOf">;
@@ -274,14 +280,14 @@ export interface OrderContext {
 export interface SelectUse {
   /** The column of a document, or an argument of a declared function. Null: unknown there. */
   readonly column: ((scope: QueryScope, call: Call, clause: SelectClause) => Column) | null;
-  /** Takes precedence over `column` in a query with groups, also over a declared function. */
+  /** Takes precedence over `column` in a query with groups, and over a declared function. */
   readonly groupColumn: ((scope: QueryScope, query: Query) => Column) | null;
   /** It is the whole clause, wherever it is among its items. */
   readonly whole: WholeUse | null;
 }
 
 export interface WholeUse {
-  /** `keys`: the names of the items, no two of which may be equal; null: it has none. */
+  /** `keys`: the names of the items, which must be distinct; null if the items have no names. */
   analyze(
     scope: QueryScope,
     items: readonly SelectItem[],
@@ -294,7 +300,7 @@ export interface WholeClause {
   readonly isDistinct: boolean;
   readonly hasGroups: boolean;
   readonly hasFilter: boolean;
-  /** @throws not-supported when RavenDB has no query method of this name */
+  /** @throws not-supported if RavenDB has no query method of this name */
   requireMethod(name: string): unknown;
 }
 
@@ -316,7 +322,7 @@ export interface IncludeUse {
   add(scope: QueryScope, call: Call, included: Included): void;
 }
 
-/** What the items of `include` have added so far. */
+/** Result of the items of `include` analyzed so far. */
 export type Included = {
   -readonly [Key in keyof AnalyzedInclude]: AnalyzedInclude[Key] extends readonly (infer Item)[]
     ? Item[]

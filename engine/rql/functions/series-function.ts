@@ -1,6 +1,6 @@
 /**
- * `include timeseries(…)` -> which ranges of which documents' series are returned: `timeseries([path,] name, from,
- * to)`, `timeseries([path,] [name,] last(count | time, unit))`. Error texts are those of RavenDB 7.2.7.
+ * `include timeseries(…)` -> the ranges of documents' series that are returned: `timeseries([path,] name, from, to)`,
+ * `timeseries([path,] [name,] last(count | time, unit))`. Error texts equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
 import { firstMillisecond, lastMillisecond, type MillisecondBound } from "../../base/timestamp.ts";

@@ -1,6 +1,6 @@
 /**
- * What the arguments of spatial methods are read as: the field with the shapes, and the shape to compare with, with the
- * errors of RavenDB 7.2.7 (measured) for those that do not fit.
+ * Parses the arguments of spatial methods: the field with the shapes, and the shape to compare with, with the errors of
+ * RavenDB 7.2.7 (measured) for invalid ones.
  */
 import { EngineError } from "../../base/errors.ts";
 import { centerOf, circleShape, type Shape } from "../../spatial/shape.ts";
@@ -26,8 +26,8 @@ import {
 } from "../query-scope.ts";
 import { fieldArgument, pathOf } from "./arguments.ts";
 
-/** A shape as a query gives it. Units null: those of the field. */
-export type SoughtShape =
+/** A shape in a query. Units null: the units of the field. */
+export type QueryShape =
   | {
       readonly kind: "circle";
       readonly radius: number;
@@ -39,20 +39,20 @@ export type SoughtShape =
       readonly kind: "wkt";
       readonly text: string;
       readonly units: SpatialUnits | null;
-      /** The error for a text that is none. */
+      /** The error for a text that is not a valid shape. */
       readonly refusal: (cause: unknown) => Error;
     };
 
 /** A place to measure distances from. */
-export type SoughtPlace =
-  | SoughtShape
+export type QueryPoint =
+  | QueryShape
   | { readonly kind: "point"; readonly latitude: number; readonly longitude: number };
 
-/** Shapes by what they were made from: a long text is parsed once for a query. */
-const parsedShapes = new WeakMap<SoughtShape, { readonly space: Space; readonly shape: Shape }>();
+/** Parsed shapes by their source: a long text is parsed once per query. */
+const parsedShapes = new WeakMap<QueryShape, { readonly space: Space; readonly shape: Shape }>();
 
-/** The shape in the space of a field. @throws shape-invalid, and `refusal` */
-export function shapeIn(space: Space, sought: SoughtShape): Shape {
+/** Returns the shape in the space of a field. @throws shape-invalid, and `refusal` */
+export function shapeIn(space: Space, sought: QueryShape): Shape {
   const known = parsedShapes.get(sought);
   if (known?.space === space) return known.shape;
   const shape = newShape(space, sought);
@@ -60,7 +60,7 @@ export function shapeIn(space: Space, sought: SoughtShape): Shape {
   return shape;
 }
 
-function newShape(space: Space, sought: SoughtShape): Shape {
+function newShape(space: Space, sought: QueryShape): Shape {
   const units = sought.units ?? space.units;
   if (sought.kind === "circle") {
     checkPlace(space, sought.longitude, sought.latitude);
@@ -76,8 +76,8 @@ function newShape(space: Space, sought: SoughtShape): Shape {
   }
 }
 
-/** The place in the space of a field. @throws shape-invalid */
-export function placeIn(space: Space, sought: SoughtPlace): Place {
+/** Returns the place in the space of a field. @throws shape-invalid */
+export function placeIn(space: Space, sought: QueryPoint): Place {
   if (sought.kind === "point") {
     checkPlace(space, sought.longitude, sought.latitude);
     return { x: sought.longitude, y: sought.latitude };
@@ -91,8 +91,8 @@ export interface Place {
 }
 
 /**
- * The first argument: `spatial.point(Lat, Lng)`, `spatial.wkt(Path)` or a field in a dynamic query, a field of the index in
- * others.
+ * Returns the first argument: `spatial.point(Lat, Lng)`, `spatial.wkt(Path)` or a field in a dynamic query, a field of
+ * the index in others.
  */
 export function spatialField(scope: QueryScope, call: Call): FieldReference {
   const [first] = call.args;
@@ -118,7 +118,7 @@ export function spatialField(scope: QueryScope, call: Call): FieldReference {
   throw invalid(scope, `${method} expects first argument to be a point() or wkt() method`);
 }
 
-/** The official clients name a spatial field in quotes, when they order by it: `'spatial.point(Lat, Lng)'`. */
+/** Returns the official clients name a spatial field in quotes, when they order by it: `'spatial.point(Lat, Lng)'`. */
 function namedSource(field: FieldReference): FieldReference {
   const found = /^spatial\.(point|wkt)\(([^()]*)\)$/.exec(pathText(field.path));
   if (found === null) return field;
@@ -145,11 +145,11 @@ function sourceField(
 }
 
 /** `spatial.circle(radius, lat, lng, units?)` or `spatial.wkt(text, units?)`; null: it is another method. */
-export function soughtShape(
+export function queryShape(
   scope: QueryScope,
   call: Call,
   field: FieldReference,
-): SoughtShape | null {
+): QueryShape | null {
   const { args } = call;
   const maker = call.name.toLowerCase();
   if (maker === "spatial.circle") {
@@ -174,34 +174,35 @@ export function soughtShape(
 }
 
 /**
- * Reads the second argument of `spatial.distance` in `order by`. Of a circle, the center alone counts, and its longitude is
- * the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument counts.
+ * Reads the second argument of `spatial.distance` in `order by`. Of a circle, only the center counts, and its longitude
+ * is the length to round to: RavenDB 7.2.7 reads it in place of the third argument. `roundTo` null: the third argument
+ * counts.
  */
-export function soughtPlace(
+export function queryPoint(
   scope: QueryScope,
   call: Call,
-): { readonly place: SoughtPlace; readonly roundTo: number | null } | null {
+): { readonly place: QueryPoint; readonly roundTo: number | null } | null {
   const { args } = call;
   switch (call.name.toLowerCase()) {
     case "spatial.point": {
       if (args.length !== 2) {
         throw invalid(scope, "Method 'point()' expects two arguments to be provided");
       }
-      return { place: soughtPoint(scope, "point", args), roundTo: null };
+      return { place: searchedPoint(scope, "point", args), roundTo: null };
     }
     case "spatial.circle": {
       requireCircle(scope, args);
-      const place = soughtPoint(scope, "circle", args.slice(1, 3));
+      const place = searchedPoint(scope, "circle", args.slice(1, 3));
       return { place, roundTo: place.longitude };
     }
     case "spatial.wkt":
-      return { place: soughtCenter(scope, args), roundTo: null };
+      return { place: queryCenter(scope, args), roundTo: null };
     default:
       return null;
   }
 }
 
-function soughtPoint(scope: QueryScope, method: string, args: readonly Argument[]) {
+function searchedPoint(scope: QueryScope, method: string, args: readonly Argument[]) {
   const [latitude, longitude] = args.map((argument, i) =>
     lenientNumber(scope, valueNode(scope, method, argument, i)),
   ) as [number, number];
@@ -209,7 +210,7 @@ function soughtPoint(scope: QueryScope, method: string, args: readonly Argument[
 }
 
 /** `spatial.wkt(text, units?)` in `order by`. An invalid text is an error of shapes here, not of the query. */
-function soughtCenter(scope: QueryScope, args: readonly Argument[]): SoughtPlace {
+function queryCenter(scope: QueryScope, args: readonly Argument[]): QueryPoint {
   requireWkt(scope, args);
   const [text, units] = args.map((argument) => {
     const node = valueNode(scope, "wkt", argument, null);

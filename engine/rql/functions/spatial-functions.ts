@@ -4,7 +4,7 @@ import type { Work } from "../../base/work-budget.ts";
 import { numberSortKeys } from "../../indexing/entry-order.ts";
 import { EntrySet } from "../../indexing/entry-set.ts";
 import type { SpatialRelation } from "../../indexing/spatial-column.ts";
-import { arcOf, globe, type Space, toldLengthOf } from "../../spatial/space.ts";
+import { arcOf, globe, reportedLengthOf, type Space } from "../../spatial/space.ts";
 import type { FieldReference, OrderKeyBase } from "../analyzed-query.ts";
 import type { Call } from "../ast.ts";
 import { describeArgument, printArgument } from "../print.ts";
@@ -16,11 +16,11 @@ import {
   lenientNumber,
   numberOf,
   placeIn,
-  type SoughtPlace,
-  type SoughtShape,
+  type QueryPoint,
+  type QueryShape,
+  queryPoint,
+  queryShape,
   shapeIn,
-  soughtPlace,
-  soughtShape,
   spatialField,
 } from "./spatial-arguments.ts";
 import { refuseAlone } from "./unsupported-functions.ts";
@@ -29,10 +29,10 @@ import { refuseAlone } from "./unsupported-functions.ts";
 export interface SpatialCondition {
   readonly kind: `spatial.${SpatialRelation}`;
   readonly field: FieldReference;
-  readonly shape: SoughtShape;
+  readonly shape: QueryShape;
 }
 
-/** What an index made for Lucene calls the relations that it refuses. */
+/** Names, in messages about indexes made for Lucene, of the relations that these do not support. */
 const luceneNames: Partial<Record<SpatialRelation, string>> = {
   contains: "Contains",
   disjoint: "IsDisjointTo",
@@ -58,7 +58,7 @@ function relation(name: SpatialRelation, shownName: string): RqlFunction<Spatial
         find: (condition, context) => findShapes(name, condition, context),
         findIds: nothing,
         idsOf: () => undefined,
-        soughtTexts: () => [],
+        searchedTexts: () => [],
         score: weighedWhole,
         joined: null,
       },
@@ -70,7 +70,7 @@ function relation(name: SpatialRelation, shownName: string): RqlFunction<Spatial
 function analyzeRelation(
   scope: QueryScope,
   call: Call,
-): { readonly field: FieldReference; readonly shape: SoughtShape } {
+): { readonly field: FieldReference; readonly shape: QueryShape } {
   const { args, name } = call;
   const method = `Method ${name}()`;
   if (scope.isDynamic && args[0]?.kind !== "call") {
@@ -82,7 +82,7 @@ function analyzeRelation(
   const field = spatialField(scope, call);
   const [, second, error] = args;
   const shape = shapeArgument(scope, call, second, (argument) =>
-    soughtShape(scope, argument, field),
+    queryShape(scope, argument, field),
   );
   if (error !== undefined) {
     if (error.kind !== "literal" && error.kind !== "parameter") {
@@ -116,7 +116,7 @@ function shapeArgument<Shape>(
   throw invalid(scope, `Method '${shownNameOf(argument.name)}' is not supported.`);
 }
 
-/** A method's name as RavenDB shows it: `spatial.point` is `Spatial_Point`. */
+/** Returns a method's name as RavenDB shows it: `spatial.point` is `Spatial_Point`. */
 function shownNameOf(name: string): string {
   const parts = name.split(".").map((part) => part.charAt(0).toUpperCase() + part.slice(1));
   return parts.join("_");
@@ -156,22 +156,22 @@ export const spatialPoint = shapeMethod("Spatial_Point");
 export interface DistanceKey {
   readonly kind: "spatial.distance";
   readonly field: FieldReference;
-  readonly place: SoughtPlace;
+  readonly place: QueryPoint;
   /**
-   * The order is that of multiples of this length, in the units of the field; 0: that of the distance itself. One below 0
-   * rounds only in indexes made for Lucene.
+   * Entries are ordered by the distance rounded to multiples of this length, in the units of the field; 0: by the exact
+   * distance. A negative length rounds only in indexes made for Lucene.
    */
   readonly roundTo: number;
 }
 
-/** Whether an index rounds distances before it orders by them. */
+/** Returns whether an index rounds distances before it orders by them. */
 export function isRounded({ roundTo }: DistanceKey, isLucene: boolean): boolean {
   return roundTo > 0 || (isLucene && roundTo < 0);
 }
 
 /**
- * Whether entries without a shape come first. Unless the query tells, they do in ascending order with Corax, as in RavenDB
- * 7.2.7, whose Lucene puts them anywhere; here they are last there.
+ * Returns whether entries without a shape are first. By default they are first in ascending order with Corax, as in
+ * RavenDB 7.2.7; RavenDB's Lucene puts them anywhere, and here they are last with Lucene.
  */
 export function isWithoutFirst(
   { isDescending, nulls }: DistanceKey & OrderKeyBase,
@@ -217,7 +217,7 @@ function analyzeDistance(scope: QueryScope, call: Call): DistanceKey {
   }
   const field = spatialField(scope, call);
   const [, second, round] = args;
-  const sought = shapeArgument(scope, call, second, (argument) => soughtPlace(scope, argument));
+  const sought = shapeArgument(scope, call, second, (argument) => queryPoint(scope, argument));
   const { place } = sought;
   let roundTo = sought.roundTo ?? 0;
   if (round !== undefined) {
@@ -254,10 +254,10 @@ function* distanceSortKeys(
   return yield* numberSortKeys(keys, isDescending, reader.budget);
 }
 
-/** What `keysOf` gives as a length in the units of the field. */
+/** Converts a key of `keysOf` to a length in the units of the field. */
 function lengthOfKey(key: number, space: Space): number {
   const distance = space.type === "Cartesian" ? Math.sqrt(key) : arcOf(key);
-  return toldLengthOf(space, distance);
+  return reportedLengthOf(space, distance);
 }
 
 function roundKeys(keys: Float64Array, roundTo: number, space: Space): void {

@@ -1,6 +1,6 @@
 /**
- * `suggest(field, terms, options)`: terms of a field that are spelled almost like others. It is the whole of `select`.
- * Rules and errors are those of RavenDB 7.2.7.
+ * `suggest(field, terms, options)`: terms of a field whose spelling is close to the given terms. It is the whole of
+ * `select`. Rules and errors equal those of RavenDB 7.2.7.
  */
 import { EngineError } from "../../base/errors.ts";
 import { suggestedTermsMax } from "../../base/limits.ts";
@@ -43,7 +43,7 @@ export const suggest: RqlFunction = {
 };
 
 function suggestionOf(scope: QueryScope, { expression, alias }: SelectItem): SuggestionItem {
-  const { args } = expression as Call; // the clause has no others
+  const { args } = expression as Call; // the clause has only calls
   const [named, sought, options] = args;
   if (named === undefined || sought === undefined || args.length > 3) {
     const complaint = "Method suggest() must contain two or three arguments but";
@@ -79,7 +79,10 @@ function suggestionOf(scope: QueryScope, { expression, alias }: SelectItem): Sug
   };
 }
 
-/** The texts to find terms for. RavenDB 7.2.7 ignores what is no string. @throws out-of-range when there is none */
+/**
+ * Returns the texts to find terms for. RavenDB 7.2.7 ignores values that are not strings. @throws out-of-range if no
+ * text remains
+ */
 function termsOf(scope: QueryScope, sought: Value): readonly string[] {
   const terms: string[] = [];
   if (sought.kind === "literal") {

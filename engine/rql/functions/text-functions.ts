@@ -36,7 +36,7 @@ export const startsWith: RqlFunction<EndCondition<"startsWith">> = {
         return reader.idsMatching((id) => id.startsWith(prefix));
       },
       idsOf: ({ text }) => ({ kind: "prefix", prefix: text }),
-      soughtTexts: ({ text }) => [`${text}*`],
+      searchedTexts: ({ text }) => [`${text}*`],
       joined: null,
       score: weighedWhole,
     },
@@ -71,7 +71,7 @@ export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
         return reader.idsMatching((id) => suffix !== "" && id.endsWith(suffix));
       },
       idsOf: () => undefined,
-      soughtTexts: ({ text }) => [text],
+      searchedTexts: ({ text }) => [text],
       joined: null,
       score: weighedWhole,
     },
@@ -100,12 +100,12 @@ export const regex: RqlFunction<RegexCondition> = {
       find: ({ field, text }, context) => {
         const search = fieldOf(field, "lower", context);
         if (search === undefined) return nothing();
-        // As with startsWith: only the empty text has nothing in it.
+        // As with startsWith: only the empty text matches the empty text.
         return text === "" ? search.equalsTerm("") : search.matching(context.textTest(text));
       },
       findIds: ({ text }, { reader, textTest }) => reader.idsMatching(textTest(text)),
       idsOf: () => undefined,
-      soughtTexts: () => [],
+      searchedTexts: () => [],
       joined: { isJoined: ({ text }) => text !== "", find: findMatching },
       score: weighedWhole,
     },
@@ -130,7 +130,7 @@ export const exists: RqlFunction<ExistsCondition> = {
       find: ({ field }, context) => fieldOf(field, "lower", context)?.exists() ?? nothing(),
       findIds: findAllIds,
       idsOf: () => undefined,
-      soughtTexts: () => [],
+      searchedTexts: () => [],
       joined: null,
       score: weighedWhole,
     },
@@ -156,14 +156,14 @@ export const exists: RqlFunction<ExistsCondition> = {
   },
 };
 
-/** A value of the document, or one that is the same for all. */
+/** Reads a value of the document, or a constant. */
 function readOf(argument: Argument, clause: FilterClause): ReadValue {
   if (argument.kind === "field" || argument.kind === "call") return clause.read(argument);
   const value = clause.value(argument as Value);
   return () => value;
 }
 
-/** A test of a text in `filter`. `second`: the name of the second argument in messages. */
+/** Returns a test of a text in `filter`. `second`: the name of the second argument in messages. */
 function textFilter(
   second: string,
   testOf: (text: string, clause: FilterClause) => (value: string) => boolean,

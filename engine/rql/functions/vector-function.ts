@@ -1,9 +1,9 @@
 /**
- * `vector.search(FIELD, VECTOR, minimum similarity?, number of candidates?)`: the entries whose vectors are nearest to one
- * (indexing/vector-column.ts), with the errors of RavenDB 7.2.7 (measured).
+ * `vector.search(FIELD, VECTOR, minimum similarity?, number of candidates?)`: the entries whose vectors are nearest to
+ * a vector (indexing/vector-column.ts), with the errors of RavenDB 7.2.7 (measured).
  *
- * Beside other conditions of an `and` it takes the nearest of what they find. Results are ordered by similarity, unless
- * the query says otherwise.
+ * Combined with other conditions by `and`, it selects the nearest entries among the matches of the other conditions.
+ * Results are ordered by similarity, unless the query has an explicit order.
  */
 import { EngineError } from "../../base/errors.ts";
 import { vectorBytesMax } from "../../base/limits.ts";
@@ -28,7 +28,7 @@ import { nothing } from "./finding.ts";
 import { needsIndex, onlyInWhere } from "./places.ts";
 import type { RqlFunction, ScorePart, Scoring, WhereContext } from "./rql-function.ts";
 
-/** Some entries whose vectors are nearest to those given. */
+/** Some entries whose vectors are nearest to the given ones. */
 export interface VectorCondition {
   readonly kind: "vector.search";
   readonly field: FieldReference;
@@ -72,7 +72,7 @@ export const vectorSearch: RqlFunction<VectorCondition> = {
       ordersByScore: true,
       findIds: nothing,
       idsOf: () => undefined,
-      soughtTexts: () => [],
+      searchedTexts: () => [],
       score: scoreNearest,
       joined: null,
     },
@@ -103,7 +103,7 @@ function numberOr(scope: QueryScope, argument: Argument | undefined, fallback: n
   throw notSupported("vector.search() minimumMatch must be a float, but was: String");
 }
 
-/** A field, or `embedding.…(FIELD)` in a dynamic query. */
+/** Returns a field, or `embedding.…(FIELD)` in a dynamic query. */
 function vectorField(scope: QueryScope, call: Call): FieldReference {
   const [first] = call.args;
   if (first?.kind !== "call") {
@@ -129,7 +129,7 @@ function made(field: FieldReference, method: string | null, form: VectorForm): F
   return { name, path: [], isQuoted: false, alias: null, vector: { path: field.path, form } };
 }
 
-/** Text needs a model that the user names, by an embeddings generation task; there are none. */
+/** Text needs a model that an embeddings generation task names; such tasks are not supported. */
 function noModel(scope: QueryScope, { name, args }: Call): EngineError {
   const task = args.find((argument) => isCallOf(argument, "ai.task"));
   const [named] = task === undefined ? [] : (task as Call).args;
@@ -191,7 +191,7 @@ function* findNearest(
   if (nearest.length === 0) return EntrySet.empty;
   const vectors =
     sought.kind === "value"
-      ? yield* soughtVectors(sought.value, form, reader.budget)
+      ? yield* queryVectors(sought.value, form, reader.budget)
       : documentVectors(sought.id, context, (entry) => nearest.vectorsOf(entry));
   if (vectors.length === 0) return EntrySet.empty;
   for (const { length } of vectors) {
@@ -217,8 +217,8 @@ function* findNearest(
   return builder.finish();
 }
 
-/** The vectors of a value of a query, which may be many. */
-function* soughtVectors(
+/** Returns the vectors of a value of a query, which may be many. */
+function* queryVectors(
   value: ParameterValue,
   form: VectorForm,
   budget: WorkBudget,
@@ -254,7 +254,7 @@ function documentVectors(
   return vectors;
 }
 
-/** The cosine, or the share of equal bits, of the entries that were found. */
+/** Returns the cosine, or the share of equal bits, of the entries that were found. */
 function* scoreNearest(
   condition: VectorCondition,
   factor: number,

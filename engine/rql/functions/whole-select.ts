@@ -1,4 +1,4 @@
-/** What methods have in common that are the whole of `select`. */
+/** Helpers for methods that form the whole of `select`. */
 import type { SelectItem } from "../ast.ts";
 import { describeArgument, fieldText } from "../print.ts";
 import { invalid, type QueryScope } from "../query-scope.ts";

@@ -1,8 +1,8 @@
 /**
- * Series queries of a query, resolved: `timeseries( … )` in `select`, and `declare timeseries`. What depends on documents
- * (arguments of a declared function, names of values) is resolved when it runs.
+ * Series queries of a query, resolved: `timeseries( … )` in `select`, and `declare timeseries`. Parts that depend on
+ * documents (arguments of a declared function, names of values) are resolved when the query runs.
  *
- * Error texts are those of RavenDB 7.2.7, which finds most of them only when it meets an entry.
+ * Error texts equal those of RavenDB 7.2.7, which reports most of them only when it reads an entry.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
 import type {
@@ -86,7 +86,7 @@ export interface SeriesFunction {
     | { readonly kind: "loaded"; readonly path: readonly string[] }
     | null;
   readonly interpolation: Interpolation | null;
-  /** In the order of the reply, each kind once; empty: entries as they are. */
+  /** In the order of the reply, without duplicates; empty: raw entries. */
   readonly aggregates: readonly SeriesAggregate[];
   readonly scale: number;
   /** Milliseconds added to all times; null: none, and times are UTC. */
@@ -95,7 +95,7 @@ export interface SeriesFunction {
 
 export const noSeries: ReadonlyMap<string, SeriesFunction> = new Map();
 
-/** The name that a series query in `select` gets, by its position among them. */
+/** Returns the name that a series query in `select` gets, by its position among them. */
 export function inlineSeriesName(position: number): string {
   return `__timeSeriesQueryFunction${position}`;
 }
@@ -111,7 +111,7 @@ export function refuseSeries(query: Query): void {
   throw notSupported("Time series functions are supported only in queries that read.");
 }
 
-/** All series queries of a query, by name. @throws query-syntax, query-invalid, invalid-argument, … */
+/** Returns all series queries of a query, by name. @throws query-syntax, query-invalid, invalid-argument, … */
 export function analyzeSeries(
   scope: QueryScope,
   query: Query,
@@ -190,7 +190,7 @@ function resolve(
   };
 }
 
-/** The value; null for a parameter that was not given. */
+/** Returns the value; null for a missing parameter. */
 function givenValue(scope: QueryScope, value: Value): ParameterValue {
   const isMissing =
     value.kind === "parameter" &&
@@ -225,7 +225,7 @@ function boundOf(scope: QueryScope, bound: Value | Field, isFirst: boolean): Ser
   return { kind: "time", ms: boundTime(value.type === "null" ? null : plainText(value), isFirst) };
 }
 
-/** The first or last millisecond in a range that begins or ends at a time. @throws invalid-argument */
+/** Returns the first or last millisecond in a range that begins or ends at a time. @throws invalid-argument */
 export function boundTime(text: string | null, isFirst: boolean): number {
   const time = text === null ? null : parseSeriesTime(text);
   if (time === null) throw badSeriesTime(text);
@@ -338,7 +338,7 @@ function offsetOf(scope: QueryScope, offset: Value | null, name: string): number
   );
 }
 
-/** Refuses what no entry can be compared with. */
+/** Refuses operands that cannot be compared with entries. */
 function checkWhere(node: Expression, name: string): void {
   const clause = "inside WHERE clause of";
   switch (node.kind) {
@@ -377,7 +377,7 @@ const operatorNames = {
 
 const literalTypes = { string: "String", long: "Long", double: "Double", null: "Null" } as const;
 
-/** A node as RavenDB's messages about series queries show it. */
+/** Returns a node as RavenDB's messages about series queries show it. */
 export function argumentText(node: Argument): string {
   switch (node.kind) {
     case "field":

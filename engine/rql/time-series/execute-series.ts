@@ -1,9 +1,9 @@
 /**
- * Runs series queries for rows: reads the segments of a range one by one, as of one moment, tests their entries and passes
- * them to the groups or to the text. Nothing else of a series is kept.
+ * Runs series queries for rows: reads the segments of a range one by one, as of one moment, tests their entries and
+ * passes them to the groups or to the output text. No other state of a series is retained.
  *
  * Invariants:
- * - What is read of a row's record is read before the first pause.
+ * - All reads of a row's record happen before the first pause.
  * - The bytes of a result are held by the query's budget until its caller releases them.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
@@ -43,7 +43,7 @@ import { addPeriod, notATime } from "./time-period.ts";
 /** The row that a series query runs for. */
 export interface SeriesRow {
   readonly document: SeriesDocument;
-  /** The document under an alias of `load`, or null. */
+  /** Returns the document under an alias of `load`, or null. */
   loaded(alias: string): SeriesDocument | null;
 }
 
@@ -74,7 +74,7 @@ export class SeriesRunner {
     this.#columns = fields.flatMap((field) => columnOf(field, query, source));
   }
 
-  /** The results of the columns that are series queries, in their order. */
+  /** Returns the results of the columns that are series queries, in their order. */
   async columns(parts: RowParts): Promise<SeriesResult[]> {
     const row = seriesRowOf(this.#query, parts.row, parts.loaded);
     const calls = this.#columns.map(({ name, readers }) =>
@@ -89,7 +89,7 @@ export class SeriesRunner {
     return results;
   }
 
-  /** The result of one series query of the query. @throws query-invalid, out-of-range, work-limit, … */
+  /** Returns the result of one series query of the query. @throws query-invalid, out-of-range, work-limit, … */
   async call(name: string, args: readonly SeriesArgument[], row: SeriesRow): Promise<SeriesResult> {
     return await this.#finish(this.#begin(name, args, row));
   }
@@ -147,7 +147,7 @@ export class SeriesRunner {
     return { count, pieces: text.pieces, bytes: text.bytes, valueNames: stored.valueNames };
   }
 
-  /** The document and the name of a series; null: the document is not there. @throws query-invalid */
+  /** Returns the document and the name of a series; null: the document is not there. @throws query-invalid */
   #sourceOf(
     series: SeriesFunction,
     args: readonly SeriesArgument[],
@@ -242,7 +242,7 @@ export class SeriesRunner {
 
 const noBytes = Buffer.alloc(0);
 
-/** A series query with what is kept for it while the query runs. */
+/** A series query with its cached state for one run. */
 class PreparedSeries {
   readonly series: SeriesFunction;
   readonly filter: SeriesFilter;
@@ -290,7 +290,7 @@ function checkRolledAggregates({ aggregates }: SeriesFunction): void {
 /** Entries of one series on their way. */
 class Reading {
   count = 0;
-  /** Whether the entries that come next are rollups. */
+  /** Whether the next entries are rollups. */
   isRollup = false;
   readonly #prepared: PreparedSeries;
   readonly #groups: SeriesGroups | null;
@@ -318,7 +318,7 @@ class Reading {
     this.#budget = budget;
   }
 
-  /** Entries from `low` to before `high`, in time order. */
+  /** Returns the entries from `low` to before `high`, in time order. */
   *entries(entries: SegmentEntries, low: number, high: number): Work<void> {
     const { filter, tags, series, readsTags, unitsOfEntry } = this.#prepared;
     const { times, values, valueStarts } = entries;
@@ -357,7 +357,7 @@ function keyTextOf({ key }: SeriesFunction, { tag, loaded }: TestedEntry): strin
   return tag === null ? null : JSON.stringify(tag);
 }
 
-/** RavenDB 7.2.7 takes missing arguments as null, unless all of several are missing. */
+/** RavenDB 7.2.7 treats missing arguments as null, unless all of several are missing. */
 function checkArguments({ name, parameters }: SeriesFunction, args: readonly unknown[]): void {
   const expected = parameters?.length ?? 0;
   if (expected < 2 || args.length > 0) return;
@@ -369,7 +369,7 @@ function checkArguments({ name, parameters }: SeriesFunction, args: readonly unk
 
 type Bounds = Pick<SeriesCall, "from" | "to" | "isFromShown" | "isToShown">;
 
-/** Null: the series has no entry. @throws invalid-argument, query-invalid, out-of-range */
+/** Null if the series has no entry. @throws invalid-argument, query-invalid, out-of-range */
 function boundsOf(
   { range, name, parameters }: SeriesFunction,
   stored: StoredSeries,
@@ -422,7 +422,7 @@ function shownRange(
   return [isFromShown ? shifted(from) : null, isToShown ? shifted(to) : null];
 }
 
-/** The arguments of a call. What is read of documents is read once, when it begins. */
+/** The arguments of a call. Values of documents are read once, when the call begins. */
 class Arguments implements ArgumentReader {
   readonly #args: readonly SeriesArgument[];
   /** By position and path: the record's bytes are not valid later. */
@@ -455,7 +455,7 @@ class Arguments implements ArgumentReader {
   }
 }
 
-/** Characters of what is kept of a document. */
+/** Returns the number of characters cached of a document. */
 function lengthOf({ values, keyText }: LoadedTag): number {
   return values.reduce<number>(
     (length, value) => length + (typeof value === "string" ? value.length : 0),
@@ -463,7 +463,7 @@ function lengthOf({ values, keyText }: LoadedTag): number {
   );
 }
 
-/** The value at a path of an object; undefined: there is none. */
+/** Returns the value at a path of an object; undefined if the path does not exist. */
 function valueAt(bytes: Buffer, at: number, path: readonly string[]): EntryValue | undefined {
   const span = spanAt(bytes, at, path);
   if (span === null) return undefined;
@@ -509,7 +509,7 @@ function readerOf(
   return (parts) => ({ kind: "value", value: valueOfText(textOf(parts)) });
 }
 
-/** An argument's JSON text as a value. */
+/** Returns an argument's JSON text as a value. */
 function valueOfText(text: string | null): EntryValue {
   if (text === null) return null;
   return text.startsWith("{") || text.startsWith("[")
@@ -537,7 +537,7 @@ export function seriesRowOf(
   };
 }
 
-/** A whole document, with its metadata. */
+/** Returns a whole document, with its metadata. */
 function loadedDocument(text: string): SeriesDocument | null {
   const bytes = Buffer.from(text);
   const id = valueAt(bytes, 0, ["@metadata", "@id"]);

@@ -38,7 +38,7 @@ export class SeriesGroup {
     this.#budget = budget;
   }
 
-  /** Adds an entry whose values are those from `start` to before `end`. @throws work-limit, memory-full */
+  /** Adds an entry with the values from `start` (inclusive) to `end` (exclusive). @throws work-limit, memory-full */
   add(values: Float64Array, start: number, end: number): void {
     const columns = this.#columns;
     while (columns.length < end - start) {
@@ -98,8 +98,8 @@ export class SeriesGroup {
   }
 
   /**
-   * For each aggregate its numbers by position. `lengthMs`: of the group's time. Called once: what it held is released.
-   * `scale` multiplies all but counts and averages, as in RavenDB 7.2.7.
+   * For each aggregate its numbers by position. `lengthMs`: of the group's time. Must be called only once, because it
+   * releases the held memory. `scale` multiplies all but counts and averages, as in RavenDB 7.2.7.
    */
   *results(
     aggregates: readonly SeriesAggregate[],
@@ -113,7 +113,7 @@ export class SeriesGroup {
         if (kind === "percentile") {
           numbers.push((yield* percentile(column, percent, this.#budget)) * scale);
         } else {
-          const number = plainResult(column, kind, lengthMs);
+          const number = fastPathResult(column, kind, lengthMs);
           numbers.push(kind === "count" || kind === "average" ? number : number * scale);
         }
       }
@@ -127,7 +127,7 @@ export class SeriesGroup {
   }
 }
 
-function plainResult(
+function fastPathResult(
   column: Column,
   kind: Exclude<SeriesAggregate["kind"], "percentile">,
   lengthMs: number,
@@ -161,7 +161,7 @@ function* percentile(column: Column, percent: number, budget: WorkBudget): Work<
 /** Elements between two checks of the budget. */
 const stride = 8192;
 
-/** Reorders values[0, count) so that the one at `wanted` is where sorting would put it, and none behind it is less. */
+/** Reorders values[0, count) so that the value at `wanted` is in its sorted position, and no later value is less. */
 function* partition(
   values: Float64Array,
   count: number,
@@ -173,7 +173,7 @@ function* partition(
   let seed = count;
   let work = 0;
   while (from < to) {
-    // Any pivot is right; one that input cannot foresee keeps it linear.
+    // Any pivot is correct; an unpredictable one keeps the expected cost linear for adversarial input.
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
     const pivot = values[from + (seed % (to - from + 1))] as number;
     let low = from;

@@ -29,7 +29,10 @@ export type EntryValue = string | number | boolean | null | typeof composite;
 /** A value that equals nothing: an object, an array, a whole document. */
 export const composite = Symbol("object");
 
-/** The values of a document that an entry's tag names, by slot of `SeriesFilter.loadedPaths`; undefined: it has none. */
+/**
+ * Values of the document named by an entry's tag, by slot of `SeriesFilter.loadedPaths`; undefined if a value does not
+ * exist.
+ */
 export interface LoadedTag {
   readonly id: string;
   readonly values: readonly (EntryValue | undefined)[];
@@ -42,13 +45,13 @@ export interface TestedEntry {
   /** Milliseconds since 1970, offset included. */
   time: number;
   tag: string | null;
-  /** Its values are those from `start` to before `end`. */
+  /** Values of the entry, from `start` (inclusive) to `end` (exclusive). */
   values: Float64Array;
   start: number;
   end: number;
-  /** Null: no tag, or no such document. */
+  /** Null if the entry has no tag or the document does not exist. */
   loaded: LoadedTag | null;
-  /** Its values are those of a rollup. */
+  /** Its values are rollup values. */
   isRollup: boolean;
 }
 
@@ -64,9 +67,9 @@ export type SeriesArgument =
   | { readonly kind: "value"; readonly value: EntryValue }
   | { readonly kind: "document"; readonly document: SeriesDocument };
 
-/** What an argument of a declared function is. */
+/** Access to the arguments of a declared function. */
 export interface ArgumentReader {
-  /** The value at a path in argument number `position`. @throws query-invalid for a path into a scalar */
+  /** Returns the value at a path in argument number `position`. @throws query-invalid for a path into a scalar */
   read(position: number, path: readonly string[], shown: string): EntryValue;
 }
 
@@ -90,7 +93,7 @@ export class SeriesFilter {
     this.#test = series.where === null ? null : this.#compile(series.where);
   }
 
-  /** Before the entries of a series: what is constant for them. */
+  /** Called before the entries of a series: evaluates the constant parts. */
   begin(valueNames: readonly string[], argumentReader: ArgumentReader): void {
     this.#valueNames = valueNames;
     for (const one of this.#arguments) {
@@ -238,7 +241,7 @@ export class SeriesFilter {
       return () => slot.value;
     }
     return (entry) => {
-      // RavenDB takes a value that an entry does not have for an unknown name.
+      // RavenDB treats a value that an entry does not have as an unknown name.
       const at = path.length === 0 ? this.#valueNames.indexOf(root) : -1;
       if (at >= 0 && entry.start + at < entry.end) return entry.values[entry.start + at] as number;
       throw this.#unknown(node, root);

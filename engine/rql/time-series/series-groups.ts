@@ -1,9 +1,9 @@
 /**
  * Entries of a series in time order -> groups, and the groups that interpolation puts between them. Only the groups of
- * one step of time are kept: they are written when an entry behind them comes.
+ * one time step are in memory: they are written when a later entry arrives.
  *
- * Groups of a second key (a tag) that begin together are in the order of their first entries; missing groups are filled
- * for each key on its own. Measured on RavenDB 7.2.7.
+ * Groups of a second key (a tag) that begin at the same time are in the order of their first entries; missing groups
+ * are filled for each key separately. Measured on RavenDB 7.2.7.
  */
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
 import type { Interpolation, SeriesAggregate, SeriesFunction } from "./analyze-series.ts";
@@ -26,7 +26,7 @@ const groupBytes = 512;
 const groupUnits = 64;
 
 export class SeriesGroups {
-  /** Entries used; those of a filled group are interpolated like any other aggregate, and rounded. */
+  /** Number of entries; the count of a filled group is interpolated like any other aggregate, and rounded. */
   count = 0;
   readonly #aggregates: readonly SeriesAggregate[];
   readonly #period: Period | null;
@@ -64,14 +64,14 @@ export class SeriesGroups {
     if (period === null) this.#end = Number.POSITIVE_INFINITY;
   }
 
-  /** Whether `begin` must be called before an entry of this time is added. */
+  /** Returns whether `begin` must be called before an entry of this time is added. */
   isBehind(time: number): boolean {
     return time >= this.#end;
   }
 
-  /** Writes the present groups, and begins that of `time`. @throws out-of-range, work-limit, memory-full */
+  /** Writes the current groups, and begins the groups at `time`. @throws out-of-range, work-limit, memory-full */
   *begin(time: number): Work<void> {
-    const period = this.#period as Period; // without one, no time is behind the only group
+    const period = this.#period as Period; // without a period, no time is after the only group
     yield* this.finish();
     this.#from = startOfGroup(time, period);
     this.#to = addPeriod(this.#from, period);
@@ -114,7 +114,7 @@ export class SeriesGroups {
     const period = this.#period as Period; // there is an interpolation
     const [start, until] = [last.to as number, next.from as number];
     if (start >= until || addPeriod(start, period) > until) return;
-    // A group's end is the next one's start, but where a number of months begins anew with the year.
+    // A group's end is the next group's start, except where groups of months restart with the year.
     for (let from = startOfGroup(start, period); from < until; ) {
       const to = addPeriod(from, period);
       const results = interpolated(last, next, from, interpolation);
@@ -131,13 +131,13 @@ export class SeriesGroups {
   }
 }
 
-/** Bytes of a group that is kept until the next one of its key. */
+/** Returns the bytes of a group that is kept until the next one of its key. */
 function bytesOf({ keyText, results }: GroupResult): number {
   const numbers = results.reduce((count, { length }) => count + length, 0);
   return groupBytes + 2 * (keyText?.length ?? 0) + 8 * numbers;
 }
 
-/** The results of a missing group that begins at `time`. */
+/** Returns the results of a missing group that begins at `time`. */
 function interpolated(
   last: GroupResult,
   next: GroupResult,

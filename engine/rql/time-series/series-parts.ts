@@ -1,6 +1,7 @@
 /**
- * A series as queries see it: its raw entries, and before those the rollups of entries whose retention is over. Each time
- * belongs to one part, and no entry is counted twice: a group of which raw entries were deleted is read from its rollup.
+ * A series as queries read it: its raw entries, preceded by the rollups of entries whose retention time has passed.
+ * Each time belongs to one part, and no entry is counted twice: a group with deleted raw entries is read from its
+ * rollup.
  */
 import {
   type CollectionPolicies,
@@ -31,7 +32,10 @@ export function periodOf({ unit, value }: NonNullable<SeriesTime>): Period {
     : { kind: "milliseconds", length: value * 1000 };
 }
 
-/** The parts of a series in the order of time; none: there is no such series. `policies`: of its collection, or null */
+/**
+ * Returns the parts of a series in time order; empty if the series does not exist. `policies`: of its collection, or
+ * null
+ */
 export function seriesParts(
   segments: SegmentSource,
   documentId: string,

@@ -1,19 +1,19 @@
 /**
- * A row with the results of series queries in it: put together from the row's text, in which marks stand for them, and
- * their pieces, which are not copied unless the row is small.
+ * A row with results of series queries: composed of the row's text, in which placeholders mark the results, and the
+ * chunks of the results, which are not copied unless the row is small.
  */
-import type { TextPieces } from "../../documents/document-pieces.ts";
+import type { TextChunks } from "../../documents/document-chunks.ts";
 import type { SeriesForm } from "../results.ts";
 import { splitAtSeries } from "../results-projection.ts";
 import { namesMember, type SeriesResult, seriesClose, seriesOpen } from "./series-text.ts";
 
-/** A text in pieces. */
-export class PieceList implements TextPieces {
+/** A text as a list of chunks. */
+export class ChunkList implements TextChunks {
   readonly length: number;
   /** By the query's budget. */
   readonly isHeld = true;
   readonly #pieces: readonly Buffer[];
-  /** The piece that was read last, and where it begins. */
+  /** Index and start offset of the chunk that was read last. */
   #at = 0;
   #start = 0;
 
@@ -22,7 +22,7 @@ export class PieceList implements TextPieces {
     this.length = pieces.reduce((length, piece) => length + piece.length, 0);
   }
 
-  /** Cost: O(pieces) when it is not called in order. */
+  /** Cost: O(chunks) if the calls are not in order. */
   copy(start: number, end: number): Buffer {
     const target = Buffer.allocUnsafe(end - start);
     if (start < this.#start) {
@@ -43,21 +43,21 @@ export class PieceList implements TextPieces {
   }
 }
 
-/** Bytes of the results in a row. */
+/** Returns the bytes of the results in a row. */
 export function bytesOf(results: readonly SeriesResult[]): number {
   return results.reduce((bytes, result) => bytes + result.bytes, 0);
 }
 
 /**
- * The row of columns `object`, whose marks stand for `results`. `metadata`: the member, with the row's closing brace.
- * A streamed row begins with its metadata, and has lists of results only.
+ * Returns the row of columns `object`, whose marks stand for `results`. `metadata`: the member, with the row's closing
+ * brace. A streamed row begins with its metadata, and has lists of results only.
  */
 export function rowOfColumns(
   object: string,
   results: readonly SeriesResult[],
   metadata: string,
   form: SeriesForm,
-): PieceList {
+): ChunkList {
   const whole =
     form === "list"
       ? `{${metadata.slice(0, -1)}${object === "{}" ? "}" : `,${object.slice(1)}`}`
@@ -73,13 +73,13 @@ export function rowOfColumns(
       pieces.push(Buffer.from(seriesOpen(result)), ...result.pieces, Buffer.from(close));
     }
   }
-  return new PieceList(pieces);
+  return new ChunkList(pieces);
 }
 
-/** The row that is one result. */
-export function rowOfSeries(result: SeriesResult, metadata: string, form: SeriesForm): PieceList {
+/** Returns the row that is one result. */
+export function rowOfSeries(result: SeriesResult, metadata: string, form: SeriesForm): ChunkList {
   const names = form === "named" ? namesMember(result.valueNames) : "";
   const own = names === "" ? metadata : metadata.replace("{", () => `{${names},`);
   const tail = Buffer.from(`${seriesClose(result, false)},${own}`);
-  return new PieceList([Buffer.from(seriesOpen(result)), ...result.pieces, tail]);
+  return new ChunkList([Buffer.from(seriesOpen(result)), ...result.pieces, tail]);
 }

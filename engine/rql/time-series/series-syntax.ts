@@ -1,7 +1,7 @@
 /**
  * The body of `timeseries( … )` and of `declare timeseries name(…) { … }`: text -> syntax tree.
  *
- * Columns in messages count within the body. Texts of errors are those of RavenDB 7.2.7.
+ * Columns in messages count within the body. Error texts equal those of RavenDB 7.2.7.
  *
  * Invariants:
  * - Nothing here is resolved: names are as written.
@@ -13,7 +13,7 @@ import { fieldText } from "../print.ts";
 import { invalidQuery } from "../syntax-error.ts";
 
 export interface SeriesSyntax {
-  /** The series, behind a parameter or an alias or without. */
+  /** The series: after a parameter, after an alias, or alone. */
   readonly source: Field;
   readonly range:
     | { readonly kind: "between"; readonly from: Value | Field; readonly to: Value | Field }
@@ -41,7 +41,7 @@ export interface SeriesSelectItem {
 /** A duration as written, `1 day`, or a value that has it. */
 export type PeriodSyntax = { readonly kind: "text"; readonly text: string } | Value;
 
-/** The name that messages give to a series query in `select`. */
+/** Name of a series query in `select`, in messages. */
 const inlineName = "time series select function";
 
 /** @param name of the declared function; null: it is in `select`. @throws query-syntax, query-invalid */

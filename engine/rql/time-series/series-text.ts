@@ -1,5 +1,5 @@
 /**
- * The reply of a series query as JSON text, in pieces: `{"Count":n,"Results":[…]}`. All numbers but the outer count are
+ * The reply of a series query as JSON text, in chunks: `{"Count":n,"Results":[…]}`. All numbers but the outer count are
  * written as doubles, and NaN as text, as in RavenDB 7.2.7.
  */
 import type { WorkBudget } from "../../base/work-budget.ts";
@@ -9,16 +9,16 @@ import type { SeriesAggregate, SeriesFunction } from "./analyze-series.ts";
 import type { TestedEntry } from "./series-filter.ts";
 import type { GroupResult } from "./series-groups.ts";
 
-/** Characters of a piece. */
+/** Length of a chunk, in characters. */
 const pieceLength = 32 * 1024;
 
-/** What a series query gives for one row. */
+/** The result of a series query for one row. */
 export interface SeriesResult {
   readonly count: number;
   /** The elements of `Results`, with commas; their bytes are held by the query's budget. */
   readonly pieces: readonly Buffer[];
   readonly bytes: number;
-  /** The names that the values of the series were given. */
+  /** The names of the series' values. */
   readonly valueNames: readonly string[];
 }
 
@@ -91,18 +91,18 @@ export class SeriesText {
   }
 }
 
-/** The whole object; `withNames`: with the names of values in its metadata. */
+/** Returns the whole object; `withNames`: with the names of values in its metadata. */
 export function seriesObject(result: SeriesResult, withNames: boolean): string {
   const results = Buffer.concat(result.pieces).toString();
   return `${seriesOpen(result)}${results}${seriesClose(result, withNames)}}`;
 }
 
-/** What precedes the elements. */
+/** Returns the text before the elements. */
 export function seriesOpen({ count }: SeriesResult): string {
   return `{"Count":${count},"Results":[`;
 }
 
-/** What follows the elements, without the last brace. */
+/** Returns the text after the elements, without the last brace. */
 export function seriesClose({ valueNames }: SeriesResult, withNames: boolean): string {
   return withNames ? `],"@metadata":{${namesMember(valueNames)}}` : "]";
 }

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A period is either a number of milliseconds or a number of calendar months, at least 1.
- * - Groups of milliseconds are counted from the year 1, so that hours begin at midnight; those of months begin anew with
+ * - Groups of milliseconds are counted from the year 1, so that hours begin at midnight; groups of months restart with
  *   each year, or with every n-th year, as in RavenDB 7.2.7.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
@@ -63,7 +63,7 @@ export function parsePeriod(text: string): Period {
   return { kind: "months", count: months };
 }
 
-/** `last 0 days` is the last entry alone. */
+/** `last 0 days` selects only the last entry. */
 export function parseRange(text: string): Period {
   const isNone = /^\s*0+\s*\D/.test(text);
   if (!isNone) return parsePeriod(text);
@@ -92,7 +92,7 @@ function addMonths(time: number, months: number): number {
   return target.getTime();
 }
 
-/** The start of the group that `time` is in. @throws out-of-range */
+/** Returns the start of the group that `time` is in. @throws out-of-range */
 export function startOfGroup(time: number, period: Period): number {
   if (period.kind === "milliseconds") {
     return timeMin + Math.floor((time - timeMin) / period.length) * period.length;
@@ -119,7 +119,7 @@ export function notATime(): EngineError {
 
 const spanPattern = /^(-)?(?:(\d{1,8})\.)?(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,7}))?)?$/;
 
-/** Milliseconds of a .NET TimeSpan text, `[-][d.]hh:mm[:ss[.fffffff]]` or days; null for any other. */
+/** Returns milliseconds of a .NET TimeSpan text, `[-][d.]hh:mm[:ss[.fffffff]]` or days; null for any other. */
 export function parseTimeSpan(text: string): number | null {
   const days = /^\s*(-?\d{1,8})\s*$/.exec(text);
   if (days !== null) return Number(days[1]) * day;
@@ -136,8 +136,8 @@ const timePattern =
   /^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{3})(\d{4})?Z?)?)?)?)?)?$/;
 
 /**
- * The time in one of the forms that series queries accept, as the last millisecond not after it; `isBetween`: it lies
- * between two milliseconds. Null for any other text.
+ * Returns the time in one of the forms that series queries accept, as the last millisecond not after it; `isBetween`:
+ * it lies between two milliseconds. Null for any other text.
  */
 export function parseSeriesTime(
   text: string,
@@ -151,7 +151,7 @@ export function parseSeriesTime(
   return isValid && ms >= timeMin ? { ms, isBetween: /[1-9]/.test(match[8] ?? "") } : null;
 }
 
-/** The text of a bound that is no time. */
+/** Returns the text of a bound that is no time. */
 export function badSeriesTime(text: string | null): EngineError {
   const complaint = "Unable to parse timeseries from/to values. Got";
   if (text === null) return invalidArgument(`${complaint} a null instead of a value`);

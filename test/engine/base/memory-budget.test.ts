@@ -19,24 +19,24 @@ test("work gets at most half of the budget, and caches what it leaves", () => {
   let shrinks = 0;
   const end = budget.addCache(() => shrinks++);
   expect(budget.cacheBytesMax).toBe(100);
-  expect(budget.tryTake("replies", 30)).toBe(true);
-  expect(budget.tryTake("bodies", 21)).toBe(false);
-  expect(budget.tryTake("bodies", 20)).toBe(true);
+  expect(budget.tryReserve("replies", 30)).toBe(true);
+  expect(budget.tryReserve("bodies", 21)).toBe(false);
+  expect(budget.tryReserve("bodies", 20)).toBe(true);
   expect(budget.workBytesOf("bodies")).toBe(20);
   expect(budget.cacheBytesMax).toBe(50);
   expect(shrinks).toBe(2);
   end();
-  budget.give("replies", 30);
-  budget.give("bodies", 20);
+  budget.release("replies", 30);
+  budget.release("bodies", 20);
   expect(budget.workBytes).toBe(0);
-  expect(() => budget.give("bodies", 1)).toThrow("nobody gives back more");
+  expect(() => budget.release("bodies", 1)).toThrow("no more memory is released");
 });
 
 test("one holder that is larger than the budget gets in alone", () => {
   const budget = new MemoryBudget(100);
-  expect(budget.tryTake("replies", 500)).toBe(true);
+  expect(budget.tryReserve("replies", 500)).toBe(true);
   expect(budget.cacheBytesMax).toBe(0);
-  expect(budget.tryTake("replies", 1)).toBe(false);
+  expect(budget.tryReserve("replies", 1)).toBe(false);
 });
 
 test("who waits is served in the order of coming, and one that is aborted is passed over", async () => {
@@ -44,17 +44,17 @@ test("who waits is served in the order of coming, and one that is aborted is pas
   budget.force("replies", 50);
   const served: string[] = [];
   const aborting = new AbortController();
-  const large = budget.take("bodies", 40).then((ok) => served.push(`large ${ok}`));
+  const large = budget.reserve("bodies", 40).then((ok) => served.push(`large ${ok}`));
   const aborted = budget
-    .take("bodies", 10, aborting.signal)
+    .reserve("bodies", 10, aborting.signal)
     .then((ok) => served.push(`aborted ${ok}`));
-  const small = budget.take("bodies", 10).then((ok) => served.push(`small ${ok}`));
+  const small = budget.reserve("bodies", 10).then((ok) => served.push(`small ${ok}`));
   // There is room for a small one, but nobody overtakes.
-  budget.give("replies", 20);
+  budget.release("replies", 20);
   aborting.abort();
   await aborted;
   expect(served).toEqual(["aborted false"]);
-  budget.give("replies", 30);
+  budget.release("replies", 30);
   await Promise.all([large, small]);
   expect(served).toEqual(["aborted false", "large true", "small true"]);
   expect(budget.workBytes).toBe(50);
@@ -65,15 +65,15 @@ test("a use has a limit of its own, and who waits for it holds up no other use",
   budget.limitUse("replies", 100);
   expect(budget.useBytesMax("replies")).toBe(100);
   expect(budget.useBytesMax("bodies")).toBe(500);
-  expect(budget.tryTake("replies", 90)).toBe(true);
-  expect(budget.tryTake("replies", 20)).toBe(false);
-  const waiting = budget.take("replies", 20);
+  expect(budget.tryReserve("replies", 90)).toBe(true);
+  expect(budget.tryReserve("replies", 20)).toBe(false);
+  const waiting = budget.reserve("replies", 20);
   expect(budget.waitersOf("replies")).toBe(1);
-  expect(budget.tryTake("replies", 1)).toBe(false);
-  expect(budget.tryTake("bodies", 300)).toBe(true);
-  budget.give("replies", 90);
+  expect(budget.tryReserve("replies", 1)).toBe(false);
+  expect(budget.tryReserve("bodies", 300)).toBe(true);
+  budget.release("replies", 90);
   expect(await waiting).toBe(true);
   expect(budget.workBytesOf("replies")).toBe(20);
-  budget.give("replies", 20);
-  expect(budget.tryTake("replies", 150)).toBe(true);
+  budget.release("replies", 20);
+  expect(budget.tryReserve("replies", 150)).toBe(true);
 });

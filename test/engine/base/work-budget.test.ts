@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { processMemory } from "../../../engine/base/memory-budget.ts";
-import { TurnQueue } from "../../../engine/base/turn-queue.ts";
+import { SliceScheduler } from "../../../engine/base/slice-scheduler.ts";
 import { finish, type Work, WorkBudget } from "../../../engine/base/work-budget.ts";
 
 /** A clock that goes on by a millisecond whenever it is looked at. */
@@ -20,7 +20,7 @@ function* steps(budget: WorkBudget, count: number, seen: () => void): Work<strin
 
 describe("a budget of work", () => {
   it("gives the event loop back after each slice, and goes on", async () => {
-    const turns = new TurnQueue(steppingClock());
+    const turns = new SliceScheduler(steppingClock());
     const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
     let isTurning = true;
     let turnCount = 0;
@@ -42,7 +42,7 @@ describe("a budget of work", () => {
   });
 
   it("shares one slice a turn with all others", async () => {
-    const turns = new TurnQueue(steppingClock());
+    const turns = new SliceScheduler(steppingClock());
     const perTurn: number[] = [];
     let inTurn = 0;
     let isCounting = true;
@@ -75,7 +75,7 @@ describe("a budget of work", () => {
 
   it("ends when nobody wants the result any more", async () => {
     const controller = new AbortController();
-    const turns = new TurnQueue(steppingClock());
+    const turns = new SliceScheduler(steppingClock());
     const budget = new WorkBudget(controller.signal, Number.POSITIVE_INFINITY, turns);
     let stepCount = 0;
     const work = steps(budget, 1_000_000, () => {

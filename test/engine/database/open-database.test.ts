@@ -171,7 +171,7 @@ test("a transaction of many turns is lost with what it was made over", async () 
   files.capacityBytes = files.usedBytes();
   const lost = shop.write([put("b", "B".repeat(5000))]);
   let turns = 0;
-  const long = database.writeInTurns(function* count(transaction) {
+  const long = database.writeInSlices(function* count(transaction) {
     for (let n = 0; n < 400; n++) incrementCounter(transaction, "b", `n${n}`, 1n);
     for (; turns < 50; turns++) {
       const untilMs = performance.now() + 6;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import {
   checkedJson,
-  checkedJsonInTurns,
+  checkedJsonInSlices,
   checkedJsonWithMetadata,
   checkJson,
   readMinified,
@@ -14,7 +14,7 @@ test("an object is minified, and its numbers keep their spelling", async () => {
   const checked = checkedJson(text);
   checkJson(Buffer.from('{"other":"text that is longer than the first one was"}'));
   expect(checked.toString()).toBe(expected);
-  expect((await checkedJsonInTurns(text)).toString()).toBe(expected);
+  expect((await checkedJsonInSlices(text)).toString()).toBe(expected);
   expect(checkedJsonWithMetadata(text).toString()).toBe('{"n":1.50,"@metadata":{"a":1},"s":"x/y"}');
 });
 
@@ -29,7 +29,7 @@ test.each([
   for (const check of [checkJson, checkedJson, checkedJsonWithMetadata]) {
     expect(() => check(bytes)).toThrow(expected);
   }
-  await expect(checkedJsonInTurns(bytes)).rejects.toMatchObject({ code });
+  await expect(checkedJsonInSlices(bytes)).rejects.toMatchObject({ code });
 });
 
 test("a long text is minified in slices, a short one at once", async () => {

@@ -15,7 +15,7 @@ function parse(parser: DocumentParser, text: string) {
   return parser.parse(Buffer.from(text), 0, Buffer.byteLength(text));
 }
 
-describe("what was parsed", () => {
+describe("parse results", () => {
   it("says what its own text says, until its parser parses another", () => {
     const parser = new DocumentParser(null);
     const first = parse(parser, '{"a":1}');
@@ -23,16 +23,16 @@ describe("what was parsed", () => {
     expect(first.body.toString()).toBe('{"a":1}');
     expect(other.body.toString()).toBe('{"b":2}');
     const second = parse(parser, '{"c":3}');
-    expect(() => first.found).toThrow("before its parser parses another");
-    expect(() => first.body).toThrow("before its parser parses another");
+    expect(() => first.found).toThrow("before their parser parses another");
+    expect(() => first.body).toThrow("before their parser parses another");
     expect(second.body.toString()).toBe('{"c":3}');
     const value = parser.parseValue(Buffer.from("[4]"), 0, 3);
-    expect(() => second.found).toThrow("before its parser parses another");
+    expect(() => second.found).toThrow("before their parser parses another");
     expect(value.body.toString()).toBe("[4]");
     expect(value.endAt).toBe(3);
     expect(() => parse(parser, "{")).toThrow("JSON ends too early");
-    expect(() => value.body).toThrow("before its parser parses another");
-    expect(() => value.endAt).toThrow("before its parser parses another");
+    expect(() => value.body).toThrow("before their parser parses another");
+    expect(() => value.endAt).toThrow("before their parser parses another");
   });
 
   it("is where it was moved to", () => {
@@ -42,7 +42,7 @@ describe("what was parsed", () => {
     const bytes = Buffer.from('....{"a":1}');
     const moved = parser.moved(parsed, { bytes, bodyStart: 4, bodyCrc: 0 });
     expect(moved.body.toString()).toBe('{"a":1}');
-    expect(() => parsed.body).toThrow("before its parser parses another");
+    expect(() => parsed.body).toThrow("before their parser parses another");
     expect(() => parser.moved(parsed, { bytes, bodyStart: 4, bodyCrc: 0 })).toThrow();
   });
 

@@ -123,7 +123,7 @@ async function run(steps: readonly unknown[], isReduce: boolean) {
   }
   while (index.isStale) {
     database.indexes.wake();
-    await database.yieldTurn();
+    await database.yieldSlice();
   }
   database.indexes.checkInvariants();
   return { database, index, items };

@@ -288,7 +288,7 @@ class Pair {
         this.restore();
         return;
       case "reclaim":
-        for (const id of this.ids) this.table.noteGone(this.table.lookup(id));
+        for (const id of this.ids) this.table.markUnused(this.table.lookup(id));
         this.table.reclaim(next.steps);
         this.table.reclaim(next.steps);
         this.checkHolds();
@@ -490,7 +490,7 @@ class Pair {
     this.needed.clear();
     this.table.discardStaged(this.table.stagedCount);
     for (let turn = 0; turn < 3; turn++) {
-      for (const id of this.ids) this.table.noteGone(this.table.lookup(id));
+      for (const id of this.ids) this.table.markUnused(this.table.lookup(id));
       while (!this.table.settleOrder(1000));
       this.table.reclaim(10_000);
       this.table.reclaim(10_000);
@@ -585,7 +585,7 @@ describe("ids", () => {
       for (const id of ids) {
         const docNum = table.find(id);
         table.applyCommitted(docNum, ++etag, 0, 0, 0, 0);
-        table.noteGone(docNum);
+        table.markUnused(docNum);
       }
       while (table.pendingNumberCount > 6_000) table.reclaim(1000);
       table.checkInvariants();
@@ -599,7 +599,7 @@ describe("ids", () => {
   test("of a burst leave nothing behind", () => {
     const table = new DocumentTable();
     for (let at = 0; at < 200_000; at++) table.intern(`burst/${at}`);
-    for (let at = 0; at < 200_000; at++) table.noteGone(at);
+    for (let at = 0; at < 200_000; at++) table.markUnused(at);
     while (table.pendingNumberCount > 0) table.reclaim(1000);
     table.checkInvariants();
     expect(table.docCount).toBe(0);

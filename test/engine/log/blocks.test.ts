@@ -108,7 +108,7 @@ test("memory is given back when others need it", () => {
   expect(cache.bytes).toBeGreaterThan(80_000);
   budget.force("replies", 60_000);
   expect(cache.bytes).toBeLessThanOrEqual(40_000);
-  budget.give("replies", 60_000);
+  budget.release("replies", 60_000);
 });
 
 test("a segment that is written leaves less room for others, until it is done", () => {

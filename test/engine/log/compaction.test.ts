@@ -11,11 +11,11 @@ import { readRecord, TinyOwner } from "../../support/tiny-owner.ts";
 
 const fast = { bytesPerSecond: Number.POSITIVE_INFINITY };
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const nextSlice = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Files are removed in the background. */
 async function removed(): Promise<void> {
-  for (let count = 0; count < 20; count++) await nextTurn();
+  for (let count = 0; count < 20; count++) await nextSlice();
 }
 
 function segmentFiles(files: SimulatedFileSystem): number {
@@ -221,7 +221,7 @@ describe("compaction", () => {
       });
       for (let turn = 0; turn < 1000 && !isDone; turn++) {
         database.clock.advance(advanceMs);
-        await nextTurn();
+        await nextSlice();
       }
       flushed.catch(() => undefined);
       return isDone;
@@ -295,7 +295,7 @@ describe("compaction", () => {
       for (let index = 0; index < 30; index++) database.put("key", `${index}`.repeat(80));
       await database.flush();
       const compaction = database.log.compact(fast);
-      for (let turn = 0; turn < turns; turn++) await nextTurn();
+      for (let turn = 0; turn < turns; turn++) await nextSlice();
       await database.closeWithSnapshot();
       await compaction;
       const again = await TinyDatabase.open(files, database.history.copy());

@@ -6,7 +6,7 @@ test("memory that was given is an image again in the next turn of the event loop
   const pool = new ImagePool();
   const first = pool.take(1000);
   first.fill(7);
-  pool.giveImage(first);
+  pool.releaseImage(first);
   expect(pool.take(1000).buffer).not.toBe(first.buffer);
   await setImmediate();
   const second = pool.take(999);
@@ -19,7 +19,7 @@ test("what was given is poisoned for those who would read it too late", async ()
   const pool = new ImagePool(true);
   const image = pool.take(64);
   image.fill(7);
-  pool.giveImage(image);
+  pool.releaseImage(image);
   expect(image[0]).toBe(7);
   await setImmediate();
   expect(image[0]).toBe(0xdb);
@@ -27,7 +27,7 @@ test("what was given is poisoned for those who would read it too late", async ()
 
 test("a large memory is not taken for a small image, nor a small one for a large", async () => {
   const pool = new ImagePool();
-  for (const size of [100, 10_000]) pool.giveImage(pool.take(size));
+  for (const size of [100, 10_000]) pool.releaseImage(pool.take(size));
   await setImmediate();
   expect(pool.take(1000).buffer.byteLength).toBeLessThan(2000);
   expect(pool.take(10_001).buffer.byteLength).toBeGreaterThan(10_000);
@@ -36,12 +36,12 @@ test("a large memory is not taken for a small image, nor a small one for a large
 test("the largest are kept, as many as are allowed, and no more bytes than are allowed", async () => {
   const pool = new ImagePool();
   for (let count = 0; count <= idleCountMax; count++) {
-    pool.giveImage(Buffer.from(new ArrayBuffer(count === 2 ? 512 : 1024)));
+    pool.releaseImage(Buffer.from(new ArrayBuffer(count === 2 ? 512 : 1024)));
   }
   await setImmediate();
   expect(pool.idleBytes).toBe(idleCountMax * 1024);
   for (const mebibytes of [64, 64, 65]) {
-    pool.giveImage(Buffer.from(new ArrayBuffer(mebibytes * 1024 * 1024)));
+    pool.releaseImage(Buffer.from(new ArrayBuffer(mebibytes * 1024 * 1024)));
   }
   await setImmediate();
   expect(pool.idleBytes).toBe(128 * 1024 * 1024);
@@ -52,7 +52,7 @@ test("nothing is kept when no image was taken for a while", async () => {
   try {
     const pool = new ImagePool(false, 40);
     const takeAndGive = async () => {
-      pool.giveImage(pool.take(1000));
+      pool.releaseImage(pool.take(1000));
       await setImmediate();
     };
     await takeAndGive();

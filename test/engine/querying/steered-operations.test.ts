@@ -4,7 +4,7 @@ import { startUndo } from "../../../engine/background/undo-operation.ts";
 import { undoOperationsMax } from "../../../engine/base/limits.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
-  goOnByQuery,
+  resumeByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
   startDryRun,
@@ -229,7 +229,7 @@ describe("after a crash", () => {
     // What is written after the crash is not touched.
     await again.put("numbers/1999", { N: 1, "@metadata": { "@collection": "Numbers" } });
     await again.put("numbers/new", { N: 1, "@metadata": { "@collection": "Numbers" } });
-    const gone = await goOnByQuery(again, id);
+    const gone = await resumeByQuery(again, id);
     expect(gone.id).toBe(id);
     again.operations.limit(id, null);
     expect(await resultOf(gone)).toMatchObject({ Total: 1999 });
@@ -241,7 +241,7 @@ describe("after a crash", () => {
       else expect(row["N"]).toBe(n % 2 ? n + 10_000 : n);
     });
     expect(again.state.keyspaces.values.get(`operation-marks/${id}`)).toBeUndefined();
-    await expect(goOnByQuery(again, id)).rejects.toThrow("only one that was interrupted");
+    await expect(resumeByQuery(again, id)).rejects.toThrow("was not interrupted");
   });
 
   it("goes on with a limit of documents, and takes no more than that", async () => {
@@ -250,7 +250,7 @@ describe("after a crash", () => {
       2000,
     );
     again.operations.get(id);
-    const gone = await goOnByQuery(again, id);
+    const gone = await resumeByQuery(again, id);
     expect(await resultOf(gone)).toMatchObject({ Total: 700 });
     const changed = (await valuesOf(again)).filter((n) => Number(n) >= 10_000);
     expect(changed.length).toBe(700);
@@ -261,7 +261,7 @@ describe("after a crash", () => {
       "from Numbers where N < 1500 update { this.N += 10000; }",
       2000,
     );
-    expect(await resultOf(await goOnByQuery(again, id))).toMatchObject({ Total: 1500 });
+    expect(await resultOf(await resumeByQuery(again, id))).toMatchObject({ Total: 1500 });
     const changed = (await valuesOf(again)).map(Number).filter((n) => n >= 10_000);
     expect(changed.length).toBe(1500);
     expect(Math.max(...changed)).toBe(11_499);
@@ -279,7 +279,7 @@ describe("after a crash", () => {
     await database.close();
     const again = await openAfterCrash(folder);
     expect(infoOf(again, id).state).toMatchObject({ status: "failed" });
-    expect(await resultOf(await goOnByQuery(again, id))).toMatchObject({ Total: 1000 });
+    expect(await resultOf(await resumeByQuery(again, id))).toMatchObject({ Total: 1000 });
     expect(await valuesOf(again)).toEqual(Array.from({ length: 1000 }, (_, n) => n + 5000));
   });
 
@@ -287,7 +287,7 @@ describe("after a crash", () => {
     const { again, id } = await interrupted("from Numbers update { this.N += 10000; }", 1500, {
       keepsUndo: true,
     });
-    await resultOf(await goOnByQuery(again, id));
+    await resultOf(await resumeByQuery(again, id));
     expect(await resultOf(await startUndo(again, id, undefined))).toMatchObject({ Restored: 1500 });
     const values = (await valuesOf(again)).map(Number).sort((a, b) => a - b);
     expect(values).toEqual(Array.from({ length: 1500 }, (_, n) => n));
@@ -394,7 +394,9 @@ describe("undoing", () => {
     expect(revisions.count).toBe(20 * (undoOperationsMax + 2));
     expect(await database.undoRetention.run()).toBe(2);
     expect(revisions.count).toBe(20 * undoOperationsMax);
-    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow("nothing is kept");
+    await expect(startUndo(database, ids[1] ?? 0, undefined)).rejects.toThrow(
+      "no earlier versions",
+    );
     const found = await resultOf(await startUndo(database, ids.at(-1) ?? 0, undefined));
     expect(found).toMatchObject({ Restored: 20 });
     expect(await sorted(database)).toEqual(
@@ -406,7 +408,7 @@ describe("undoing", () => {
     const database = await withNumbers(1000);
     const plain = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", usual);
     await resultOf(plain);
-    await expect(startUndo(database, plain.id, undefined)).rejects.toThrow("nothing is kept");
+    await expect(startUndo(database, plain.id, undefined)).rejects.toThrow("no earlier versions");
     await expect(startUndo(database, 99, undefined)).rejects.toThrow("was not registered");
     const slow = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
       ...undoable,

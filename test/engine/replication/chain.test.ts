@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Chain, voidFramesMax } from "../../../engine/replication/chain.ts";
 import {
-  contentPieces,
+  contentChunks,
   type EncodedFrame,
   encodeFrame,
   epochPayload,
@@ -81,7 +81,7 @@ describe("a chain", () => {
     ]);
     expect(chain.mark).toEqual({ generation: 1, sequence: 13, epoch: 4, hash: leader.hash });
     const chunk = { sha256: "22".repeat(32), offset: 0, total: 1, bytes: Buffer.from("x") };
-    const content = leader.make(frameTypes.content, ...contentPieces(chunk));
+    const content = leader.make(frameTypes.content, ...contentChunks(chunk));
     const barrier = leader.make(frameTypes.barrier);
     expect(take(chain, content, barrier)).toEqual(["content", "valid"]);
     expect([chain.position, chain.tip]).toEqual([15, 15]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { contentChunkBytesMax, framePayloadBytesMax } from "../../../engine/base/limits.ts";
 import {
-  contentPieces,
+  contentChunks,
   decodeFrame,
   encodeFrame,
   epochPayload,
@@ -98,9 +98,9 @@ describe("payloads", () => {
 
   test("of a content say what it is a part of", () => {
     const chunk = { sha256: "cd".repeat(32), offset: 5, total: 2 ** 36, bytes: Buffer.from("x") };
-    expect(readContent(Buffer.concat(contentPieces(chunk)))).toEqual(chunk);
+    expect(readContent(Buffer.concat(contentChunks(chunk)))).toEqual(chunk);
     expect(readContent(Buffer.alloc(47))).toBeNull();
     const large = { ...chunk, bytes: Buffer.alloc(contentChunkBytesMax + 1) };
-    expect(() => contentPieces(large)).toThrow("has a limit");
+    expect(() => contentChunks(large)).toThrow("has a limit");
   });
 });

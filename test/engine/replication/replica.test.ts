@@ -291,7 +291,7 @@ test("a leader appends two frames' worth of bytes in a turn, and the rest later"
   bench.replica.propose(group("four"));
   const sent = () => bench.appends.map(({ bytes }) => String(decodeFrame(bytes)?.payload));
   expect([sent(), bench.isLater]).toEqual([["one ", "two "], true]);
-  bench.replica.goOn();
+  bench.replica.resume();
   expect(sent().slice(2)).toEqual(["thre", "e", "four"]);
   while (bench.appends.length > 0) bench.store();
   expect(bench.heard()).toEqual(["committed 6", "committed 7"]);
@@ -301,7 +301,7 @@ test("a leader that stopped leading meanwhile appends nothing more", () => {
   const bench = leading({ partBytesMax: 4 });
   bench.replica.propose(group("one two three"));
   bench.replica.resign();
-  bench.replica.goOn();
+  bench.replica.resume();
   expect(bench.appends).toHaveLength(2);
 });
 
@@ -441,7 +441,7 @@ test("frames that are passed over are asked for again, then elsewhere", () => {
   bench.send(6);
   expect(bench.heard()).toEqual([
     "stop following",
-    "alarm: the stream passes over frames 4 to 5",
+    "alarm: the stream skips frames 4 to 5",
     "need 4 to 5",
   ]);
   bench.pass(60_000);
@@ -462,7 +462,7 @@ test("a stream that is silent, of which others have more, is told of as that", (
   expect(bench.heard()).toEqual([
     "follow from 4",
     "stop following",
-    "alarm: nothing comes of the stream, of which others have frames 4 to 9",
+    "alarm: the stream delivers nothing, but other nodes have frames 4 to 9",
     "need 4 to 9",
   ]);
 });
@@ -478,7 +478,7 @@ test("what is fetched is taken as far as it follows", () => {
   const damaged = Buffer.from(two);
   damaged[80] = (damaged[80] as number) ^ 1;
   bench.replica.rangeDone([damaged, two]);
-  expect(bench.heard()).toEqual(["alarm: what was fetched does not continue frame 3"]);
+  expect(bench.heard()).toEqual(["alarm: the fetched frames do not continue frame 3"]);
   bench.pass(500);
   bench.send(6);
   expect(bench.heard()).toContain("need 4 to 5");

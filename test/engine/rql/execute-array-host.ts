@@ -270,7 +270,7 @@ export class ArrayDatabase implements RowSource, IndexHost {
   nowMicros(): number {
     return Math.floor((performance.timeOrigin + performance.now()) * 1000);
   }
-  yieldTurn(): Promise<void> {
+  yieldSlice(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
 

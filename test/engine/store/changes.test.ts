@@ -43,8 +43,8 @@ test("a listener to operations or to the end that throws reaches nobody either",
   database.operations.listen(fail);
   database.feed.listenToEnd(fail);
   database.feed.listenToIndexes(fail);
-  database.feed.tellEnd("it was disabled");
-  database.feed.tellIndex("IndexAdded", "one");
+  database.feed.notifyClosed("it was disabled");
+  database.feed.notifyIndex("IndexAdded", "one");
   const { ended } = await database.operations.start("Nothing", "does nothing", async () => ({}));
   expect((await ended).info.state.status).toBe("completed");
   expect(reports).toHaveLength(3);

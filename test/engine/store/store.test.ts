@@ -58,7 +58,7 @@ describe("a transaction", () => {
     await Promise.all([
       database.write((transaction) => putText(transaction, "b", "{}")).then(note("written")),
       database
-        .writeInTurns(function* write(transaction) {
+        .writeInSlices(function* write(transaction) {
           yield;
           refuse(transaction);
         })
@@ -70,7 +70,7 @@ describe("a transaction", () => {
   test("in turns is one transaction: readers see none of it, and no other begins", async () => {
     const database = await openTestDatabase();
     const order: string[] = [];
-    const long = database.writeInTurns(function* write(transaction) {
+    const long = database.writeInSlices(function* write(transaction) {
       for (let n = 0; n < 500; n++) {
         putText(transaction, `n/${n}`, "{}");
         yield;

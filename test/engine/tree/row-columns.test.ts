@@ -83,5 +83,5 @@ test("holders of one moment share what they hold", () => {
   store.set(0, 1, 0, 1, 0);
   expect(first.columns.etagOf(0)).toBe(0);
   store.release(first);
-  expect(() => store.release(first)).toThrow("released once");
+  expect(() => store.release(first)).toThrow("releases a view once");
 });

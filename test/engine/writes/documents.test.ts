@@ -61,7 +61,7 @@ test("a document that was parsed before another is refused, and nothing else is"
     putParsed(transaction, "second", second);
     putParsed(transaction, "first", first);
   });
-  await expect(late).rejects.toThrow("before its parser parses another");
+  await expect(late).rejects.toThrow("before their parser parses another");
   expect([database.bodyText("first"), database.bodyText("second")]).toEqual([null, null]);
   await database.put("third", '{"third":true}');
   expect(database.bodyText("third")).toBe('{"third":true}');

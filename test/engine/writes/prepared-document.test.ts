@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { combinedCrc, crcAround } from "../../../engine/base/crc-combine.ts";
-import { startCollection } from "../../../engine/base/garbage.ts";
+import { startCollection } from "../../../engine/base/gc-hints.ts";
 import { preparedBytesMin } from "../../../engine/base/limits.ts";
 import { recordLengthAt, verifyRecord } from "../../../engine/base/record.ts";
 import { bodyTextOf } from "../../../engine/documents/document-record.ts";

@@ -99,7 +99,7 @@ test("without room it is refused after a while, with a sentence, and small ones 
       expect(reply.text).toContain("setting Http.MaxHeldRepliesInMb");
     }
   } finally {
-    processMemory.give("replies", taken);
+    processMemory.release("replies", taken);
   }
   expect((await client.send("GET docs?id=l/1")).status).toBe(200);
 });

@@ -256,7 +256,7 @@ test("a damaged snapshot is told of, and its index is built anew", async () => {
   const again = await open(folder, { report: (message) => reports.push(message) });
   expect(await answers(again)).toEqual(expected);
   expect(reports.length).toBeGreaterThanOrEqual(names.length - 2);
-  expect(reports[0]).toMatch(/^Index '.+' of database 'kept' .* built anew/);
+  expect(reports[0]).toMatch(/^Index '.+' of database 'kept' .* rebuilt/);
   await again.close();
   expect(readdirSync(`${folder}/db/indexes`).length).toBe(indexCount);
 });

@@ -1,5 +1,5 @@
 /**
- * The text of one document as sent to clients, in two pieces: the stored bytes, and the composed tail. For documents
+ * The text of one document as sent to clients, in two chunks: the stored bytes, and the composed tail. For documents
  * too large to be copied as a whole for each reader.
  *
  * Invariants:
@@ -9,22 +9,22 @@
 import { largeRecordBytes } from "../base/limits.ts";
 import { bodyLengthOf, bodyStartOf } from "./document-record.ts";
 
-/** Is the document in the record at `start` too large to be composed in one piece? */
+/** Returns whether the document in the record at `start` is too large to be composed as one string. */
 export function isLargeDocument(bytes: Buffer, start: number): boolean {
   return bodyLengthOf(bytes, start) > largeRecordBytes;
 }
 
-/** A text that is copied piece by piece. */
-export interface TextPieces {
+/** A text that is copied chunk by chunk. */
+export interface TextChunks {
   /** Bytes of the text. */
   readonly length: number;
-  /** Whether its creator accounts for its memory, as long as it is in use. */
+  /** Whether its creator accounts for its memory while it is in use. */
   readonly isHeld: boolean;
-  /** A copy of bytes [start, end) of the text. */
+  /** Returns a copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer;
 }
 
-export class DocumentPieces implements TextPieces {
+export class DocumentChunks implements TextChunks {
   /** Bytes of the text. */
   readonly length: number;
   readonly isHeld = false;
@@ -46,7 +46,7 @@ export class DocumentPieces implements TextPieces {
     this.length = this.#bodyLength + this.#tail.length;
   }
 
-  /** A copy of bytes [start, end) of the text. */
+  /** Returns a copy of bytes [start, end) of the text. */
   copy(start: number, end: number): Buffer {
     const target = Buffer.allocUnsafe(end - start);
     const ofBody = Math.max(0, Math.min(end, this.#bodyLength) - start);

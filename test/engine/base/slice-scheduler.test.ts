@@ -1,12 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { sliceMs } from "../../../engine/base/limits.ts";
-import { TurnQueue } from "../../../engine/base/turn-queue.ts";
+import { SliceScheduler } from "../../../engine/base/slice-scheduler.ts";
 
 /** A queue with a clock that only `use` moves, and a log of who resumed in which turn of the event loop. */
 function startQueue() {
   let nowMs = 0;
-  const queue = new TurnQueue(() => nowMs);
+  const queue = new SliceScheduler(() => nowMs);
   const resumed: string[] = [];
   const wait = async (name: string, usesMs: number) => {
     await queue.next();

@@ -1,17 +1,17 @@
 /**
- * Shares turns of the event loop: each runs one slice of work, however much work is in progress, so that incoming requests
- * wait for one slice, not for one of each task. Waiters that do little share a slice: thousands whose clients have gone
- * do not delay the others by a turn each.
+ * Schedules time slices: each tick of the event loop runs one slice of work, however much work is in progress, so that
+ * incoming requests wait for one slice, not for one slice of each task. Waiters that do little share a slice: thousands
+ * whose clients have disconnected do not delay the others by a tick each.
  *
  * Invariants:
- * - Waiters resume first come, first served, one after the other, each in a later turn than it began to wait.
+ * - Waiters resume first come, first served, one after the other, each in a later tick than it began to wait.
  */
 import { sliceMs } from "./limits.ts";
 
-export class TurnQueue {
+export class SliceScheduler {
   readonly #nowMs: () => number;
   readonly #waiters: (() => void)[] = [];
-  /** Start of the first work in this turn; negative: there was none yet. */
+  /** Start of the first work in this tick; negative if no work has begun in it. */
   #startMs = Number.NEGATIVE_INFINITY;
   #isScheduled = false;
 
@@ -19,7 +19,7 @@ export class TurnQueue {
     this.#nowMs = nowMs;
   }
 
-  /** Has no work begun in this turn? */
+  /** Whether no work has begun in this tick. */
   get isFresh(): boolean {
     return this.#startMs < 0;
   }
@@ -28,7 +28,7 @@ export class TurnQueue {
     return this.#waiters.length > 0;
   }
 
-  /** Is this turn's slice used up? The first caller in a turn starts it. */
+  /** Returns whether this tick's slice is used up. The first caller in a tick starts the slice. */
   isOver(): boolean {
     const nowMs = this.#nowMs();
     if (this.#startMs >= 0) return nowMs - this.#startMs >= sliceMs;
@@ -37,7 +37,7 @@ export class TurnQueue {
     return false;
   }
 
-  /** Resolves in a later turn, while its slice is not used up. */
+  /** Resolves in a later tick, while its slice is not used up. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve);
@@ -48,10 +48,10 @@ export class TurnQueue {
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => this.#turn());
+    setImmediate(() => this.#runNext());
   }
 
-  #turn(): void {
+  #runNext(): void {
     this.#isScheduled = false;
     this.#startMs = -1;
     if (this.#waiters.length === 0) return;
@@ -65,8 +65,8 @@ export class TurnQueue {
     const first = this.#waiters.shift();
     first?.();
     if (count === 1) return;
-    // Of the callbacks of a phase, those of the next tick that a microtask schedules run when all microtasks are done:
-    // what `first` resumed has paused then.
+    // Callbacks of `process.nextTick` that a microtask schedules run when all microtasks are done: the waiter that
+    // `first` resumed has paused by then.
     queueMicrotask(() =>
       process.nextTick(() => {
         if (this.#nowMs() - this.#startMs < sliceMs) this.#resume(count - 1);

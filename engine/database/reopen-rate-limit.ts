@@ -4,11 +4,11 @@
  */
 import { reopeningsMax, reopeningWindowMs } from "../base/limits.ts";
 
-export class Reopenings {
+export class ReopenRateLimit {
   /** Monotonic times of recent reopenings, oldest first. */
   #atMs: number[] = [];
 
-  /** Milliseconds until it may be reopened; 0: now. */
+  /** Returns milliseconds until it may be reopened; 0: now. */
   waitMs(nowMs: number): number {
     this.#atMs = this.#atMs.filter((at) => nowMs - at < reopeningWindowMs);
     const [oldest] = this.#atMs;

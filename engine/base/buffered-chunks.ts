@@ -1,5 +1,5 @@
 /**
- * The pieces of a body whose reader consumes only whole commands or items and buffers incomplete ones. The buffer is
+ * The chunks of a body whose reader consumes only whole commands or items and buffers incomplete ones. The buffer is
  * charged to the memory budget of the process, and a sender that stalls in the middle of a large item is refused when
  * others wait for that memory.
  *
@@ -13,7 +13,7 @@ import { processMemory } from "./memory-budget.ts";
 /** Bytes that any reader may buffer without a charge. */
 const freeBytes = 256 * 1024;
 
-export class HeldPieces {
+export class BufferedChunks {
   readonly #source: AsyncIterator<Buffer>;
   #bytes = 0;
 
@@ -22,8 +22,8 @@ export class HeldPieces {
   }
 
   /**
-   * The next piece. `heldBytes`: size of the reader's buffer, which may double with it.
-   * @throws EngineError overloaded, and what the source throws
+   * Returns the next chunk. `heldBytes`: size of the reader's buffer, which may double with it.
+   * @throws EngineError overloaded, and the errors of the source
    */
   async next(heldBytes: number): Promise<IteratorResult<Buffer, unknown>> {
     const wanted = heldBytes <= freeBytes ? 0 : 2 * heldBytes;
@@ -33,16 +33,16 @@ export class HeldPieces {
     return this.#bytes === 0 ? next : await this.#unlessPressed(next);
   }
 
-  /** Returns its memory to the budget; nothing is held any more. */
+  /** Returns its memory to the budget. */
   release(): void {
-    processMemory.give("bodies", this.#bytes);
+    processMemory.release("bodies", this.#bytes);
     this.#bytes = 0;
   }
 
   async #grow(bytes: number): Promise<void> {
     const isTaken =
-      processMemory.tryTake("bodies", bytes, this.#bytes) ||
-      (await processMemory.take("bodies", bytes, AbortSignal.timeout(roomWaitMs)));
+      processMemory.tryReserve("bodies", bytes, this.#bytes) ||
+      (await processMemory.reserve("bodies", bytes, AbortSignal.timeout(roomWaitMs)));
     if (!isTaken) {
       throw new EngineError(
         "overloaded",

@@ -1,8 +1,12 @@
 /** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
+import {
+  type BorrowedBytes,
+  type OwnedBytes,
+  ownedCopy,
+} from "../../../engine/base/borrowed-bytes.ts";
 import { verifyRecord } from "../../../engine/base/record.ts";
-import { type KeptBytes, kept, type TransientBytes } from "../../../engine/base/transient-bytes.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { newPlace } from "../../../engine/log/blocks.ts";
 import { ImagePool } from "../../../engine/log/image-pool.ts";
@@ -39,7 +43,7 @@ async function batch(database: OpenDatabase, commands: readonly object[]): Promi
 test("work that is abandoned cleans up", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   let isCleanedUp = false;
-  const work = database.writeInTurns(function* endless() {
+  const work = database.writeInSlices(function* endless() {
     try {
       for (;;) yield;
     } finally {
@@ -56,7 +60,7 @@ test("work that is abandoned cleans up", async () => {
 test("work that fails cleans up once, and its error is the one that is told", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   const steps: string[] = [];
-  const work = database.writeInTurns(function* failing() {
+  const work = database.writeInSlices(function* failing() {
     try {
       yield;
       throw new Error("the work has failed");
@@ -79,7 +83,7 @@ test("what is peeked at is gone in the next turn, what is read is kept", async (
   const peeked = log.peek(position, length);
   if (peeked === null) throw new Error("the newest record is in memory");
   expect(read.equals(peeked)).toBe(true);
-  const copy = kept(peeked);
+  const copy = ownedCopy(peeked);
   await setImmediate();
   expect(peeked.every((byte) => byte === 0xdb)).toBe(true);
   expect(copy.equals(read)).toBe(true);
@@ -93,11 +97,11 @@ test("only bytes that are kept can be kept for a transaction", () => {
   fetched.set(1, bytes);
   // @ts-expect-error: and so is a part of it
   fetched.set(2, bytes.subarray(1));
-  fetched.set(3, kept(bytes));
+  fetched.set(3, ownedCopy(bytes));
   fetched.set(4, Buffer.from("own"));
-  const own = (one: KeptBytes): KeptBytes => one;
-  const short = (one: TransientBytes): Buffer => one;
-  expect(own(kept(short(bytes))).length).toBe(0);
+  const own = (one: OwnedBytes): OwnedBytes => one;
+  const short = (one: BorrowedBytes): Buffer => one;
+  expect(own(ownedCopy(short(bytes))).length).toBe(0);
 });
 
 test("a record that others have read meanwhile is not lent to a transaction over its turns", async () => {
@@ -109,7 +113,7 @@ test("a record that others have read meanwhile is not lent to a transaction over
     for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
   };
   const ids = await Promise.all([
-    database.writeInTurns(function* read(transaction) {
+    database.writeInSlices(function* read(transaction) {
       const found: string[] = [];
       for (let n = 0; n < 60; n++) {
         const { bytes, start } = transaction.recordOf(transaction.find(`things/${n}`));

@@ -1,17 +1,17 @@
 /**
- * The CRC-32s of pieces of a segment that its writer has computed for the frames anyway, so that the sums of extents
- * (extent-sums.ts) need not read the same bytes again. Knows the pieces from the first extent without a sum on.
+ * The CRC-32s of chunks of a segment that its writer has computed for the frames anyway, so that the sums of extents
+ * (extent-sums.ts) need not read the same bytes again. Contains the chunks after the last extent with a sum.
  *
  * Invariants:
- * - Pieces ascend and do not overlap. Their bytes have not changed since.
+ * - Chunks are ascending and do not overlap. Their bytes have not changed since.
  */
 import { crc32 } from "node:zlib";
 import { combinedCrc } from "../base/crc-combine.ts";
 
-/** Pieces of fewer bytes are not remembered: reading them again costs less than combining their sums. */
+/** Minimum size of a recorded chunk: reading smaller chunks again costs less than combining their sums. */
 export const pieceBytesMin = 16 * 1024;
 
-export class PieceSums {
+export class ChunkSums {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #sums: number[] = [];
@@ -22,21 +22,21 @@ export class PieceSums {
     this.#sums.push(sum);
   }
 
-  /** Forgets the pieces that begin before `at`. */
+  /** Forgets the chunks that begin before `at`. */
   dropBelow(at: number): void {
     const found = this.#starts.findIndex((start) => start >= at);
     const count = found < 0 ? this.#starts.length : found;
     for (const list of [this.#starts, this.#ends, this.#sums]) list.splice(0, count);
   }
 
-  /** Forgets the pieces that end after `at`: their bytes are going to be replaced. */
+  /** Forgets the chunks that end after `at`: their bytes are going to be replaced. */
   cut(at: number): void {
     while ((this.#ends.at(-1) ?? 0) > at) {
       for (const list of [this.#starts, this.#ends, this.#sums]) list.pop();
     }
   }
 
-  /** The CRC-32 of `image[from, to)`, reading only what no piece covers. */
+  /** Returns the CRC-32 of `image[from, to)`; reads only bytes that no chunk covers. */
   sumOf(image: Buffer, from: number, to: number): number {
     let at = from;
     let sum = 0;

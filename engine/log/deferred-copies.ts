@@ -1,7 +1,6 @@
 /**
- * Deferred copies of large appended records into the image of their segment: they are copied in pieces before their
- * frame is written, so that the turn of the event loop that appends them is short. A read of one of them copies it at
- * once.
+ * Deferred copies of large appended records into the image of their segment: they are copied in chunks before their
+ * frame is written, so that the append itself is short. A read of such a record copies it immediately.
  *
  * Invariants:
  * - The bytes of a source do not change until they are copied.
@@ -11,7 +10,7 @@ import { assert } from "../base/assert.ts";
 /** Bytes copied without a pause. */
 const pieceBytes = 1024 * 1024;
 
-interface LateCopy {
+interface DeferredCopy {
   readonly source: Buffer;
   /** Offset of the source's byte 0 in the image. */
   readonly origin: number;
@@ -20,9 +19,9 @@ interface LateCopy {
   readonly to: number;
 }
 
-export class LateCopies {
+export class DeferredCopies {
   readonly #image: Buffer;
-  #copies: LateCopy[] = [];
+  #copies: DeferredCopy[] = [];
 
   constructor(image: Buffer) {
     this.#image = image;
@@ -38,12 +37,12 @@ export class LateCopies {
     this.#copies.push({ source, origin, from, to });
   }
 
-  /** Is something of `[from, to)` not copied yet? */
+  /** Returns whether any byte of `[from, to)` is not copied yet. */
   isPending(from: number, to: number): boolean {
     return this.#copies.some((copy) => copy.from < to && from < copy.to);
   }
 
-  /** Copies one piece. @returns whether there is more to copy. */
+  /** Copies one chunk. @returns whether there is more to copy. */
   step(): boolean {
     const copy = this.#copies[0];
     if (copy === undefined) return false;
@@ -60,7 +59,7 @@ export class LateCopies {
     this.#copies = this.#copies.filter((copy) => copy.from < copy.to);
   }
 
-  #advance(copy: LateCopy, bytes: number): void {
+  #advance(copy: DeferredCopy, bytes: number): void {
     const end = Math.min(copy.from + bytes, copy.to);
     copy.source.copy(this.#image, copy.from, copy.from - copy.origin, end - copy.origin);
     copy.from = end;

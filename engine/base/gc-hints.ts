@@ -1,20 +1,22 @@
 /**
- * Collects buffers that were dropped. V8 collects when its own heap grows, and hardly counts the memory of buffers: of
- * a large body that arrives in small pieces, some hundred megabytes of used pieces would wait for a collection.
+ * Collects buffers that were dropped. V8 collects when its own heap grows, and hardly counts the memory of buffers: for
+ * a large body that arrives in small chunks, some hundred megabytes of consumed chunks would wait for a collection.
  *
- * Pieces that are used at once are young: a minor collection frees them, in less than a millisecond, whatever the size
- * of the heap. What has lived through two of those needs a major one, which takes about 0.7 ms for each megabyte of the
- * heap: it is made at once while the heap is small; a larger one V8 marks in steps, beside other work.
+ * Chunks that are consumed immediately are young: a minor collection frees them, in less than a millisecond, whatever
+ * the size of the heap. Objects that survived two of these require a major collection, which takes about 0.7 ms for
+ * each megabyte of the heap: it runs immediately while the heap is small; for a larger heap V8 marks in steps, beside
+ * other work.
  *
  * Invariants:
- * - Nothing is freed that is still referred to: these are requests to the collector, and only its timing depends on them.
+ * - Only unreferenced memory is freed: these are requests to the collector, and only its timing depends on them.
  */
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Bytes of used pieces after which they are collected. V8 counts young buffers as if they had been promoted: with twice
- * as many it begins a major collection every twenty batches of 300 KB, which costs far more than the minor ones.
+ * Bytes of consumed chunks after which they are collected. V8 counts young buffers as if they had been promoted: with
+ * twice this value it begins a major collection every twenty batches of 300 KB, which costs far more than the minor
+ * ones.
  */
 const passingBytesMax = 4 * 1024 * 1024;
 /** Bytes of dropped large buffers after which they are collected. */
@@ -33,7 +35,7 @@ let passingBytes = 0;
 let droppedBytes = 0;
 let isScheduled = false;
 
-/** Counts `bytes` of small buffers that were made a moment ago, and that nobody needs any more. */
+/** Counts `bytes` of small, recently created buffers that are no longer needed. */
 export function countPassing(bytes: number): void {
   passingBytes += bytes;
   if (passingBytes < passingBytesMax) return;
@@ -42,7 +44,7 @@ export function countPassing(bytes: number): void {
   collector({ type: "minor" });
 }
 
-/** Counts a large buffer of `bytes` bytes to which no reference will be left at the end of this turn. */
+/** Counts a large buffer of `bytes` bytes that is unreferenced after this tick of the event loop. */
 export function countDropped(bytes: number): void {
   droppedBytes += bytes;
   if (droppedBytes < droppedBytesMax || isScheduled) return;
@@ -63,9 +65,9 @@ export function whenCollecting(forget: () => void): void {
 }
 
 /**
- * Makes V8 start a collection in steps, by allocating a buffer that is garbage at once. It takes no physical memory,
- * because it is never written. A smaller one has no effect: it is freed, and subtracted, before V8 checks. And freeing
- * a block of up to 32 MiB raises the size from which on the C library returns memory to the system.
+ * Makes V8 start a collection in steps, by allocating a buffer that is immediately garbage. The buffer uses no physical
+ * memory, because it is never written. A smaller buffer has no effect: it is freed, and subtracted, before V8 checks.
+ * And freeing a block of up to 32 MiB raises the size from which on the C library returns memory to the system.
  */
 export function startCollection(bytes = pressureBytes): void {
   try {
@@ -75,7 +77,7 @@ export function startCollection(bytes = pressureBytes): void {
   }
 }
 
-/** V8 gives its collector only to contexts that are made while the flag is set. */
+/** V8 exposes its collector only to contexts that are created while the flag is set. */
 function exposedCollector(): Collect {
   setFlagsFromString("--expose-gc");
   try {

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { PieceSums } from "../../../engine/log/piece-sums.ts";
+import { ChunkSums } from "../../../engine/log/chunk-sums.ts";
 
 const image = Buffer.from(Array.from({ length: 4096 }, (_, at) => (at * 7919) >>> 5));
 
@@ -16,7 +16,7 @@ test("sums of spans are those of their bytes, whatever pieces are known", () => 
       fc.nat(image.length),
       (all, isKnown, spans, at) => {
         const edges = all.sort((left, right) => left - right);
-        const sums = new PieceSums();
+        const sums = new ChunkSums();
         for (const [k, start] of edges.entries()) {
           const end = edges[k + 1];
           if (end === undefined || isKnown[k] === false) continue;
@@ -41,7 +41,7 @@ test("sums of spans are those of their bytes, whatever pieces are known", () => 
 
 test("forgets pieces whose bytes are going to be replaced, and no others", () => {
   const bytes = Buffer.from(image);
-  const sums = new PieceSums();
+  const sums = new ChunkSums();
   for (let at = 0; at < 4000; at += 1000) {
     sums.add(at, at + 1000, crc32(bytes.subarray(at, at + 1000)));
   }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HeldPieces } from "../../../engine/base/held-pieces.ts";
+import { BufferedChunks } from "../../../engine/base/buffered-chunks.ts";
 import { processMemory } from "../../../engine/base/memory-budget.ts";
 
 const mebibyte = 1024 * 1024;
@@ -9,7 +9,7 @@ async function* chunks(count: number): AsyncGenerator<Buffer> {
 }
 
 test("what a reader holds is counted while it is much, and given back", async () => {
-  const pieces = new HeldPieces(chunks(5));
+  const pieces = new BufferedChunks(chunks(5));
   expect((await pieces.next(0)).value).toEqual(Buffer.from("0"));
   expect(processMemory.workBytesOf("bodies")).toBe(0);
   await pieces.next(mebibyte);
@@ -26,12 +26,12 @@ test("what a reader holds is counted while it is much, and given back", async ()
 test("who stops in the middle of much while others wait is told so", async () => {
   processMemory.limitUse("bodies", 10 * mebibyte);
   const never: AsyncIterator<Buffer> = { next: () => new Promise(() => undefined) };
-  const pieces = new HeldPieces(never);
+  const pieces = new BufferedChunks(never);
   const stopped = pieces.next(4 * mebibyte);
   stopped.catch(() => undefined);
-  const waiting = processMemory.take("bodies", 8 * mebibyte);
+  const waiting = processMemory.reserve("bodies", 8 * mebibyte);
   await expect(stopped).rejects.toThrow("setting Http.MaxHeldBodiesInMb");
   pieces.release();
   expect(await waiting).toBe(true);
-  processMemory.give("bodies", 8 * mebibyte);
+  processMemory.release("bodies", 8 * mebibyte);
 });

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { countDropped, countPassing, whenCollecting } from "../../../engine/base/garbage.ts";
+import { countDropped, countPassing, whenCollecting } from "../../../engine/base/gc-hints.ts";
 
 const mebi = 1024 * 1024;
 const pieceBytes = 64 * 1024;

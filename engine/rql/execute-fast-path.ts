@@ -1,24 +1,25 @@
 /**
- * Runs a query whose work is small, and known to be, in one go: a few documents by id, or by equality on a field of an index,
- * with further conditions on what that finds. Most queries of programs are of this kind, and to most of them what `execute.ts`
- * prepares for all others (pauses, waiting, filters, scores, includes) costs several times as much as their work.
+ * Fast path: runs a query that is known to do little work synchronously. It supports a few documents by id, or by
+ * equality on a field of an index, with further conditions on the matches. Most queries of programs are of this type.
+ * For most of these, the preparation in `execute.ts` for other queries (pauses, waits, filters, scores, includes) costs
+ * several times as much as the work itself.
  *
  * Invariants:
- * - Rows and outcome are what `executeQuery` makes of the same query. Where that is in doubt nothing was done yet, and the
- *   result is null.
- * - Nothing waits: only a sink may, and its rows are then copies.
+ * - Rows and outcome equal the result of `executeQuery` for the same query. If the fast path cannot guarantee this, it
+ *   does nothing and returns null.
+ * - Nothing waits except a sink, which then receives copies of rows.
  *
  * Hot: bench/query.bench.ts.
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
-import { isLargeDocument } from "../documents/document-pieces.ts";
+import { isLargeDocument } from "../documents/document-chunks.ts";
 import type { EntrySet } from "../indexing/entry-set.ts";
 import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInPlaces } from "../indexing/place-order.ts";
-import { giveText, takeText } from "../json/json-text.ts";
+import { acquireText, releaseText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
-import { findAtOnce } from "./compile-where.ts";
+import { findNow } from "./compile-where.ts";
 import { cappedResults } from "./execute.ts";
 import { hasIncludes } from "./execute-include.ts";
 import { orderEntries, pageEndOf } from "./execute-order.ts";
@@ -28,31 +29,31 @@ import type { QueryOutcome, RowSink } from "./results.ts";
 import { FieldProjector, projectionMetadata, withMetadata } from "./results-projection.ts";
 import type { QueryIndex, RowSource, StoredRow } from "./row-source.ts";
 
-/** Rows of a page, and bytes of their records, up to which it is made at once. */
+/** Maximum number of rows of a page, and bytes of their records, for the fast path. */
 const rowsMax = 128;
 const recordBytesMax = 128 * 1024;
-/** Entries that are sorted at once. */
+/** Maximum number of entries that are sorted synchronously. */
 const sortedMax = 512;
 
 /** The documents as a plain query reads them. */
-export interface PlainSource extends RowSource {
+export interface FastPathSource extends RowSource {
   /** As `read`, but fetches nothing: false where the record is not in memory, too. */
-  readAtOnce(docNum: number, row: StoredRow): boolean;
-  /** Bytes of the record of a document. */
+  readNow(docNum: number, row: StoredRow): boolean;
+  /** Returns the bytes of the record of a document. */
   lengthOf(docNum: number): number;
 }
 
-/** What a plain query runs on. */
-export interface PlainHost {
-  readonly source: PlainSource;
+/** The host of a query on the fast path. */
+export interface FastPathHost {
+  readonly source: FastPathSource;
   /** Up to date; null: none is needed. */
   readonly index: QueryIndex | null;
   readonly resultEtag: number;
   readonly startMs: number;
 }
 
-/** Whether a query may be plain, whatever its values: this is asked once for a text. */
-export function mayBePlain(query: AnalyzedQuery): boolean {
+/** Returns whether the fast path may support a query, for some parameter values: computed once per text. */
+export function mayUseFastPath(query: AnalyzedQuery): boolean {
   const { access, source, projection, include, orderBy, load, functions, series } = query;
   const isFound = access.kind === "collection" ? access.ids?.kind === "ids" : query.where !== null;
   const isWhole = projection.kind === "document" && projection.key === null;
@@ -80,9 +81,9 @@ export function mayBePlain(query: AnalyzedQuery): boolean {
 }
 
 /** @returns null: it is not plain, and nothing was done. @throws as `executeQuery` */
-export function executePlain(
+export function executeFastPath(
   query: AnalyzedQuery,
-  host: PlainHost,
+  host: FastPathHost,
   budget: WorkBudget,
   sink: RowSink,
 ): QueryOutcome | Promise<QueryOutcome> | null {
@@ -91,7 +92,7 @@ export function executePlain(
   const isWhole = query.projection.kind === "document";
   if (!isWhole && index !== null && index.stored !== null) return null;
   const total =
-    index === null ? placeById(query, source) : placeByIndex(query, index, source, budget);
+    index === null ? pageById(query, source) : pageByIndex(query, index, source, budget);
   if (total === null) return null;
   const count = pageCount;
   try {
@@ -110,8 +111,11 @@ export function executePlain(
 const page = new Uint32Array(rowsMax);
 let pageCount = 0;
 
-/** Sets `page` to the document with the id that is asked for. @returns how many there are in all; null: not plain */
-function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
+/**
+ * Sets `page` to the document with the requested id. @returns the total number of results; null if the fast path does
+ * not support the query
+ */
+function pageById(query: AnalyzedQuery, source: FastPathSource): number | null {
   const { access, paging } = query;
   if (access.kind !== "collection" || access.ids?.kind !== "ids") return null;
   const [id, ...others] = access.ids.ids;
@@ -124,11 +128,11 @@ function placeById(query: AnalyzedQuery, source: PlainSource): number | null {
   return 1;
 }
 
-/** As `placeById`, of those that an index finds. */
-function placeByIndex(
+/** As `pageById`, for the entries that an index finds. */
+function pageByIndex(
   query: AnalyzedQuery,
   index: QueryIndex,
-  source: PlainSource,
+  source: FastPathSource,
   budget: WorkBudget,
 ): number | null {
   const { where, orderBy, paging, access } = query;
@@ -136,7 +140,7 @@ function placeByIndex(
   if (where === null || reader.store.hasSeveral || hasScores(query, reader)) return null;
   // An automatic index was chosen by the fields of the query.
   if (access.kind === "index") refuseUnfit(query, index);
-  const set = findAtOnce(where, contextOf(reader));
+  const set = findNow(where, contextOf(reader));
   if (set === null) return null;
   const end = Math.min(set.count, pageEndOf(query) ?? Number.MAX_SAFE_INTEGER);
   if (end - paging.skip > rowsMax) return null;
@@ -156,13 +160,13 @@ function placeByIndex(
   return set.count;
 }
 
-/** The entries up to the end of the page. */
+/** Returns the entries up to the end of the page. */
 function* orderedPage(
   set: EntrySet,
   orderBy: AnalyzedQuery["orderBy"],
   end: number,
   reader: IndexReader,
-  source: PlainSource,
+  source: FastPathSource,
 ): Work<Uint32Array> {
   if (orderBy.length === 0) return yield* firstInPlaces(set, end, reader);
   const order = { reader, source, scores: null, newSeed: noSeed };
@@ -184,7 +188,7 @@ function contextOf(reader: IndexReader): WhereContext {
 }
 
 function unused(): never {
-  throw new Error("a plain condition asks for nothing but terms");
+  throw new Error("a condition on the fast path reads only terms");
 }
 
 /** The rows of a page; used again, since a page has ended before the next one begins. */
@@ -192,27 +196,29 @@ const rows: StoredRow[] = [];
 const noBytes = Buffer.alloc(0);
 
 /** Points `rows` at the records of `page`. @returns false where one is gone, is large, or must be fetched */
-function placeRows(count: number, source: PlainSource): boolean {
+function placeRows(count: number, source: FastPathSource): boolean {
   let bytes = 0;
   for (let i = 0; i < count; i++) {
     const document = page[i] as number; // i < length
     bytes += source.lengthOf(document);
     if (rows.length === i) rows.push({ docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null });
     const row = rows[i] as StoredRow; // pushed above
-    if (bytes > recordBytesMax || !source.readAtOnce(document, row)) return false;
+    if (bytes > recordBytesMax || !source.readNow(document, row)) return false;
     if (isLargeDocument(row.bytes, row.start)) return false;
   }
   return true;
 }
 
-/** The images of segments that rows point into are not kept by them: they may be given up, or their database closed. */
+/**
+ * Rows must not retain the images of segments that they point into: segments may be released, or their database closed.
+ */
 function leaveRows(count: number): void {
   const end = Math.min(count, rows.length);
   for (let i = 0; i < end; i++) (rows[i] as StoredRow).bytes = noBytes; // i < length
 }
 
-function addDocuments(count: number, source: PlainSource, sink: RowSink): Promise<void> | null {
-  let text = takeText();
+function addDocuments(count: number, source: FastPathSource, sink: RowSink): Promise<void> | null {
+  let text = acquireText();
   let late: Late | null = null;
   for (let i = 0; i < count; i++) {
     text.clear();
@@ -220,16 +226,16 @@ function addDocuments(count: number, source: PlainSource, sink: RowSink): Promis
     const isFirstLate = late === null;
     late = added(text.bytes, sink, late);
     // The sink has the bytes of the row that it waits with.
-    if (isFirstLate && late !== null) text = takeText();
+    if (isFirstLate && late !== null) text = acquireText();
   }
-  giveText(text);
-  return late === null ? null : addLate(late, sink);
+  releaseText(text);
+  return late === null ? null : addDeferred(late, sink);
 }
 
 function addObjects(
   count: number,
   query: AnalyzedQuery,
-  { source, index }: PlainHost,
+  { source, index }: FastPathHost,
   sink: RowSink,
 ): Promise<void> | null {
   const projector = new FieldProjector(query, source, null, null, undefined, index?.name ?? null);
@@ -241,7 +247,7 @@ function addObjects(
     const object = withMetadata(projector.project(parts), projectionMetadata(parts, source));
     late = added(Buffer.from(object), sink, late);
   }
-  return late === null ? null : addLate(late, sink);
+  return late === null ? null : addDeferred(late, sink);
 }
 
 const noLoaded = new Map<string, never>();
@@ -262,7 +268,7 @@ function added(row: Buffer, sink: RowSink, late: Late | null): Late | null {
   return waiting === null ? null : { waiting, rows: [] };
 }
 
-async function addLate(late: Late, sink: RowSink): Promise<void> {
+async function addDeferred(late: Late, sink: RowSink): Promise<void> {
   await late.waiting;
   for (const row of late.rows) await sink.add(row);
 }
@@ -270,7 +276,7 @@ async function addLate(late: Late, sink: RowSink): Promise<void> {
 /** Without a spread, which makes an object of a class of its own each time. */
 function outcomeOf(
   query: AnalyzedQuery,
-  { source, index, resultEtag, startMs }: PlainHost,
+  { source, index, resultEtag, startMs }: FastPathHost,
   total: number,
 ): QueryOutcome {
   return {
