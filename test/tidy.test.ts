@@ -173,6 +173,18 @@ describe("rooms", () => {
   });
 });
 
+describe("ARCHITECTURE.md and CONTRIBUTING.md", () => {
+  test("name only files that exist", () => {
+    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md"].flatMap((page) =>
+      [...read(page).matchAll(/`((?:[\w.-]+\/)*[\w.-]+\.(?:ts|tsx|js))`/g)]
+        .map(([, name]) => name as string)
+        .filter((name) => !files.some((path) => path === name || path.endsWith(`/${name}`)))
+        .map((name) => `${page}: ${name}`),
+    );
+    expect(missing).toEqual([]);
+  });
+});
+
 describe("the command line", () => {
   test("is imported by nothing in engine/, server/, certs/ and library/", () => {
     const guilty = source.filter(
