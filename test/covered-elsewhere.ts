@@ -32,6 +32,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http-threads/http-front.ts",
     "server/http-threads/http1-front.ts",
     "server/http-threads/http2-front.ts",
+    "server/http-threads/listening.ts",
+    "server/http-threads/reply-head.ts",
     "server/http-threads/request-fields.ts",
     "server/http-threads/session-watch.ts",
     "server/link/thread-link.ts",
@@ -445,14 +447,12 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/endpoints/changes.test.ts": [
     "server/changes/change-hub.ts",
     "server/endpoints/index-changes.ts",
-    "server/listening/web-socket-acceptor.ts",
   ],
   "test/server/endpoints/databases.test.ts": [
     "server/databases/command-index.ts",
     "server/databases/database-record.ts",
   ],
   "test/server/endpoints/etl.test.ts": ["server/databases/etl-definitions.ts"],
-  "test/server/endpoints/http2.test.ts": ["server/listening/http2-exchange.ts"],
   "test/engine/querying/fast-path-queries.test.ts": ["engine/rql/execute-fast-path.ts"],
   "test/engine/querying/steered-operations.test.ts": [
     "engine/background/undo-operation.ts",
@@ -506,20 +506,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http/request-error.ts",
   ],
   "test/server/limits.test.ts": ["server/http/body.ts", "server/http/reply-room.ts"],
-  "test/server/listening/http-server.test.ts": ["server/listening/listening.ts"],
-  "test/server/listening/http2/http2-session.test.ts": [
-    "server/listening/http2/frame-output.ts",
-    "server/listening/http2/frames.ts",
-    "server/listening/http2/http2-stream.ts",
-    "server/listening/http2/stream-body.ts",
-  ],
-  "test/server/listening/http2/request-head.test.ts": ["server/listening/http2/header-field.ts"],
-  "test/server/listening/http1-connection.test.ts": ["server/listening/whole-exchange.ts"],
   "test/server/protocols.test.ts": [
     "server/http/connection.ts",
     "server/http/exchange.ts",
     "server/http/reply-stream.ts",
-    "server/listening/http1-exchange.ts",
   ],
   "test/server/replies/index-rows.test.ts": [
     "server/replies/query-reply.ts",
