@@ -7,9 +7,11 @@
  * value-printer.ts.
  */
 
+import { EngineError } from "../base/errors.ts";
 import { bytesEqual } from "../json/bytes.ts";
 import {
   getOwn,
+  isObject,
   isReference,
   kinds,
   LAZY,
@@ -124,6 +126,18 @@ export class ScriptDocument implements Elsewhere {
     return getOwn(this.root, metadataKey);
   }
 
+  /**
+   * @throws EngineError null-reference, invalid-format: what the script has put in the place of `@metadata` is no
+   * object. An undefined value counts as deleted, which is no error.
+   */
+  requireMetadataObject(): void {
+    const metadata = this.metadata();
+    if (metadata === null) throw metadataIsNull();
+    if (metadata !== undefined && !isObject(metadata)) {
+      throw new EngineError("invalid-format", "'@metadata' must be an object");
+    }
+  }
+
   /** Whether the body or `@metadata` has changed. Cost: prints the modified parts. */
   changed(): boolean {
     return this.bodyChanged() || this.metadataChanged();
@@ -183,6 +197,10 @@ export class ScriptDocument implements Elsewhere {
     if (!isReference(metadata) || metadata.kind !== kinds.object) return null;
     return metadataText(this.run, metadata);
   }
+}
+
+export function metadataIsNull(): EngineError {
+  return new EngineError("null-reference", "'@metadata' must be an object, not null");
 }
 
 /** Whether a tree parsed from a text, or anything in it, was changed. */
