@@ -83,7 +83,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/client/documents.test.ts": ["server/replies/document-loading.ts"],
   "test/client/older-client.test.ts": ["server/databases/client-configuration.ts"],
   "test/engine/background/due-documents.test.ts": [
-    "engine/background/configured-task.ts",
     "engine/base/background-task.ts",
     "engine/base/limits.ts",
   ],

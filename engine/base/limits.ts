@@ -186,6 +186,8 @@ export const seriesTagBytesMax = 255;
 export const seriesSegmentNumbersMax = 1024;
 /** Milliseconds between scans for documents that expire or are due for refresh, by default. */
 export const dueDocumentsIntervalMs = 60_000;
+/** Seconds between deletions of compare-exchange values that have expired. */
+export const compareExchangeExpirySeconds = 60;
 /** Minutes that revisions of deleted documents are kept, and seconds between scans for them, by default. */
 export const revisionBinMinutes = 30 * 24 * 60;
 export const revisionBinIntervalSeconds = 300;
