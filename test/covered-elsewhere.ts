@@ -131,6 +131,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/csharp/csharp-tokens.ts",
   ],
   "test/engine/indexing/csharp/csharp-script.test.ts": ["engine/indexing/csharp/csharp-names.ts"],
+  "test/engine/indexing/moment-terms.test.ts": ["engine/indexing/time-spans.ts"],
   "test/engine/indexing/field-column.test.ts": [
     "engine/indexing/packed.ts",
     "engine/indexing/store-column.ts",

@@ -9,7 +9,7 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { neverText } from "../base/timestamp.ts";
-import { timeSpanText } from "../indexing/date-members.ts";
+import { timeSpanText } from "../indexing/time-spans.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { formatDate, formatNumber, ticksOfText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";
