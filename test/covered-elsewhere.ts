@@ -85,7 +85,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/client/documents.test.ts": ["server/replies/document-loading.ts"],
   "test/client/older-client.test.ts": ["server/databases/client-configuration.ts"],
   "test/engine/background/due-documents.test.ts": [
-    "engine/background/configured-task.ts",
     "engine/base/background-task.ts",
     "engine/base/limits.ts",
   ],
@@ -134,6 +133,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/indexing/csharp/csharp-tokens.ts",
   ],
   "test/engine/indexing/csharp/csharp-script.test.ts": ["engine/indexing/csharp/csharp-names.ts"],
+  "test/engine/indexing/moment-terms.test.ts": ["engine/indexing/time-spans.ts"],
   "test/engine/indexing/field-column.test.ts": [
     "engine/indexing/packed.ts",
     "engine/indexing/store-column.ts",

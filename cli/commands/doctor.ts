@@ -270,11 +270,11 @@ async function certificates(config: Config, findings: Finding[]): Promise<void> 
   }
   try {
     const loaded = await loadServerCertificate(path, config.certificatePassword);
-    const warnings = checkServerCertificate(loaded);
+    const endings = checkServerCertificate(loaded);
     const until = new Date(loaded.certificate.validTo).toISOString().slice(0, 10);
-    const [first] = warnings;
-    if (first !== undefined) findings.push(warn("certificate", first, "jackdaw cert renew"));
-    else findings.push(ok("certificate", `${path} until ${until}`));
+    if (endings.length === 0) findings.push(ok("certificate", `${path} until ${until}`));
+    for (const text of endings) findings.push(warn("certificate", text, "jackdaw cert renew"));
+    for (const text of loaded.warnings) findings.push(warn("certificate", text, null));
     const host = (config.publicServerUrl ?? config.serverUrl).hostname.replace(/^\[|\]$/g, "");
     const isNamed = loaded.certificate.checkHost(host) ?? loaded.certificate.checkIP(host);
     const isEverywhere = host === "0.0.0.0" || host === "::";

@@ -48,6 +48,9 @@ export interface StageCounts {
 export interface IndexDetails extends IndexInfo, IndexStatistics {
   readonly searchEngine: SearchEngine;
   readonly hasDynamicFields: boolean;
+  /** Inputs of the maps and of the reduce, in the last minute. */
+  readonly mappedPerSecond: number;
+  readonly reducedPerSecond: number;
   /** Maximum number of entries that a map produced for one document. */
   readonly outputsPerDocumentMax: number;
   /** Where reduced objects are stored as documents; null: nowhere. */
@@ -95,11 +98,18 @@ export function indexInfo(index: OpenIndex): IndexInfo {
 }
 
 /** `settings`: the record of the database. Cost: O(documents still to be processed). */
-export function indexDetails(index: OpenIndex, settings: JsonObject): IndexDetails {
+export function indexDetails(
+  index: OpenIndex,
+  settings: JsonObject,
+  nowMicros: number,
+): IndexDetails {
+  const { mapped, reduced } = index.batches;
   const known = {
     ...indexInfo(index),
     ...index.statistics(),
     searchEngine: searchEngineOf(settings, index),
+    mappedPerSecond: mapped.perSecond(nowMicros),
+    reducedPerSecond: reduced.perSecond(nowMicros),
   };
   if (!(index instanceof StaticIndex)) return { ...known, ...ofAutomatic };
   const { errors, definition, program } = index;

@@ -110,12 +110,14 @@ export class Indexes {
   /** Returns all indexes with details that are more expensive to compute. Cost: O(documents still to be processed). */
   listDetails(): IndexDetails[] {
     const { settings } = this.#database;
-    return this.#all().map((index) => indexDetails(index, settings));
+    const nowMicros = this.#database.clock.nowMicros();
+    return this.#all().map((index) => indexDetails(index, settings, nowMicros));
   }
 
   /** @throws EngineError index-missing. Cost: as `listDetails` */
   details(name: string): IndexDetails {
-    return indexDetails(this.#require(name), this.#database.settings);
+    const { settings, clock } = this.#database;
+    return indexDetails(this.#require(name), settings, clock.nowMicros());
   }
 
   /** Returns the last batches of each index, oldest first. */

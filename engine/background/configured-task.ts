@@ -18,8 +18,11 @@ export class ConfiguredTask {
   ) {
     this.#secondsBetween = secondsBetween;
     const runAgain = async () => {
-      await run();
-      this.#arm();
+      try {
+        await run();
+      } finally {
+        this.#arm();
+      }
     };
     this.#task = new BackgroundTask(clock, runAgain, failed);
   }

@@ -222,6 +222,8 @@ export const seriesTagBytesMax = 255;
 export const seriesSegmentNumbersMax = 1024;
 /** Interval between scans for documents that expire or are due for refresh, in milliseconds, by default. */
 export const dueDocumentsIntervalMs = 60_000;
+/** Seconds between deletions of compare-exchange values that have expired. */
+export const compareExchangeExpirySeconds = 60;
 /** Minutes for which revisions of deleted documents are retained, and seconds between scans for them, by default. */
 export const revisionBinMinutes = 30 * 24 * 60;
 export const revisionBinIntervalSeconds = 300;

@@ -2,6 +2,7 @@
  * One open database: its store and the services on top of it: queries, subscriptions, operations and background tasks.
  */
 
+import { CompareExchangeExpiry } from "../background/compare-exchange-expiry.ts";
 import { DueDocuments, type DueDocumentsOptions } from "../background/due-documents.ts";
 import { Maintenance, type MaintenanceOptions } from "../background/maintenance.ts";
 import { RevisionBin } from "../background/revision-bin.ts";
@@ -88,6 +89,8 @@ export class OpenDatabase extends Store {
   readonly expiration: DueDocuments;
   /** Rewrites documents at the time in their `@refresh`. */
   readonly refresh: DueDocuments;
+  /** Deletes compare-exchange values at the time in their `@expires`. */
+  readonly compareExchangeExpiry: CompareExchangeExpiry;
   /** Rolls up time series, and deletes entries whose retention time has passed. */
   readonly seriesRollups: SeriesRollups;
   /** Removes revisions of documents that were deleted long ago. */
@@ -133,6 +136,7 @@ export class OpenDatabase extends Store {
     );
     this.expiration = new DueDocuments(this, clock, expirationOptions, taskFailed);
     this.refresh = new DueDocuments(this, clock, refreshOptions, taskFailed);
+    this.compareExchangeExpiry = new CompareExchangeExpiry(this, clock, taskFailed);
     this.seriesRollups = new SeriesRollups(this, clock, taskFailed);
     this.revisionBin = new RevisionBin(this, clock, taskFailed);
     this.undoRetention = new UndoRetention(this, clock, taskFailed);
@@ -364,6 +368,7 @@ export class OpenDatabase extends Store {
     await this.maintenance.close();
     await this.expiration.close();
     await this.refresh.close();
+    await this.compareExchangeExpiry.close();
     await this.seriesRollups.close();
     await this.revisionBin.close();
     await this.undoRetention.close();
@@ -399,6 +404,7 @@ export class OpenDatabase extends Store {
       !this.subscriptions.hasWorkers &&
       !this.expiration.isConfigured &&
       !this.refresh.isConfigured &&
+      !this.compareExchangeExpiry.isWaiting &&
       !this.seriesRollups.isConfigured &&
       (RevisionsBin === undefined || RevisionsBin === null) &&
       !this.queries.indexes.all().some((index) => index.isRunning && index.isStale)

@@ -243,7 +243,9 @@ export class DocumentParser {
     const { metadata, metadataLength } = this.#found;
     if (metadataLength > 0 && metadata[0] !== byteObjectOpen) {
       const text = metadata.toString("utf8", 0, Math.min(metadataLength, 100));
-      throw new EngineError("invalid-format", `@metadata must be an object, not ${text}`);
+      // RavenDB 7.2.7 answers with this type, too.
+      const code = text === "null" ? "null-reference" : "invalid-format";
+      throw new EngineError(code, `@metadata must be an object, not ${text}`);
     }
   }
 

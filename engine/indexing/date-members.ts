@@ -9,6 +9,7 @@
  * Knows nothing of documents or indexes.
  */
 import { dateTicks, parseInstant, zoneMinutes } from "./date-terms.ts";
+import { spanTicks, timeSpanText } from "./time-spans.ts";
 
 /** `bigint`: a number of ticks, of 100 ns. */
 export type DateMember = number | bigint | string;
@@ -18,7 +19,6 @@ const dayLength = 10;
 const ticksPerDay = 864_000_000_000n;
 const daysBeforeEpoch = 719_162n;
 const timePattern = /^\d\d:\d\d:\d\d(?:\.\d{7})?$/;
-const spanPattern = /^(-)?(?:(\d{1,8})\.)?(\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?$/;
 const offsetPattern = /[+-]\d\d:\d\d$/;
 export const dayNames = [
   "Sunday",
@@ -81,40 +81,6 @@ export function timeMember(text: string, name: string): DateMember | undefined {
         (offset === undefined ? undefined : offsetMember(name, utc, local, minutes))
       );
   }
-}
-
-/** Returns the ticks of a time span in .NET's constant format, or null. */
-export function spanTicks(text: string): bigint | null {
-  const { length } = text;
-  if (length < 8 || length > 26) return null;
-  const match = spanPattern.exec(text);
-  if (match === null) return null;
-  const [days, hours, minutes, seconds, fraction] = match
-    .slice(2)
-    .map((part, i) => BigInt(i === 4 ? (part ?? "").padEnd(7, "0") : (part ?? 0))) as [
-    bigint,
-    bigint,
-    bigint,
-    bigint,
-    bigint,
-  ];
-  if (minutes > 59n || seconds > 59n) return null;
-  const total = ((days * 24n + hours) * 60n + minutes) * 60n + seconds;
-  const ticks = total * 10_000_000n + fraction;
-  return match[1] === undefined ? ticks : -ticks;
-}
-
-/** `[-][d.]hh:mm:ss[.fffffff]`, as .NET prints a time span. */
-export function timeSpanText(ticks: bigint): string {
-  const all = ticks < 0n ? -ticks : ticks;
-  const days = all / ticksPerDay;
-  const two = (value: bigint): string => String(value).padStart(2, "0");
-  const hours = two((all / 36_000_000_000n) % 24n);
-  const minutes = two((all / 600_000_000n) % 60n);
-  const seconds = two((all / 10_000_000n) % 60n);
-  const rest = all % 10_000_000n;
-  const fraction = rest === 0n ? "" : `.${String(rest).padStart(7, "0")}`;
-  return `${ticks < 0n ? "-" : ""}${days === 0n ? "" : `${days}.`}${hours}:${minutes}:${seconds}${fraction}`;
 }
 
 function timeText(ticks: bigint, zone: string): string {

@@ -11,6 +11,7 @@
  */
 
 import { firstElement, nextElement, skipValue } from "../json/field-access.ts";
+import { spanLengthMax, spanLengthMin, spanTicks, timeSpanText } from "./time-spans.ts";
 
 /** A point in time. */
 export interface Instant {
@@ -24,12 +25,13 @@ export interface Instant {
 
 const pattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,7}))?(Z|[+-]\d\d:\d\d)?)?$/;
-const timePattern = /\d\d-\d\dT\d\d:/;
+const timePattern = /(?:\d\d-\d\dT\d\d:|\d\d:\d\d:\d\d)/;
 const monthDays = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const millisecondsPerDay = 86_400_000;
 const millisecondsPerMinute = 60_000;
 /** From the year 1 to 1970. */
 const millisecondsBeforeEpoch = 62_135_596_800_000n;
+export const ticksBeforeEpoch: bigint = millisecondsBeforeEpoch * 10_000n;
 
 /** Returns the instant that `text` denotes, or null when it is no date. */
 export function parseInstant(text: string): Instant | null {
@@ -70,10 +72,11 @@ export function parseInstant(text: string): Instant | null {
 
 /**
  * Returns the JSON text of a value as projections and groups show it: a string that is a time is extended to seven
- * fraction digits, and keeps its offset, as in RavenDB 7.2.7; everything else is unchanged.
+ * fraction digits, and keeps its offset; a time span is in the constant format, as in RavenDB 7.2.7; everything else is
+ * unchanged.
  */
 export function normalDate(text: string): string {
-  if (!mayBeTime(text)) return text;
+  if (!mayBeTime(text)) return normalSpan(text);
   const instant = parseInstant(text.slice(1, -1));
   if (instant === null) return text;
   const [offset] = /[+-]\d\d:\d\d(?="$)/.exec(text) ?? [];
@@ -89,13 +92,25 @@ export function normalDates(text: string): string {
 
 /**
  * Returns the JSON text of a stored field: times, including times in a list, have seven fraction digits, and no offset
- * other than `Z`.
+ * other than `Z`; time spans are in the constant format.
  */
 export function storedDates(text: string): string {
   return eachString(text, (one) => {
-    const instant = mayBeTime(one) ? parseInstant(one.slice(1, -1)) : null;
+    if (!mayBeTime(one)) return normalSpan(one);
+    const instant = parseInstant(one.slice(1, -1));
     return instant === null ? one : `"${instant.term}"`;
   });
+}
+
+function normalSpan(text: string): string {
+  const { length } = text;
+  // With two quotes.
+  if (length < spanLengthMin + 2 || length > spanLengthMax + 2) return text;
+  const first = text.charCodeAt(1);
+  if ((first < 0x30 || first > 0x39) && first !== 0x2d) return text;
+  if (!text.startsWith('"')) return text;
+  const ticks = spanTicks(text.slice(1, -1));
+  return ticks === null ? text : `"${timeSpanText(ticks)}"`;
 }
 
 function mayBeTime(text: string): boolean {

@@ -42,8 +42,9 @@ import {
   lowerInvariant,
   lowerKeywordAnalyzer,
 } from "./analyzer.ts";
-import { type Instant, parseInstant } from "./date-terms.ts";
+import type { Instant } from "./date-terms.ts";
 import type { FieldColumn } from "./field-column.ts";
+import { mayBeSpan, parseMoment } from "./moment-terms.ts";
 import { type FieldStep, isLength, itemCount, memberOfText } from "./path-text.ts";
 import type { ColumnKind } from "./store-column.ts";
 import {
@@ -226,11 +227,11 @@ function addString(column: FieldColumn, mode: FieldMode, bytes: Buffer, at: numb
     }
     scratch[length++] = isLower && byte >= 0x41 && byte <= 0x5a ? byte + 32 : byte;
   }
-  if (length >= 10 && scratch[4] === byteMinus) {
+  if ((length >= 10 && scratch[4] === byteMinus) || mayBeSpan(scratch, length)) {
     const text = bytes.latin1Slice(at + 1, at + 1 + length);
-    const instant = parseInstant(text);
-    if (instant !== null) {
-      column.add(internDate(column.dictionary, instant));
+    const moment = parseMoment(text);
+    if (moment !== null) {
+      column.add(internDate(column.dictionary, moment));
       return;
     }
   }
@@ -238,8 +239,8 @@ function addString(column: FieldColumn, mode: FieldMode, bytes: Buffer, at: numb
 }
 
 function addText(column: FieldColumn, isLower: boolean, text: string): void {
-  const instant = parseInstant(text);
-  if (instant !== null) column.add(internDate(column.dictionary, instant));
+  const moment = parseMoment(text);
+  if (moment !== null) column.add(internDate(column.dictionary, moment));
   else column.add(internText(column.dictionary, isLower ? lowerInvariant(text) : text));
 }
 

@@ -8,10 +8,11 @@
  */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import { lowerInvariant, type SearchPhrase } from "./analyzer.ts";
-import { dateTicks, type Instant, parseInstant, termsOfInstant } from "./date-terms.ts";
+import { dateTicks, type Instant } from "./date-terms.ts";
 import { EntrySet, EntrySetBuilder, intersection } from "./entry-set.ts";
 import type { EntryView } from "./entry-view.ts";
 import type { FieldColumn } from "./field-column.ts";
+import { parseMoment, termsOfMoment } from "./moment-terms.ts";
 import {
   dateKind,
   firstTerm,
@@ -153,14 +154,14 @@ export class FieldSearch {
   /** As `equalsLong`, as far as `equalsTextNow`. */
   equalsLongNow(value: bigint): EntrySet | null {
     const { dictionary } = this.#column;
-    if (dictionary.hasInexact) return null;
+    if (dictionary.hasInexact || dictionary.hasDates) return null;
     return this.#fewOf([dictionary.findText(numberKind, value.toString())]);
   }
 
-  /** Finds numbers whose whole part is this integer, given as digits. */
+  /** Finds numbers whose whole part is this integer, given as digits; a date is the number of its ticks. */
   equalsLong(digits: string): Work<EntrySet> {
     const { dictionary } = this.#column;
-    if (!dictionary.hasInexact) {
+    if (!dictionary.hasInexact && !dictionary.hasDates) {
       return this.#entriesOf([dictionary.findText(numberKind, BigInt(digits).toString())]);
     }
     return this.rangeLong({ text: digits, isInclusive: true }, { text: digits, isInclusive: true });
@@ -477,14 +478,14 @@ export class FieldSearch {
 
   /** Returns whether the bounds are dates, and the field has some. */
   #areDates(low: Bound | null, high: Bound | null): boolean {
-    const isDate = (bound: Bound | null) => bound === null || parseInstant(bound.text) !== null;
+    const isDate = (bound: Bound | null) => bound === null || parseMoment(bound.text) !== null;
     return this.#column.dictionary.hasDates && isDate(low) && isDate(high);
   }
 
   #instants(): CompareValues {
     const { dictionary } = this.#column;
     return (text) => {
-      const { milliseconds, ticks } = parseInstant(text) as Instant; // both bounds are dates
+      const { milliseconds, ticks } = parseMoment(text) as Instant; // both bounds are dates
       const sought = dateTicks(milliseconds, ticks);
       return {
         ofNumber: (term) => {
@@ -869,20 +870,22 @@ export class FieldSearch {
   }
 
   #termsOfText(text: string): number[] {
-    const instant = parseInstant(text);
+    const instant = parseMoment(text);
     if (instant === null) return this.#termsOf(this.#folded(text));
     const { dictionary } = this.#column;
-    return termsOfInstant(instant).map((term) => dictionary.findText(dateKind, term));
+    return termsOfMoment(instant).map((term) => dictionary.findText(dateKind, term));
   }
 
   /** A date in a list is compared as the term it would be indexed as, so that a day does not match a time. */
   #termsOfListed(value: ListedValue): readonly number[] {
     if (value === null) return nullTerms;
     const { text, isText } = value;
-    const instant = isText ? parseInstant(text) : null;
+    const instant = isText ? parseMoment(text) : null;
     if (instant === null) return this.#termsOf(isText ? this.#folded(text) : text);
     const isDay = text.length === dayLength;
-    const terms = termsOfInstant(instant).filter((term) => (term.length === dayLength) === isDay);
+    const all = termsOfMoment(instant);
+    const terms =
+      all.length === 1 ? all : all.filter((term) => (term.length === dayLength) === isDay);
     const { dictionary } = this.#column;
     return terms.map((term) => dictionary.findText(dateKind, term));
   }

@@ -6,6 +6,8 @@
  * - At most `keptBatchesMax` batches are stored; only the last of them may be open.
  */
 
+import { MinuteMeter } from "../base/minute-meter.ts";
+
 /** Counters of an index since it was opened; a batch is the difference of two readings. */
 export interface IndexCounts {
   readonly mapAttempts: number;
@@ -56,6 +58,8 @@ let lastId = 0;
 let lastVersion = 0;
 
 export class IndexBatches {
+  readonly mapped = new MinuteMeter();
+  readonly reduced = new MinuteMeter();
   readonly #kept: IndexBatch[] = [];
 
   /** Oldest first. */
@@ -64,6 +68,8 @@ export class IndexBatches {
   }
 
   add({ startedAtMicros, endedAtMicros, workMs, before, after, isStale }: IndexStep): void {
+    this.mapped.add(after.mapAttempts - before.mapAttempts, endedAtMicros);
+    this.reduced.add(after.reduceAttempts - before.reduceAttempts, endedAtMicros);
     const last = this.#kept.at(-1);
     const open = last?.isComplete === false ? this.#kept.pop() : undefined;
     const from = open ?? emptyBatch(startedAtMicros);

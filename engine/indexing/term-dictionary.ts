@@ -7,7 +7,7 @@
  * Invariants:
  * - Numbers are assigned from `firstTerm` on without gaps; smaller ones are markers without text.
  * - Two terms differ in kind or in bytes. A text, a number and a date may have the same bytes.
- * - `values[term]` is the number of a number, the milliseconds of a date, NaN for a text.
+ * - `values[term]` is the number of a number, the milliseconds of a date or time span (moment-terms.ts), NaN for a text.
  *
  * Hot: bench/scan.bench.ts.
  */
@@ -44,6 +44,10 @@ const lettersBytesMax = 64;
 const letterBits = 31;
 const slabBytesMax = 2 ** 31 - 1;
 const dateTicksAt = 23;
+const fractionDigits = 7;
+const tickDigits = 4;
+const byteMinus = 0x2d;
+const byteDot = 0x2e;
 
 /** A test of properties that are known without reading a term. */
 export interface LikelyTest {
@@ -279,12 +283,21 @@ export class TermDictionary {
     return found;
   }
 
-  /** 100 ns units of a date beyond its milliseconds: the last four of its seven fraction digits. */
+  /** 100 ns units of a date or time span beyond its milliseconds: the last four of its seven fraction digits. */
   ticksOf(term: number): number {
     const start = this.#starts[term] as number;
-    if ((this.#starts[term + 1] as number) - start < dateTicksAt + 4) return 0;
+    const end = this.#starts[term + 1] as number;
+    if (this.#slab[start + 4] !== byteMinus) return this.#spanTicksOf(start, end);
+    if (end - start < dateTicksAt + 4) return 0;
     const at = start + dateTicksAt;
     return Number(this.#slab.latin1Slice(at, at + 4));
+  }
+
+  /** As `ticksOf`, for a time span, which has seven fraction digits or none, and may be negative. */
+  #spanTicksOf(start: number, end: number): number {
+    if (this.#slab[end - fractionDigits - 1] !== byteDot) return 0;
+    const ticks = Number(this.#slab.latin1Slice(end - tickDigits, end));
+    return this.#slab[start] === byteMinus && ticks > 0 ? 10_000 - ticks : ticks;
   }
 
   save(parts: PartWriter): void {

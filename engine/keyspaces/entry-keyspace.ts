@@ -116,9 +116,17 @@ export class EntryKeyspace<Value> implements Keyspace {
     this.#dead = dead;
   }
 
-  /** Calls `listener` for every change when it becomes visible, also during replay. At most one listener. */
+  /** Calls `listener` for every change when it becomes visible, also during replay; after earlier listeners. */
   listen(listener: EntryListener<Value>): void {
-    this.#listener = listener;
+    const earlier = this.#listener;
+    if (earlier === undefined) {
+      this.#listener = listener;
+      return;
+    }
+    this.#listener = (key, value, previous) => {
+      earlier(key, value, previous);
+      listener(key, value, previous);
+    };
   }
 
   /** Returns the committed value. */

@@ -11,6 +11,7 @@ import type { IndexReader } from "../indexing/index-reader.ts";
 import { firstInOrder } from "../indexing/ordered-prefix.ts";
 import { firstInPlaces, sortedByPlace } from "../indexing/place-order.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
+import type { OrderType } from "./ast.ts";
 import { nearestEntries } from "./execute-nearest.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { OrderContext } from "./functions/rql-function.ts";
@@ -45,8 +46,8 @@ export function* firstEntries(
   }
   const column = key.kind === "field" ? reader.column(key.field.name, "lower") : undefined;
   if (key.kind !== "field" || column === undefined) return null;
-  const { isDescending, nulls, type: form } = key;
-  const sort = { form, isDescending, nulls, isOnly: false };
+  const { isDescending, nulls } = key;
+  const sort = { form: formOf(key, reader), isDescending, nulls, isOnly: false };
   return yield* firstInOrder(column, set, sort, count, reader);
 }
 
@@ -108,9 +109,18 @@ function sortKeysOf(
 ): Work<Uint32Array> {
   if (key.kind !== "field") return orderUseOf(key).sortKeys(entries, key, context);
   const { reader } = context;
-  const { isDescending, nulls, type: form } = key;
+  const { isDescending, nulls } = key;
   const column = reader.column(key.field.name, "lower");
-  return fieldSortKeys(column, entries, { form, isDescending, nulls, isOnly }, reader.budget);
+  const sort = { form: formOf(key, reader), isDescending, nulls, isOnly };
+  return fieldSortKeys(column, entries, sort, reader.budget);
+}
+
+/** Without a type, an index made for Lucene sorts texts, also of time spans; others sort the ticks of these. */
+function formOf(
+  { type }: { readonly type: OrderType | null },
+  { isLucene }: IndexReader,
+): OrderType | null {
+  return type ?? (isLucene ? "string" : null);
 }
 
 /** Returns whether the same query may return a different order the next time. */

@@ -38,7 +38,7 @@ import { distanceTexts } from "./execute-nearest.ts";
 import { firstEntries, orderEntries, pageEndOf } from "./execute-order.ts";
 import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
-import { type Highlighter, makeHighlighters } from "./highlight.ts";
+import { type Highlighter, makeHighlighters, noRowKey, rowKeyText } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import { hasNearest } from "./meaning-of.ts";
 import { type DocumentReader, namesStopWords, stopWordsIn } from "./named-documents.ts";
@@ -187,6 +187,8 @@ class Execution {
   #stopWords: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   /** Distance of the current row, written after its score. */
   #distanceOfRow: (() => string) | null = null;
+  /** Whether the rows come from an index that was made for Lucene. */
+  #isLucene = false;
   readonly #highlighters: readonly Highlighter[];
   /** By field, then by document id, or by the identifier of a reduced row. */
   readonly #highlightings: Map<string, Map<string, string[]>> | null;
@@ -569,6 +571,7 @@ class Execution {
     cursor: { readonly position: number },
     reader: IndexReader,
   ): void {
+    this.#isLucene = reader.isLucene;
     const isDocument = this.#query.projection.kind === "document";
     if (stored === null || (isDocument && this.#highlighters.length === 0)) return;
     this.#storedOfRow = () => {
@@ -1065,10 +1068,24 @@ class Execution {
       const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [field]);
       const found = fragments(textsOf(kept ?? valueAt(source, path)));
       if (found.length === 0) continue;
-      const told = groupKey === null ? null : valueAt(JSON.parse(projected ?? text), [groupKey]);
-      const key = told ?? (row.start < 0 ? text : idOf(row.bytes, row.start));
-      this.#highlightings?.get(field)?.set(String(key), found);
+      const key = groupKey === null ? null : this.#rowKey(groupKey, text, stored, projected);
+      if (key === null && groupKey !== null && row.start < 0) throw noRowKey(groupKey);
+      const rowName = key ?? (row.start < 0 ? text : idOf(row.bytes, row.start));
+      this.#highlightings?.get(field)?.set(rowName, found);
     }
+  }
+
+  /** The text of a row's group key: an index made for Lucene has it beside a projection, one for Corax in the row. */
+  #rowKey(
+    name: string,
+    text: string,
+    stored: string | null,
+    projected: string | null,
+  ): string | null {
+    const shown = valueAt(JSON.parse(projected ?? text), [name]);
+    if (!this.#isLucene || shown !== undefined) return rowKeyText(shown, name, this.#isLucene);
+    const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [name]);
+    return rowKeyText(kept ?? valueAt(JSON.parse(text), [name]), name, true);
   }
 
   #deliver(row: Buffer): Promise<void> | null {

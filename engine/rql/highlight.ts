@@ -98,6 +98,33 @@ export function makeHighlighters(
   });
 }
 
+/**
+ * The text of a group key, or null when the row has none. As in RavenDB 7.2.7, where an index made for Lucene has the
+ * term; one made for Corax refuses null, lists and objects (and, without a projection, numbers and booleans, which have
+ * their texts here).
+ * @throws EngineError not-supported
+ */
+export function rowKeyText(value: unknown, name: string, isLucene: boolean): string | null {
+  if (value === undefined) return null;
+  if (isLucene) {
+    if (value === null) return "NULL_VALUE";
+    if (value === "") return "EMPTY_STRING";
+    if (Array.isArray(value)) return rowKeyText(value[0], name, true);
+    return typeof value === "object" ? JSON.stringify(value) : String(value);
+  }
+  if (typeof value === "object") {
+    const found = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
+    const message = `The group key '${name}' of highlights must be a text, but is ${found} in a row.`;
+    throw new EngineError("not-supported", message);
+  }
+  return String(value);
+}
+
+/** The error about a reduced row without the group key that highlights are to be named by. */
+export function noRowKey(name: string): EngineError {
+  return new EngineError("argument-null", `A row has no '${name}', the group key of highlights.`);
+}
+
 interface Tags {
   readonly pre: string;
   readonly post: string;

@@ -7,7 +7,7 @@
  */
 import { foldedName } from "../base/case-folding.ts";
 import type { EngineError } from "../base/errors.ts";
-import { timeSpanText } from "../indexing/date-members.ts";
+import { timeSpanText } from "../indexing/time-spans.ts";
 import { builtIn, newArray, newString } from "./built-in.ts";
 import { mathFunctions, tried } from "./csharp-math.ts";
 import { failed, numberIn, wholeOf } from "./csharp-numbers.ts";

@@ -8,8 +8,9 @@
  * Missing values in indexes, measured on RavenDB 7.2.7: a member or a method of one is missing too, `x + null` is x,
  * `null + x` is null unless x is a string, `null < x` is false, `!null` is null, `-null` and `x * null` are 0.
  */
-import { isDoubleMember, spanTicks, timeMember, timeSpanText } from "../indexing/date-members.ts";
+import { isDoubleMember, timeMember } from "../indexing/date-members.ts";
 import { normalDates, parseInstant } from "../indexing/date-terms.ts";
+import { spanTicks, timeSpanText } from "../indexing/time-spans.ts";
 import {
   comparedNumbers,
   computed,

@@ -9,11 +9,17 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { neverText } from "../base/timestamp.ts";
-import { timeSpanText } from "../indexing/date-members.ts";
+import { timeSpanText } from "../indexing/time-spans.ts";
 import { builtIn, namespaceOf, newArray } from "./built-in.ts";
 import { formatDate, formatNumber, ticksOfText } from "./format-text.ts";
 import { compileTextTest } from "./regular-expression.ts";
-import { documentText, metadataText, ScriptDocument, valueText } from "./script-document.ts";
+import {
+  documentText,
+  metadataIsNull,
+  metadataText,
+  ScriptDocument,
+  valueText,
+} from "./script-document.ts";
 import type { ScriptContext, ScriptHost, ScriptTimeSeries } from "./script-host.ts";
 import { toNumber, toText } from "./script-operators.ts";
 import { getProperty } from "./script-properties.ts";
@@ -22,6 +28,7 @@ import {
   callFunction,
   deleteOwn,
   getOwn,
+  hasOwn,
   isArray,
   isFunction,
   isObject,
@@ -171,8 +178,9 @@ function put(run: Run, _self: Value, args: Value[]): Value {
 }
 
 function putMetadata(run: Run, object: ScriptObject): string | null {
+  if (!hasOwn(object, metadataKey)) return null;
   const metadata = getOwn(object, metadataKey);
-  if (metadata === undefined || metadata === null) return null;
+  if (metadata === undefined || metadata === null) throw metadataIsNull();
   if (!isObject(metadata)) refuse("'@metadata' must be an object", "invalid-format");
   return metadataText(run, metadata);
 }

@@ -6,9 +6,11 @@
  * was checked when it was stored). Parsing is in text-source.ts, serialization in value-printer.ts.
  */
 
+import { EngineError } from "../base/errors.ts";
 import { bytesEqual } from "../json/bytes.ts";
 import {
   getOwn,
+  isObject,
   isReference,
   kinds,
   LAZY,
@@ -123,6 +125,18 @@ export class ScriptDocument implements Elsewhere {
     return getOwn(this.root, metadataKey);
   }
 
+  /**
+   * @throws EngineError null-reference, invalid-format: what the script has put in the place of `@metadata` is no
+   * object. An undefined value counts as deleted, which is no error.
+   */
+  requireMetadataObject(): void {
+    const metadata = this.metadata();
+    if (metadata === null) throw metadataIsNull();
+    if (metadata !== undefined && !isObject(metadata)) {
+      throw new EngineError("invalid-format", "'@metadata' must be an object");
+    }
+  }
+
   /** Returns whether the body or `@metadata` has changed. Cost: prints the modified parts. */
   changed(): boolean {
     return this.bodyChanged() || this.metadataChanged();
@@ -182,6 +196,10 @@ export class ScriptDocument implements Elsewhere {
     if (!isReference(metadata) || metadata.kind !== kinds.object) return null;
     return metadataText(this.run, metadata);
   }
+}
+
+export function metadataIsNull(): EngineError {
+  return new EngineError("null-reference", "'@metadata' must be an object, not null");
 }
 
 /** Returns whether a tree parsed from a text, or any node in it, was changed. */

@@ -110,8 +110,8 @@ export async function openParts(
     const sections = log.snapshot?.sections;
     if (sections !== undefined) restore(sections, documents, shapes, keyspaces, records);
     report = await log.replay();
-    keyspaces.tombstones.dropPurged(Number.POSITIVE_INFINITY);
-    keyspaces.tombstones.dropsLater = true;
+    records.checkIds();
+    dropPurged(keyspaces);
     kept = await retainForShipping(keyspaces.values.get(databaseRecordKey), log, blobs);
     await blobs.sweep();
   } catch (error) {
@@ -148,6 +148,11 @@ export async function openParts(
     place: folder === null ? null : { files: environment.files, folder },
     kept,
   };
+}
+
+function dropPurged({ tombstones }: KeyspaceTable): void {
+  tombstones.dropPurged(Number.POSITIVE_INFINITY);
+  tombstones.dropsLater = true;
 }
 
 /**

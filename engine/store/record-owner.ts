@@ -28,6 +28,7 @@ import type { DeadRecordListener, Keyspace } from "../keyspaces/keyspace.ts";
 import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import type { Tombstone } from "../keyspaces/tombstones.ts";
 import type { Position, RecordOwner } from "../log/log.ts";
+import { hasSigmaBytes, SigmaIds, sigmaFoldedKey } from "./sigma-ids.ts";
 
 export class DatabaseRecords implements RecordOwner {
   readonly #documents: DocumentTable;
@@ -44,6 +45,7 @@ export class DatabaseRecords implements RecordOwner {
   lastModified = 0;
   /** Whether entries may have keys that an older version has folded: all except those of a current snapshot. */
   mayHaveOldKeys = true;
+  readonly #sigmaIds = new SigmaIds();
 
   constructor(
     documents: DocumentTable,
@@ -63,6 +65,15 @@ export class DatabaseRecords implements RecordOwner {
     const keys = keysInSnapshot(sections);
     this.mayHaveOldKeys = keys !== "current";
     return keys !== "outdated";
+  }
+
+  /** After the replay. @throws EngineError database-damaged when a document of an older version was not kept */
+  checkIds(): void {
+    if (!this.mayHaveOldKeys || this.#keyspaces.values.get(sigmaFoldedKey) === true) return;
+    this.#sigmaIds.check((id) => {
+      const document = this.#documents.find(id);
+      return document < 0 ? 0 : this.#documents.etagOf(document);
+    });
   }
 
   replay(bytes: Buffer, start: number, length: number, position: Position): void {
@@ -164,11 +175,13 @@ export class DatabaseRecords implements RecordOwner {
     etag: number,
   ): void {
     const idStart = idStartOf(bytes, start);
-    const document = this.#documents.internBytes(
-      bytes,
-      idStart,
-      idStart + idLengthOf(bytes, start),
-    );
+    const idEnd = idStart + idLengthOf(bytes, start);
+    const document = this.#documents.internBytes(bytes, idStart, idEnd);
+    if (hasSigmaBytes(bytes, idStart, idEnd)) {
+      const isThere = this.#documents.lengthOf(document) > 0;
+      const rowEtag = isThere ? this.#documents.etagOf(document) : 0;
+      this.#sigmaIds.noteDocument(bytes.toString("utf8", idStart, idEnd), etag, rowEtag);
+    }
     const flags =
       documentFlagsOf(bytes, start) |
       (changeVectorLengthOf(bytes, start) > 0 ? explicitVectorRowFlag : 0);
@@ -201,6 +214,7 @@ export class DatabaseRecords implements RecordOwner {
       this.#keyspaces.revisions.replayRemoval(tombstone.id, tombstone.revision);
     }
     if (tombstone.type !== "document") return;
+    this.#sigmaIds.noteTombstone(tombstone.id, etag);
     const document = this.#documents.lookup(tombstone.id);
     if (document < 0) return;
     if (this.#documents.lengthOf(document) === 0) return;

@@ -185,7 +185,7 @@ function slotOf(
 
 function required(name: string | null): string {
   if (name === null) {
-    throw new EngineError("invalid-argument", "A counter operation needs a 'CounterName'.");
+    throw new EngineError("null-reference", "A counter operation needs a 'CounterName'.");
   }
   return name;
 }

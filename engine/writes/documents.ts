@@ -46,6 +46,7 @@ import type { DocumentPartName } from "../keyspaces/state-kinds.ts";
 import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
 import type { ValuePrinter } from "../scripting/value-printer.ts";
 import type { DatabaseState } from "../store/database-state.ts";
+import { hasSigma, sigmaFoldedKey } from "../store/sigma-ids.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 import {
@@ -277,6 +278,7 @@ function putResolved(
   checkDocumentId(id);
   const { state } = transaction;
   const document = state.documents.intern(id);
+  if (hasSigma(id)) markSigmaFolded(transaction);
   const exists = transaction.exists(document);
   if (expected !== undefined) {
     checkExpected(transaction, document, exists, id, expected, "Put");
@@ -500,6 +502,13 @@ export function currentChangeVector(transaction: Transaction, document: number):
   }
   const { bytes, start } = transaction.recordOf(document);
   return changeVectorOf(bytes, start, state.origin);
+}
+
+/** From now on the spelling of an id with a sigma may change (sigma-ids.ts). */
+function markSigmaFolded(transaction: Transaction): void {
+  const { values } = transaction.keyspaces;
+  if (transaction.entry(values, sigmaFoldedKey) === true) return;
+  transaction.putEntry(values, sigmaFoldedKey, true);
 }
 
 /** Returns the id as the document spells it. @throws RecordNotResident */

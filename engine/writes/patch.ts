@@ -131,10 +131,7 @@ function createDocument(transaction: Transaction, request: PatchRequest): PatchR
 
 function store(transaction: Transaction, id: string, target: ScriptDocument): Written {
   const { parser } = transaction.state;
-  const metadata = target.metadata();
-  if (metadata !== undefined && metadata !== null && !isObject(metadata)) {
-    throw new EngineError("invalid-format", "'@metadata' must be an object");
-  }
+  target.requireMetadataObject();
   const bytes = Buffer.from(withMetadata(target.bodyText(), target.metadataText()));
   const parsed = parser.parse(bytes, 0, bytes.length);
   return writtenOf(transaction, putParsed(transaction, id, parsed));

@@ -146,6 +146,7 @@ function storeChanged(
     return false;
   }
   if (!isToStore(transaction, document, target, etag)) return false;
+  target.requireMetadataObject();
   const { revisionRules } = transaction.keyspaces;
   const isVersioned = revisionRules.of(transaction.collectionOf(document)) !== null;
   if (isVersioned || target.metadataChanged() || transaction.etagOf(document) !== etag) {

@@ -23,6 +23,7 @@ export const indexChangeRoutes: readonly Route[] = [
   databaseRoute("DELETE", "indexes", "write", deleteIndex),
   databaseRoute("RESET", "indexes", "write", resetIndex, "here"),
   databaseRoute("POST", "indexes/test", "write", postTest),
+  databaseRoute("POST", "indexes/try", "write", postTry),
   databaseRoute("POST", "indexes/replace", "write", replaceIndex),
   databaseRoute("POST", "indexes/set-lock", "write", setLock),
   databaseRoute("POST", "indexes/set-priority", "write", setPriority),
@@ -82,17 +83,55 @@ async function postTest(exchange: Exchange, { database }: DatabaseContext): Prom
   if (definition === undefined || definition === null) {
     throw new EngineError("bad-request", "Index must have an IndexDefinition field");
   }
-  const { Ids: ids = [], MaxDocumentsToProcess: count } = body;
-  if (!Array.isArray(ids)) throw new EngineError("invalid-format", "'Ids' is not a list of ids.");
+  const { MaxDocumentsToProcess: count } = body;
   const trial = await database.indexes.tryOut(
     { Name: "Test", ...asObject(definition) },
     {
-      ids: ids.map(String),
+      ids: idsOf(body),
       count: typeof count === "number" && count > 0 ? count : undefined,
       signal: exchange,
     },
   );
   exchange.replyJson(200, trialText(trial));
+}
+
+function idsOf({ Ids: ids = [] }: Readonly<Record<string, unknown>>): readonly string[] {
+  if (!Array.isArray(ids)) throw new EngineError("invalid-format", "'Ids' is not a list of ids.");
+  return ids.map(String);
+}
+
+/**
+ * POST indexes/try, body `{"Definition","Ids"}`: what a definition in JavaScript makes of a few documents, as texts. Between
+ * the lists, RavenDB 7.2.7 lacks a comma
+ */
+async function postTry(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const body = await jsonBody(exchange);
+  const { Definition: sent } = body;
+  if (sent === undefined) {
+    throw new EngineError(
+      "invalid-argument",
+      "Request should have a property name 'Definition' which is mandatory.",
+    );
+  }
+  if (sent === null) throw new EngineError("null-reference", "'Definition' is null.");
+  if (typeof sent !== "object") {
+    throw new EngineError("invalid-format", "'Definition' is not an object.");
+  }
+  const definition = { Name: "Test", ...asObject(sent) };
+  const trial = await database.indexes.tryOut(definition, {
+    ids: idsOf(body),
+    skipsMissing: true,
+    signal: exchange,
+  });
+  if (trial.isCSharp) {
+    const message = "Testing indexes is only allowed for JavaScript indexes.";
+    throw new EngineError("access-refused", `${message} indexes/test accepts C#, too.`);
+  }
+  const { documents, reduced, reduceFailures, isReduce } = trial;
+  const [failure] = [...documents, ...reduceFailures].flatMap((one) => one.failure ?? []);
+  if (failure !== undefined) throw failure;
+  const MapResults = documents.flatMap(({ entries }) => entries);
+  exchange.replyJson(200, isReduce ? { MapResults, ReduceResults: reduced } : { MapResults });
 }
 
 function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial): string {
@@ -160,10 +199,10 @@ async function setLock(exchange: Exchange, { database }: DatabaseContext): Promi
   exchange.reply(204);
 }
 
-/** POST indexes/set-priority, body `{"IndexNames":[…],"Priority"}`: 204 */
+/** POST indexes/set-priority, body `{"IndexNames":[…],"Priority"}`: 204, without names too */
 async function setPriority(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
-  const names = namesOf(body);
+  const names = namesOf(body, true);
   const priority = oneOf(body["Priority"], indexPriorities, "IndexPriority") as IndexPriority;
   for (const name of names) await database.indexes.setPriority(name, priority);
   exchange.reply(204);
@@ -208,10 +247,11 @@ async function setDisabled(
 }
 
 /** @throws EngineError invalid-argument */
-function namesOf(body: Readonly<Record<string, unknown>>): string[] {
-  const names = body["IndexNames"];
-  if (Array.isArray(names) && names.length > 0) return names.map(String);
-  if (names === undefined || names === null || Array.isArray(names)) {
+function namesOf(body: Readonly<Record<string, unknown>>, mayBeEmpty = false): string[] {
+  const names = body["IndexNames"] ?? [];
+  const isWhole = Array.isArray(names) && !names.includes(null);
+  if (isWhole && (mayBeEmpty || names.length > 0)) return names.map(String);
+  if (Array.isArray(names)) {
     throw new EngineError("argument-null", "Value cannot be null. (Parameter 'IndexNames')");
   }
   throw new EngineError(

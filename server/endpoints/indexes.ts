@@ -164,6 +164,10 @@ function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
   const name = knownName(exchange, database);
   if (name === undefined) return;
   const operation = exchange.query.required("op");
+  if (operation === "map-reduce-tree" && !database.indexes.details(name).type.endsWith("Reduce")) {
+    exchange.replyJson(400, { Error: `${name} is not map-reduce index` });
+    return;
+  }
   if (operation !== "entries-fields") {
     throw new EngineError("not-supported", `${operation} is not supported`);
   }

@@ -8,6 +8,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 import { pauseIfDue } from "../../engine/base/time-slices.ts";
 import { isObject } from "../../engine/json/json-object.ts";
 import { JsonText } from "../../engine/json/json-text.ts";
+import { errorStatus } from "../http/error-status.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type CapturedReply, InternalExchange } from "../http/internal-exchange.ts";
 import { jsonBody } from "../http/json-body.ts";
@@ -82,7 +83,7 @@ async function answerAll(
     }
     const refusal = refusalOf(item);
     if (refusal !== undefined) {
-      text.addText(`{"Result":${refusal},"StatusCode":400,"Headers":{}}`);
+      text.addText(`{"Result":${refusal.error},"StatusCode":${refusal.status},"Headers":{}}`);
       continue;
     }
     if (cutCount > cutMax) {
@@ -121,10 +122,16 @@ function itemOf(request: unknown): Item | undefined {
   return { method, path: Url, target, headers, ...body };
 }
 
-/** The error, as JSON, of an item that is not a read; undefined when it may run. */
-function refusalOf({ method, target }: Item): string | undefined {
+/**
+ * The error, as JSON, and the status of an item that is not a read; undefined when it may run. A PUT or a PATCH has no
+ * body in a multi_get: RavenDB 7.2.7 answers that its JSON ends early.
+ */
+function refusalOf({ method, target }: Item): { error: string; status: number } | undefined {
   if (method === "GET" || method === "POST" || method === "HEAD") return undefined;
-  return errorBody(target, badRequestType, `${method} is no read.`);
+  const isBodyless = method === "PUT" || method === "PATCH";
+  const type = isBodyless ? errorStatus["json-truncated"].type : badRequestType;
+  const message = `A multi_get contains reads only: ${method} is not executed.`;
+  return { error: errorBody(target, type, message), status: isBodyless ? 500 : 400 };
 }
 
 function addResult(text: JsonText, item: Item, captured: CapturedReply | undefined): void {

@@ -249,9 +249,9 @@ function getLimitsUsage(exchange: Exchange, { database }: DatabaseContext): void
   });
 }
 
-/** GET /license/configuration: there is no licence to be renewed or activated */
+/** GET /license/configuration: as RavenDB's defaults; none of it has an effect, as there is no licence */
 function getLicenseConfiguration(exchange: Exchange): void {
-  exchange.replyJson(200, { CanRenew: false, CanActivate: false, CanForceUpdate: false });
+  exchange.replyJson(200, { CanRenew: true, CanActivate: true, CanForceUpdate: true });
 }
 
 /** GET /license-server/connectivity: this server asks nobody */

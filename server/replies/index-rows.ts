@@ -23,8 +23,8 @@ export function statisticsRow(row: IndexDetails): object {
     ReduceOutputReferencePattern: output?.pattern ?? null,
     PatternReferencesCollectionName: output?.references ?? null,
     // The PHP client requires doubles.
-    MappedPerSecondRate: doubleNumber(0),
-    ReducedPerSecondRate: doubleNumber(0),
+    MappedPerSecondRate: doubleNumber(row.mappedPerSecond),
+    ReducedPerSecondRate: doubleNumber(row.reducedPerSecond),
     MaxNumberOfOutputsPerDocument: row.outputsPerDocumentMax,
     Collections: collectionRows(row),
     LastQueryingTime: timeText(row.queriedAtMicros),

@@ -1,5 +1,6 @@
 /** What an operator does: checks, backups by themselves, certificates, the doctor, names for completion. */
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -320,6 +321,23 @@ describe("the doctor", () => {
 
     const wrong = await examine(data, { RAVEN_ServerUrl: "here" });
     expect([wrong.code, wrong.of("settings")?.State]).toEqual([1, "fail"]);
+  });
+
+  test("warns of a private key that everybody may read, beside the date of the certificate", async () => {
+    const data = join(folder, "exposed");
+    const certs = join(data, "certs");
+    await makeCertificateFolder(certs, "localhost", ["127.0.0.1"]);
+    const settings = { RAVEN_ServerUrl: "https://127.0.0.1:0" };
+    const exposedOf = async () =>
+      (await examine(data, settings)).findings.filter(
+        ({ About, State }) => About === "certificate" && State === "warn",
+      );
+    expect(await exposedOf()).toEqual([]);
+    chmodSync(join(certs, "server.key"), 0o644);
+    expect(await exposedOf()).toEqual([
+      expect.objectContaining({ Text: expect.stringContaining("server.key (mode 644): chmod") }),
+    ]);
+    expect((await examine(data, settings)).of("certificate")?.State).toBe("ok");
   });
 
   test("asks a server that runs, and tells of one that is gone", async () => {

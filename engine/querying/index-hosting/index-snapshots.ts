@@ -30,7 +30,7 @@ import type { Store } from "../../store/store.ts";
 import type { IndexedDocuments } from "./index-documents.ts";
 
 /** Incremented when entries are computed or stored differently: all indexes are then rebuilt. */
-const entriesVersion = 4;
+const entriesVersion = 5;
 /** The most indexing work that a crash can lose, as a multiple of the work of writing a snapshot. */
 const workFactor = 5;
 /** See `IndexSnapshotsOptions`. */

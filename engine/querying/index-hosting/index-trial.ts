@@ -26,6 +26,8 @@ const defaultCount = 10;
 export interface TrialRequest {
   /** These documents; none: the first of the collections that are mapped. */
   readonly ids: readonly string[];
+  /** Ids without a document are left out; otherwise they are errors. */
+  readonly skipsMissing?: boolean;
   /** At most this many of the first; undefined: ten. */
   readonly count?: number | undefined;
   readonly signal?: Abortable | undefined;
@@ -55,7 +57,7 @@ export interface IndexTrial {
  */
 export async function tryIndex(
   json: JsonObject,
-  { ids, count = defaultCount, signal }: TrialRequest,
+  request: TrialRequest,
   database: Store,
   clock: Clock,
 ): Promise<IndexTrial> {
@@ -65,14 +67,14 @@ export async function tryIndex(
   if ((program.source ?? "Documents") === "TimeSeries") {
     throw new EngineError("not-supported", "A map of time series cannot be tried on documents.");
   }
-  const budget = new WorkBudget(signal);
+  const budget = new WorkBudget(request.signal);
   const hold = database.state.documents.hold();
   const rows = new QueryRows(database, clock);
   const values = new Map<string, string[]>();
   const documents: TriedDocument[] = [];
   let hasDynamicFields = program.fieldNames === null;
   try {
-    for (const docNum of numbersFor(program, rows, ids, Math.min(count, trialDocumentsMax))) {
+    for (const docNum of numbersFor(program, rows, request)) {
       await budget.pause();
       const mapped = await mapOne(program, rows, docNum);
       if (mapped === null) continue;
@@ -101,13 +103,13 @@ export async function tryIndex(
 function numbersFor(
   program: IndexProgram,
   rows: QueryRows,
-  ids: readonly string[],
-  count: number,
+  { ids, count = defaultCount, skipsMissing = false }: TrialRequest,
 ): number[] {
   if (ids.length > 0) {
-    return ids.slice(0, trialDocumentsMax).map((id) => {
+    return ids.slice(0, trialDocumentsMax).flatMap((id) => {
       const docNum = rows.findDocument(id);
       if (docNum >= 0 && rows.exists(docNum)) return docNum;
+      if (skipsMissing) return [];
       throw new EngineError(
         "document-missing",
         `There is no document '${id}' to try the index on.`,
@@ -115,9 +117,10 @@ function numbersFor(
     });
   }
   const found = new Set<number>();
+  const end = Math.min(count, trialDocumentsMax);
   for (const collection of new Set(program.collections)) {
     const cursor = rows.rows(collection);
-    while (found.size < count && cursor.next()) found.add(cursor.row.docNum);
+    while (found.size < end && cursor.next()) found.add(cursor.row.docNum);
   }
   return [...found];
 }

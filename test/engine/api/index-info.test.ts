@@ -17,19 +17,22 @@ test("an automatic index counts its maps only", async () => {
   await query(database, "from Things where n = 1");
   const index = named("Auto/Things/Byn");
   expect(indexInfo(index)).toMatchObject({ isStatic: false, isRunning: true, errors: [] });
-  expect(indexDetails(index, { Settings: {} })).toMatchObject({
+  const now = database.clock.nowMicros();
+  expect(indexDetails(index, { Settings: {} }, now)).toMatchObject({
     name: "Auto/Things/Byn",
     type: "AutoMap",
     isStale: false,
     entriesCount: 2,
     mapAttempts: 2,
+    mappedPerSecond: 2 / 60,
+    reducedPerSecond: 0,
     searchEngine: "Corax",
     output: null,
     references: null,
     reduces: null,
   });
   const settings = { Settings: { "Indexing.Auto.SearchEngineType": "Lucene" } };
-  expect(indexDetails(index, settings).searchEngine).toBe("Lucene");
+  expect(indexDetails(index, settings, now).searchEngine).toBe("Lucene");
   expect(automaticIndexes(database.queries.indexes.all())).toEqual([
     {
       name: "Auto/Things/Byn",
@@ -62,7 +65,8 @@ test("a deployed index tells of its stages, its output and its errors", async ()
   for (const name of ["Loads", "Sums"]) {
     await database.queries.indexes.waitForNonStale(name, 10_000);
   }
-  const loads = indexDetails(named("Loads"), {});
+  const now = database.clock.nowMicros();
+  const loads = indexDetails(named("Loads"), {}, now);
   expect(loads).toMatchObject({
     isStatic: true,
     type: "JavaScriptMap",
@@ -74,12 +78,16 @@ test("a deployed index tells of its stages, its output and its errors", async ()
     "b",
     "Map",
   ]);
-  const sums = indexDetails(named("Sums"), {});
+  const sums = indexDetails(named("Sums"), {}, now);
   expect(sums).toMatchObject({
     type: "JavaScriptMapReduce",
     references: null,
     reduces: { attempts: 2, errors: 0 },
+    mappedPerSecond: 2 / 60,
+    reducedPerSecond: 2 / 60,
     output: { collection: "Totals", pattern: null },
   });
+  const aMinuteLater = indexDetails(named("Sums"), {}, now + 61_000_000);
+  expect(aMinuteLater).toMatchObject({ mappedPerSecond: 0, reducedPerSecond: 0 });
   expect(automaticIndexes(database.queries.indexes.all())).toEqual([]);
 });

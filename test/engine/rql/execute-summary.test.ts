@@ -1,5 +1,6 @@
 /** Facets, suggestions and moreLikeThis over deployed and automatic indexes; what is expected was measured on RavenDB 7.2.7. */
 import { afterEach, describe, expect, it, test } from "vitest";
+import type { EngineError } from "../../../engine/base/errors.ts";
 import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
@@ -855,6 +856,81 @@ it("highlights stored fields that the index computes, and names rows by the grou
     Un: {},
   });
   expect(await highlights("include highlight(Comp, 40, 2)")).toEqual({});
+});
+
+it.each([
+  {
+    engine: "Corax",
+    expected: {
+      "W null": "not-supported",
+      "W list": "not-supported",
+      'W ""': '{"":["[ raven]"]}',
+      "W 5": '{"5":["[ raven]"]}',
+      "W select null": "argument-null",
+      "W select 5": "argument-null",
+      "M null": "not-supported",
+      "M list": "not-supported",
+      'M ""': '{"":["[ raven]"]}',
+      "M 5": '{"5":["[ raven]"]}',
+      "M select null": '{"posts/1":["[ raven]"]}',
+      "M select 5": '{"posts/1":["[ raven]"]}',
+    },
+  },
+  {
+    engine: "Lucene",
+    expected: {
+      "W null": '{"NULL_VALUE":["[ raven]"]}',
+      "W list": '{"x":["[ raven]"]}',
+      'W ""': '{"EMPTY_STRING":["[ raven]"]}',
+      "W 5": '{"5":["[ raven]"]}',
+      "W select null": '{"NULL_VALUE":["[ raven]"]}',
+      "W select 5": '{"5":["[ raven]"]}',
+      "M null": '{"NULL_VALUE":["[ raven]"]}',
+      "M list": '{"x":["[ raven]"]}',
+      'M ""': '{"EMPTY_STRING":["[ raven]"]}',
+      "M 5": '{"5":["[ raven]"]}',
+      "M select null": '{"NULL_VALUE":["[ raven]"]}',
+      "M select 5": '{"5":["[ raven]"]}',
+    },
+  },
+])("names highlighted rows by group keys of any type: $engine", async ({ engine, expected }) => {
+  const database = await openDatabase();
+  const Fields = {
+    Body: { Storage: "Yes", Indexing: "Search" },
+    Author: { Storage: "Yes" },
+  };
+  const Configuration = { "Indexing.Static.SearchEngineType": engine };
+  const map = "map('Posts', p => ({ Author: p.Author, Body: p.Body }))";
+  const reduce =
+    "groupBy(r => ({ Author: r.Author, Body: r.Body })).aggregate(g => ({ Author: g.key.Author, Body: g.key.Body }))";
+  await database.queries.administration.deploy(
+    [
+      { Name: "M", Maps: [map], Fields, Configuration },
+      { Name: "W", Maps: [map], Reduce: reduce, Fields, Configuration },
+    ],
+    true,
+  );
+  const o = { PreTags: ["["], PostTags: ["]"], GroupKey: "Author" };
+  const parametersText = JSON.stringify({ o });
+  const seen: Record<string, unknown> = {};
+  for (const Author of [null, ["x", "y"], "", 5]) {
+    await putAll(database, "Posts", { "posts/1": { Author, Body: "one raven" } });
+    for (const index of ["W", "M"] as const) {
+      for (const select of ["", "select Body "]) {
+        await database.queries.indexes.waitForNonStale(index, 5_000);
+        const shown = Array.isArray(Author) ? "list" : JSON.stringify(Author);
+        const name = `${index} ${select === "" ? "" : "select "}${shown}`;
+        if (!(name in expected)) continue;
+        const text = `from index '${index}' where search(Body, 'raven') ${select}include highlight(Body, 40, 1, $o)`;
+        seen[name] = await query(database, text, { parametersText }).then(
+          ({ outcome }) =>
+            JSON.stringify(Object.fromEntries(outcome?.highlightings?.get("Body") ?? [])),
+          (error: EngineError) => error.code,
+        );
+      }
+    }
+  }
+  expect(seen).toEqual(expected);
 });
 
 it("finds first what is most alike on an index made for Lucene, with its scores", async () => {

@@ -152,6 +152,8 @@ describe("POST multi_get", () => {
       { Url: queries, Query: "", Method: "POST" },
       { Url: queries, Query: "", Method: "POST", Content: null },
       { Url: url, Query: null },
+      { Url: url, Query: "?id=s/9", Method: "PUT", Content: { n: 9 } },
+      { Url: url, Query: "?id=s/1", Method: "PATCH", Content: { Patch: { Script: "" } } },
     );
     const seen = results.map(({ StatusCode, Result }) => [
       StatusCode,
@@ -164,7 +166,10 @@ describe("POST multi_get", () => {
       [500, "EndOfStreamException"],
       [500, "EndOfStreamException"],
       [200, undefined],
+      [500, "EndOfStreamException"],
+      [500, "EndOfStreamException"],
     ]);
+    expect((await client.send("GET docs?id=s/9")).status).toBe(404);
     for (const item of [null, 5, "x", []]) {
       const { status } = await client.send("POST multi_get", { Requests: [item] });
       expect([item, status]).toEqual([item, 400]);
@@ -204,7 +209,7 @@ describe("POST multi_get", () => {
       { Url: url, Query: "?id=w", Method: "PUT", Content: "{}" },
       { Url: "/databases/db/multi_get", Query: "", Method: "POST", Content: { Requests: [] } },
     );
-    expect(results.map(({ StatusCode }) => StatusCode)).toEqual([400, 400]);
+    expect(results.map(({ StatusCode }) => StatusCode)).toEqual([500, 400]);
     expect((await client.send("GET docs?id=w")).status).toBe(404);
   });
 

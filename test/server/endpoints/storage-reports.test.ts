@@ -85,7 +85,7 @@ test("doubles have a fraction, and etags of 64 bits all their digits", async () 
     Indexes: [{ Name: "Rates", Maps: ["from n in docs.Notes select new { n.Text }"] }],
   });
   const { text: rates } = await client.send("GET indexes/stats?name=Rates");
-  expect(rates).toContain('"MappedPerSecondRate":0.0,"ReducedPerSecondRate":0.0');
+  expect(rates).toMatch(/"MappedPerSecondRate":\d\.\d+,"ReducedPerSecondRate":0\.0,/);
   const { text: report } = await client.send("GET debug/storage/all-environments/report");
   expect(report).toContain('"Density":-1.0');
   const { text: state } = await client.send("GET admin/tombstones/state");
