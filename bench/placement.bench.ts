@@ -5,7 +5,7 @@
  * Databases are created one after another by a seeded schedule, at a node that is asked at random; bytes and writes are
  * skewed, as a few databases have most. Neither is known when a database is created: only what counts evenly can be even.
  */
-import { copyMoves } from "../cli/commands/spread.ts";
+import { planCopyMoves } from "../cli/commands/copy-balance.ts";
 import type { ClusterView, NodeSighting, ReplicaState } from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
@@ -127,7 +127,7 @@ class Simulation {
       tags: state.registered.members,
       isSound: true,
     }));
-    const moves = copyMoves(this.nodes, placed);
+    const moves = planCopyMoves(this.nodes, placed);
     for (const { name, from, to } of moves) {
       this.#change(name, ({ members }) => [...members.filter((tag) => tag !== from), to]);
       const { state, ...rest } = this.#found(name);

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Streams } from "./command.ts";
 
-/** Is there somebody to answer? */
+/** Returns true if input and output are terminals. */
 export function canAsk({ input, output }: Streams): boolean {
   return input.isTTY === true && output.isTTY === true;
 }

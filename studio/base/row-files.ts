@@ -5,7 +5,7 @@
  * a text, or an array or object as JSON; one without is a number, true, false or null if it is spelled like one, else a
  * text; an empty one is left out. The command line reads files the same way.
  */
-import { type Cell, Members, spellingOf } from "../../cli/csv-cells.ts";
+import { type Cell, cellJson, JsonBuilder } from "../../cli/csv-cells.ts";
 export interface FileRow {
   /** Where it begins. */
   readonly line: number;
@@ -159,12 +159,12 @@ async function* recordsOf(
 }
 
 function csvRow(columns: readonly string[], cells: readonly Cell[], line: number): FileRow {
-  const root = new Members();
+  const root = new JsonBuilder();
   let id: string | undefined;
   for (const [at, name] of columns.entries()) {
     const cell = cells[at] as Cell; // as many as columns
     if (name === "@id") id = cell.value === "" ? undefined : cell.value;
-    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), spellingOf(cell, false));
+    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), cellJson(cell, false));
   }
   return { line, text: root.toString(), id };
 }
