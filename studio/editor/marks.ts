@@ -1,4 +1,4 @@
-/** Mistakes in the text of an editor: underlined, with a dot beside their lines, and their messages as tooltips. */
+/** Error marks in an editor: underlined text, a dot beside the line, and the message as a tooltip. */
 import { RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, GutterMarker, gutter } from "@codemirror/view";
 
@@ -23,7 +23,7 @@ const marked = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** A mark without length, or at the end, is of the character before it. */
+/** A mark without length, or at the end, covers the preceding character. */
 function decorationsOf(marks: readonly Mark[], length: number) {
   return marks.flatMap(({ from, to, message }) => {
     const start = Math.max(0, Math.min(from, length - 1));

@@ -10,7 +10,7 @@ export { ClusterPage } from "./cluster.tsx";
 export { DocumentPage } from "./document/document-page.tsx";
 export { NewDocument } from "./document/new-document.tsx";
 export { DocumentsPage } from "./documents/documents-page.tsx";
-export { GettingInPage } from "./getting-in.tsx";
+export { SignInPage } from "./sign-in.tsx";
 export { IndexPage } from "./indexes/index-page.tsx";
 export { IndexesPage } from "./indexes/indexes-page.tsx";
 export { PatchPage } from "./patch.tsx";

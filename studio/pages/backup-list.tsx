@@ -6,9 +6,9 @@ import {
   type BackupTask,
   definitionText,
   isVerified,
-  type MadeBackup,
-  madeAtPoint,
-  madeByRun,
+  type Backup,
+  backupOfPoint,
+  backupOfRun,
   type RestorePoint,
   type StartedOperation,
 } from "../base/backup-tasks.ts";
@@ -19,7 +19,7 @@ import { useResource } from "../base/resource.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
-import { Bones, Failure } from "../components/messages.tsx";
+import { Skeleton, Failure } from "../components/messages.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
@@ -47,7 +47,7 @@ export function BackupList({ database }: { database: string }) {
   const [folder, setFolder] = useState(() => localStorage.getItem(folderKey(database)));
   const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
   const [isAsking, setAsking] = useState(false);
-  const [restored, setRestored] = useState<MadeBackup | null>(null);
+  const [restored, setRestored] = useState<Backup | null>(null);
   const { work, setWork, error, runNow } = useWork(base);
   const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
   const runnable = schedules.filter(isRunnable);
@@ -59,14 +59,14 @@ export function BackupList({ database }: { database: string }) {
     setWork(null);
     tasks.reload();
   };
-  const verify = (made: MadeBackup) => setWork({ kind: "verification", made, key: "", id: null });
+  const verify = (made: Backup) => setWork({ kind: "verification", made, key: "", id: null });
   const hasAny = schedules.length > 0 || folder !== null;
   return (
     <>
       <Head plan={() => setForm("new")} backUp={backUp} isBusy={work !== null} />
       {error !== null && <Failure error={error} />}
       {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
-      {tasks.isLoading && <Bones rows={4} />}
+      {tasks.isLoading && <Skeleton rows={4} />}
       {work !== null && (
         <BackupWork database={database} work={work} change={setWork} close={showDone} />
       )}
@@ -213,8 +213,8 @@ function Schedule({
   edit: (definition: BackupDefinition) => void;
   changed: () => void;
   run: () => void;
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
   isBusy: boolean;
 }) {
   const base = `/databases/${encodeURIComponent(database)}`;
@@ -242,7 +242,7 @@ function Schedule({
     );
   const folder = definition.body?.LocalSettings?.FolderPath ?? null;
   const isContinuous = definition.body?.Continuous !== undefined;
-  const made = (history.body?.Runs ?? []).map((one) => madeByRun(one, folder));
+  const made = (history.body?.Runs ?? []).map((one) => backupOfRun(one, folder));
   return (
     <section class="panel" aria-label={task.TaskName}>
       <div class="cap">
@@ -349,7 +349,7 @@ function Continuous({
 }: {
   query: string;
   folder: string | null;
-  restore: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
 }) {
   const { body } = useResource<ContinuousStatus>(`/periodic-backup/status?${query}`, 2000);
   const status = body?.Status;
@@ -396,8 +396,8 @@ function ByHand({
 }: {
   folder: string;
   database: string;
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
 }) {
   const [points, setPoints] = useState<RestorePoint[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -410,7 +410,7 @@ function ByHand({
   }, [folder, mayAsk]);
   const made = (points ?? [])
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
-    .map(madeAtPoint);
+    .map(backupOfPoint);
   return (
     <section class="panel" aria-label="Made by hand">
       <div class="cap">
@@ -435,9 +435,9 @@ function MadeTable({
   verify,
   isBusy,
 }: {
-  made: readonly MadeBackup[];
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  made: readonly Backup[];
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
   isBusy: boolean;
 }) {
   if (made.length === 0) return <p class="body muted">None yet.</p>;
@@ -504,7 +504,7 @@ function MadeTable({
   );
 }
 
-function MadeState({ made }: { made: MadeBackup }) {
+function MadeState({ made }: { made: Backup }) {
   const { error } = made;
   if (error !== null)
     return (

@@ -3,9 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 import {
   type BackupDefinition,
   type BackupRun,
-  type MadeBackup,
-  madeAtPoint,
-  madeByRun,
+  type Backup,
+  backupOfPoint,
+  backupOfRun,
   type RestorePoint,
   rememberVerified,
   startVerification,
@@ -30,7 +30,7 @@ export type Work =
     }
   | {
       readonly kind: "verification";
-      readonly made: MadeBackup;
+      readonly made: Backup;
       /** Of an encrypted backup. */
       readonly key: string;
       /** Null: not started yet. */
@@ -96,7 +96,7 @@ export function BackupWork({
     return (
       <div class="note bad" role="alert">
         <Icon name="bad" />
-        <span class="grow">{operation.mistake?.Message}</span>
+        <span class="grow">{operation.error?.Message}</span>
         <Close close={close} />
       </div>
     );
@@ -179,7 +179,7 @@ function titleOf(database: string, work: Work): string {
 async function newestOf(
   database: string,
   { taskId, folder }: { readonly taskId: number | null; readonly folder: string | null },
-): Promise<MadeBackup | null> {
+): Promise<Backup | null> {
   if (taskId === null) {
     const { body } = await send<{ List: RestorePoint[] }>(
       "POST",
@@ -187,7 +187,7 @@ async function newestOf(
       { json: { FolderPath: folder } },
     );
     const mine = body.List.find((one) => one.DatabaseName.toLowerCase() === database.toLowerCase());
-    return mine === undefined ? null : madeAtPoint(mine);
+    return mine === undefined ? null : backupOfPoint(mine);
   }
   const query = `name=${encodeURIComponent(database)}&taskId=${taskId}`;
   const [definition, history] = await Promise.all([
@@ -196,6 +196,6 @@ async function newestOf(
   ]);
   const [run] = history.body.Runs;
   const into = definition.body.LocalSettings?.FolderPath ?? null;
-  const made = run === undefined ? null : madeByRun(run, into);
+  const made = run === undefined ? null : backupOfRun(run, into);
   return made?.location == null ? null : made;
 }

@@ -14,8 +14,8 @@ import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { Skeleton, Empty, Failure } from "../components/messages.tsx";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { usePage } from "../shell/page.ts";
 import { CertificateDrawer } from "./certificate-drawer.tsx";
 import { NewCertificate } from "./certificate-form.tsx";
@@ -59,9 +59,9 @@ export function CertificatesPage() {
             </button>
           )}
         </div>
-        {identity.value !== null && !mayAsk && <Refusal title="Certificates are for operators" />}
+        {identity.value !== null && !mayAsk && <AccessDenied title="Certificates are for operators" />}
         {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
-        {list.isLoading && <Bones rows={5} />}
+        {list.isLoading && <Skeleton rows={5} />}
         {list.body !== undefined && all.length === 0 && <Unsecured />}
         {all.length > 0 && <CertificateTable all={all} own={own} chosen={chosen} nowMs={nowMs} />}
         {all.length > 0 && (

@@ -7,13 +7,13 @@ import {
   type ClusterNode,
   type ClusterStatus,
   type Copy,
-  handOver,
+  transferLeaderships,
   lead,
   removeCopy,
   removeNode,
   type ServerStatus,
   statusPath,
-  troublesOf,
+  problemsOf,
 } from "../base/cluster.ts";
 import { count, counted, took } from "../base/format.ts";
 import { may } from "../base/identity.ts";
@@ -22,7 +22,7 @@ import { href } from "../base/router.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../components/messages.tsx";
 import { say } from "../components/toast.tsx";
 import { usePage } from "../shell/page.ts";
 
@@ -69,7 +69,7 @@ export function ClusterPage() {
       </div>
       {error !== undefined && <Failure error={error} retry={reload} />}
       {failed !== null && <Failure error={failed} />}
-      {isLoading && <Bones rows={5} />}
+      {isLoading && <Skeleton rows={5} />}
       {body?.IsClustered === false && <OneServer />}
       {body?.IsClustered === true && <Cluster status={body} ask={ask} start={start} />}
       {asked !== null && (
@@ -121,7 +121,7 @@ function OneServer() {
 
 function Cluster({ status, ...doings }: { status: ClusterStatus } & Doings) {
   const { Leader, Epoch, Nats } = status;
-  const troubles = troublesOf(status);
+  const troubles = problemsOf(status);
   return (
     <>
       {troubles.map(({ isBad, text, more }) => (
@@ -266,7 +266,7 @@ function nodeActions(status: ClusterStatus, node: ClusterNode, { ask, start }: D
       icon: "run",
       refusal: led === 0 ? "It leads nothing" : undefined,
       choose: () =>
-        start(`Handing over what ${Tag} leads…`, `${Tag} leads nothing now`, () => handOver(Tag)),
+        start(`Handing over what ${Tag} leads…`, `${Tag} leads nothing now`, () => transferLeaderships(Tag)),
     },
     {
       text: "Take out…",

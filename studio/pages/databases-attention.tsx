@@ -1,7 +1,7 @@
 /** What somebody should look at, each with a link to where it is dealt with. */
 import type { ComponentChildren } from "preact";
 import { type Certificate, expiryOf } from "../base/certificates.ts";
-import { type ServerStatus, troublesOf } from "../base/cluster.ts";
+import { type ServerStatus, problemsOf } from "../base/cluster.ts";
 import { ago, bytes, counted, until } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
@@ -53,7 +53,7 @@ export function Aside({
   );
   const todos = [
     ...diskTodos(figures),
-    ...troublesOf(cluster).map(({ isBad, text, more }) => ({
+    ...problemsOf(cluster).map(({ isBad, text, more }) => ({
       key: text,
       icon: isBad ? ("bad" as const) : ("warn" as const),
       text,

@@ -12,8 +12,8 @@ import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { Skeleton, Empty, Failure } from "../components/messages.tsx";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Aside, type AttendedDatabase, type ServerFigures } from "./databases-attention.tsx";
@@ -88,13 +88,13 @@ export function DatabasesPage() {
         )}
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
-      {list.isLoading && <Bones rows={5} />}
+      {list.isLoading && <Skeleton rows={5} />}
       {list.body !== undefined &&
         rows.length === 0 &&
         (may("operator") ? (
           <FirstStart />
         ) : (
-          identity.value !== null && <Refusal title="There is no database that you may see" />
+          identity.value !== null && <AccessDenied title="There is no database that you may see" />
         ))}
       {rows.length > 0 && shown.length === 0 && (
         <Empty icon="find" title={`No database's name has "${filter}" in it`} />

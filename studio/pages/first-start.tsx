@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useDatabaseName } from "../base/database-name.ts";
 import { identity } from "../base/identity.ts";
 import { href, open } from "../base/router.ts";
-import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
 
 export function FirstStart() {
@@ -16,7 +16,7 @@ export function FirstStart() {
     setMaking(kind);
     setError(null);
     try {
-      await makeDatabase(wanted);
+      await createDatabase(wanted);
       if (kind === "demo") await putSampleData(wanted);
       open(href(["db", wanted, "docs"]));
     } catch (failed) {

@@ -1,6 +1,6 @@
 /** Operations of a database as the server lists them, and what of them people read. */
 import { counted } from "../base/format.ts";
-import type { OperationMistake, OperationState } from "../base/operation.ts";
+import type { OperationError, OperationState } from "../base/operation.ts";
 
 export interface PatchCounts {
   readonly Processed: number;
@@ -64,8 +64,8 @@ export function countsOf({ State }: ListedOperation): PatchCounts | undefined {
   return counts?.Processed === undefined ? undefined : counts;
 }
 
-export function mistakeOf({ Result, Status }: PatchState): OperationMistake | null {
-  return Status === "Faulted" ? (Result as OperationMistake) : null;
+export function errorOf({ Result, Status }: PatchState): OperationError | null {
+  return Status === "Faulted" ? (Result as OperationError) : null;
 }
 
 /** `48 s`, `2 min 5 s`. */

@@ -13,7 +13,7 @@ import { Diff } from "../components/diff.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { useEditedText } from "../editor/edited-text.ts";
 import { CodeEditor } from "../editor/editor.tsx";
 import { usePage } from "../shell/page.ts";
@@ -64,7 +64,7 @@ export function PatchPage({ database, operation }: { database: string; operation
       ) : may("write") ? (
         <NewPatch database={database} />
       ) : (
-        <Refusal title={`${database} may only be read`} />
+        <AccessDenied title={`${database} may only be read`} />
       )}
       <OperationList database={database} />
     </div>
@@ -147,7 +147,7 @@ function NewPatch({ database }: { database: string }) {
       {shownError !== null && <Failure error={shownError} />}
       {tried !== null && <TriedOn tried={tried} />}
       {dry?.status === "running" && <DryRunning state={dry.progress} />}
-      {dry?.mistake != null && <Failure error={new Error(dry.mistake.Message)} />}
+      {dry?.error != null && <Failure error={new Error(dry.error.Message)} />}
       {result !== null && (
         <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
       )}

@@ -1,6 +1,6 @@
 /** Asks for the name of the new database that a backup is restored into. */
 import { useState } from "preact/hooks";
-import { type MadeBackup, startRestore } from "../base/backup-tasks.ts";
+import { type Backup, startRestore } from "../base/backup-tasks.ts";
 import { useDatabaseName } from "../base/database-name.ts";
 import { moment } from "../base/format.ts";
 import { Dialog } from "../components/dialog.tsx";
@@ -12,7 +12,7 @@ export function RestoreDialog({
   started,
   close,
 }: {
-  made: MadeBackup;
+  made: Backup;
   database: string;
   started: (operationId: number, name: string) => void;
   close: () => void;

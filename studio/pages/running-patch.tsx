@@ -18,7 +18,7 @@ import {
   collectionOf,
   documentsText,
   type ListedOperation,
-  mistakeOf,
+  errorOf,
   type PatchCounts,
   type PatchState,
   titleOf,
@@ -267,7 +267,7 @@ function Ended({
   const state = operation.state as PatchState;
   const { StartTime, EndTime } = listed.Description;
   const counts = state.Reached;
-  const mistake = mistakeOf(state);
+  const error = errorOf(state);
   const ms = EndTime === null ? 0 : Date.parse(EndTime) - Date.parse(StartTime);
   const isUndone = state.UndoneBy !== undefined;
   return (
@@ -280,7 +280,7 @@ function Ended({
           {isUndone && ` Undone by operation ${state.UndoneBy}.`}
         </p>
       )}
-      {mistake !== null && state.CanResume !== true && <Mistake message={mistake.Message} />}
+      {error !== null && state.CanResume !== true && <ErrorNote message={error.Message} />}
       <LeftAlone result={operation.result} />
       <div class="row">
         {state.CanResume === true && may("write") && (
@@ -298,7 +298,7 @@ function Ended({
   );
 }
 
-function Mistake({ message }: { message: string }) {
+function ErrorNote({ message }: { message: string }) {
   return (
     <p class="note bad" role="alert">
       <Icon name="bad" />

@@ -5,7 +5,7 @@ import { useDatabaseName } from "../base/database-name.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
-import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
 
 export function SampleData({ database }: { database: string }) {
@@ -22,7 +22,7 @@ export function SampleData({ database }: { database: string }) {
     setBusy(true);
     setError(null);
     try {
-      if (!isEmpty) await makeDatabase(name);
+      if (!isEmpty) await createDatabase(name);
       await putSampleData(target);
       open(href(["db", target, "docs"]));
     } catch (failed) {

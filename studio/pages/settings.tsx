@@ -6,7 +6,7 @@ import { get, ServerError, send } from "../base/client.ts";
 import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { usePage } from "../shell/page.ts";
 
 export function SettingsPage({ database }: { database: string }) {
@@ -16,7 +16,7 @@ export function SettingsPage({ database }: { database: string }) {
   ]);
   const base = `/databases/${encodeURIComponent(database)}`;
   if (!may("database-admin"))
-    return <Refusal title={`Settings are for administrators of ${database}`} />;
+    return <AccessDenied title={`Settings are for administrators of ${database}`} />;
   return (
     <div class="page">
       <div class="head">

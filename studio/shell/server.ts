@@ -1,4 +1,4 @@
-/** What the server says of itself. */
+/** Information about the server. */
 
 import { get } from "../base/client.ts";
 import { signal } from "../base/signal.ts";

@@ -10,7 +10,7 @@ import { may } from "../../base/identity.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Skeleton, Failure } from "../../components/messages.tsx";
 import { say } from "../../components/toast.tsx";
 import { type JsonNode, JsonNumber, memberOf } from "../../json/json-source.ts";
 import { save } from "../documents/export.tsx";
@@ -209,5 +209,5 @@ function Preview({ path, attachment: { name, contentType }, kind }: PreviewPrope
   if (error !== null) return <Failure error={error} />;
   if (picture !== null) return <img class="preview" src={picture} alt={name} />;
   if (text !== null) return <pre class="peeked preview">{text}</pre>;
-  return <Bones rows={3} />;
+  return <Skeleton rows={3} />;
 }

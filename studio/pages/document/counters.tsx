@@ -5,7 +5,7 @@ import { watch } from "../../base/changes.ts";
 import { getText, send } from "../../base/client.ts";
 import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Skeleton, Failure } from "../../components/messages.tsx";
 import { type JsonNode, JsonNumber, memberOf, parseSource } from "../../json/json-source.ts";
 
 interface Properties {
@@ -65,7 +65,7 @@ export function Counters({ database, base, id, counted }: Properties) {
   };
   const add = (counter: string, Delta: number) =>
     change({ Type: "Increment", CounterName: counter, Delta });
-  if (counters === null && error === null) return <Bones rows={4} />;
+  if (counters === null && error === null) return <Skeleton rows={4} />;
   return (
     <div class="scroll grow side-body">
       {error !== null && <Failure error={error} retry={reload} />}

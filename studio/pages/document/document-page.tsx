@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, ServerError } from "../../base/client.ts";
 import { href } from "../../base/router.ts";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { usePage } from "../../shell/page.ts";
 import { OpenedDocument } from "./opened.tsx";
 import { collectionOf, readVersion, type Version } from "./version.ts";
@@ -59,7 +59,7 @@ export function DocumentPage({ database, id }: Properties) {
       {error !== null && !isMissing && (
         <Failure error={error} retry={() => setRound((before) => before + 1)} />
       )}
-      {error === null && <Bones rows={12} />}
+      {error === null && <Skeleton rows={12} />}
     </div>
   );
 }

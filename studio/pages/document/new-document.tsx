@@ -6,7 +6,7 @@ import { may } from "../../base/identity.ts";
 import { address, href, open } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
-import { Refusal } from "../../components/refusal.tsx";
+import { AccessDenied } from "../../components/access-denied.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
 import {
@@ -84,7 +84,7 @@ export function NewDocument({ database, collection }: { database: string; collec
       setSaving(false);
     }
   };
-  if (!may("write")) return <Refusal title={`${database} may only be read`} />;
+  if (!may("write")) return <AccessDenied title={`${database} may only be read`} />;
   return (
     <div class="pane fills">
       <div class="tools">

@@ -6,7 +6,7 @@ import { count, when } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { say } from "../../components/toast.tsx";
 import {
   type JsonNode,
@@ -48,7 +48,7 @@ export function Revisions(properties: Properties) {
   const after = useContent(base, against === yours ? undefined : against);
   const [failed, setFailed] = useState<Error | null>(null);
   if (error !== null) return <Failure error={error} />;
-  if (revisions === null) return <Bones rows={6} />;
+  if (revisions === null) return <Skeleton rows={6} />;
   if (revisions.length === 0) return <NoRevisions base={base} version={version} />;
   const nameOf = (changeVector: string) => {
     const found = revisions.find((one) => one.changeVector === changeVector);
@@ -232,7 +232,7 @@ function NoRevisions({ base, version }: { base: string; version: Version }) {
       setError(thrown as Error);
     }
   };
-  if (isOn === null) return <Bones rows={3} />;
+  if (isOn === null) return <Skeleton rows={3} />;
   return (
     <Empty icon="clock" title={isOn ? "No revisions yet" : `Revisions are off for ${collection}`}>
       <p>

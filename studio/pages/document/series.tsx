@@ -5,7 +5,7 @@ import { get } from "../../base/client.ts";
 import { count, counted, when } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 
 interface Properties {
   readonly database: string;
@@ -41,7 +41,7 @@ export function Series({ database, base, id }: Properties) {
   const series = stats.body?.TimeSeries ?? [];
   const chosen = series.find(({ Name }) => Name === address.value.query.get("series")) ?? series[0];
   if (stats.error !== undefined) return <Failure error={stats.error} retry={stats.reload} />;
-  if (stats.body === undefined) return <Bones rows={4} />;
+  if (stats.body === undefined) return <Skeleton rows={4} />;
   if (chosen === undefined) {
     return (
       <Empty icon="perf" title="No time series">
@@ -89,7 +89,7 @@ function One({ path, name, total }: { path: string; name: string; total: number 
     return () => abort.abort();
   }, [path, total]);
   if (error !== null) return <Failure error={error} />;
-  if (entries === null) return <Bones rows={4} />;
+  if (entries === null) return <Skeleton rows={4} />;
   const rows = entries.slice(-tableMax).reverse();
   return (
     <>

@@ -7,7 +7,7 @@ import { count, counted, milliseconds } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import {
   type Sort,
   type Selection as TableSelection,
@@ -74,7 +74,7 @@ export function DocumentList(properties: Properties) {
             }}
           />
         )}
-        {state === null && error === null && <Bones rows={20} />}
+        {state === null && error === null && <Skeleton rows={20} />}
         {state !== null && state.total === 0 && (
           <Nothing base={base} database={database} collection={collection} where={list.ask.where} />
         )}

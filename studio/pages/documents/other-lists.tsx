@@ -8,7 +8,7 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { say } from "../../components/toast.tsx";
 import {
   type JsonNode,
@@ -83,7 +83,7 @@ function text(node: JsonNode | undefined): string {
 function CompareExchange({ base }: Properties) {
   const { rows, error, hasMore, more, reload } = usePages(`${base}/cmpxchg`);
   if (error !== null) return <Failure error={error} retry={reload} />;
-  if (rows === null) return <Bones rows={8} />;
+  if (rows === null) return <Skeleton rows={8} />;
   if (rows.length === 0) {
     return (
       <Empty icon="doc" title="No compare-exchange values">
@@ -122,7 +122,7 @@ function CompareExchange({ base }: Properties) {
 function Identities({ base }: Properties) {
   const { body, error, reload } = useResource<Record<string, number>>(`${base}/debug/identities`);
   if (error !== undefined) return <Failure error={error} retry={reload} />;
-  if (body === undefined) return <Bones rows={8} />;
+  if (body === undefined) return <Skeleton rows={8} />;
   const rows = Object.entries(body);
   if (rows.length === 0) {
     return (
@@ -177,7 +177,7 @@ function Bin({ base, database }: Properties) {
     }
   };
   if (error !== null) return <Failure error={error} retry={reload} />;
-  if (rows === null) return <Bones rows={8} />;
+  if (rows === null) return <Skeleton rows={8} />;
   if (rows.length === 0) {
     return (
       <Empty icon="doc" title="No deleted documents are kept">

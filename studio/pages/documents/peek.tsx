@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { getText } from "../../base/client.ts";
 import { href } from "../../base/router.ts";
 import { Drawer } from "../../components/drawer.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Skeleton, Failure } from "../../components/messages.tsx";
 import { type JsonNode, memberOf, parseSource, printSource } from "../../json/json-source.ts";
 import type { ListRow } from "./list-rows.ts";
 
@@ -40,7 +40,7 @@ export function Peek({ base, database, row: { id }, close }: Properties) {
         Open
       </a>
       {error !== null && <Failure error={error} />}
-      {text === null && error === null && <Bones rows={10} />}
+      {text === null && error === null && <Skeleton rows={10} />}
       {text !== null && (
         <pre class="peeked">
           {text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text}

@@ -6,7 +6,7 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
 import { CodeEditor } from "../../editor/editor.tsx";
 import type { Act } from "./index-actions.tsx";
@@ -41,7 +41,7 @@ export function ErrorsTab({
     pollMs,
   );
   if (list.error !== undefined) return <Failure error={list.error} retry={list.reload} />;
-  if (list.body === undefined) return <Bones rows={4} />;
+  if (list.body === undefined) return <Skeleton rows={4} />;
   const groups = errorGroups(list.body.Results[0]?.Errors ?? []);
   if (groups.length === 0) {
     return (

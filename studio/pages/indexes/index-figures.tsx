@@ -6,7 +6,7 @@ import { ago, count, counted } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
 import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
@@ -33,7 +33,7 @@ export function TermsTab({ database, index }: Properties) {
   const field = names.find((one) => one === asked) ?? names[0];
   const [prefix, setPrefix] = useState("");
   if (fields.error !== undefined) return <Failure error={fields.error} />;
-  if (fields.body === undefined) return <Bones rows={4} />;
+  if (fields.body === undefined) return <Skeleton rows={4} />;
   return (
     <>
       <div class="tools">
@@ -158,7 +158,7 @@ export function EntriesTab({ database, index }: Properties) {
   const row = useCallback((at: number) => rows[at], [rows]);
   const columns = useMemo(() => entryColumns(rows, database), [rows, database]);
   if (error !== null) return <Failure error={error} />;
-  if (reply === null) return <Bones rows={6} />;
+  if (reply === null) return <Skeleton rows={6} />;
   if (rows.length === 0) return <Empty icon="index" title="It has no entries" />;
   return (
     <>
@@ -200,7 +200,7 @@ export function SpeedTab({ database, index }: Properties) {
     2000,
   );
   if (error !== undefined) return <Failure error={error} />;
-  if (body === undefined) return <Bones rows={3} />;
+  if (body === undefined) return <Skeleton rows={3} />;
   const [time] = body.Results;
   const seconds = secondsOf(time?.TotalIndexingTime ?? "");
   const nowMs = Date.now();
@@ -247,7 +247,7 @@ export function HistoryTab({ database, index, definition }: Properties) {
   );
   const [chosen, setChosen] = useState(0);
   if (error !== undefined) return <Failure error={error} />;
-  if (body === undefined) return <Bones rows={3} />;
+  if (body === undefined) return <Skeleton rows={3} />;
   const all = body.History;
   const one = all[chosen];
   const older = all[chosen + 1];

@@ -8,8 +8,8 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Menu } from "../../components/menu.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
-import { Refusal } from "../../components/refusal.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
+import { AccessDenied } from "../../components/access-denied.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
@@ -47,8 +47,8 @@ function NewIndex({ database }: { database: string }) {
   const collections = useResource<{ Collections: Record<string, number> }>(
     `${base}/collections/stats`,
   );
-  if (!may("write")) return <Refusal title={`${database} may only be read`} />;
-  if (collections.isLoading) return <Bones rows={4} />;
+  if (!may("write")) return <AccessDenied title={`${database} may only be read`} />;
+  if (collections.isLoading) return <Skeleton rows={4} />;
   const found = Object.entries(collections.body?.Collections ?? {})
     .filter(([one]) => !one.startsWith("@"))
     .sort(([, a], [, b]) => b - a)[0]?.[0];
@@ -122,7 +122,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
   const definition = definitions.body?.Results[0];
   if (stats.error !== undefined)
     return <Unknown database={database} name={name} error={stats.error} />;
-  if (index === undefined || definition === undefined) return <Bones rows={6} />;
+  if (index === undefined || definition === undefined) return <Skeleton rows={6} />;
   const act = (work: () => Promise<unknown>) => {
     setError(null);
     work().then(reload, setError);

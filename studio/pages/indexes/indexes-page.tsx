@@ -9,7 +9,7 @@ import { useResource } from "../../base/resource.ts";
 import { address, href, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Menu } from "../../components/menu.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { byAttention, type IndexStats, isAuto, isUnused, kindOf } from "./index-info.ts";
@@ -71,7 +71,7 @@ export function IndexesPage({ database }: { database: string }) {
       </div>
       {error !== null && <Failure error={error} />}
       {stats.error !== undefined && <Failure error={stats.error} retry={reload} />}
-      {stats.isLoading && <Bones rows={6} />}
+      {stats.isLoading && <Skeleton rows={6} />}
       {stats.body !== undefined && all.length === 0 && <NoIndexes database={database} />}
       {all.length > 0 && (
         <List

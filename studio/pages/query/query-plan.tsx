@@ -5,7 +5,7 @@ import { get, send } from "../../base/client.ts";
 import { count, milliseconds } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Skeleton, Failure } from "../../components/messages.tsx";
 
 interface Step {
   readonly Step: string;
@@ -57,7 +57,7 @@ export function PlanPanel({ base, request, use }: Properties) {
   }, [base, request, round]);
   if (error !== null) return <Failure error={error} retry={() => setRound(round + 1)} />;
   if (request === null) return <p class="soft inset">Run a query, and this tells how it ran.</p>;
-  if (plan === null) return <Bones rows={4} />;
+  if (plan === null) return <Skeleton rows={4} />;
   const most = Math.max(1, ...plan.Steps.map(({ Read }) => Read ?? 0));
   return (
     <div class="inset stack">

@@ -2,7 +2,7 @@
 import { lacksCertificate } from "../base/identity.ts";
 import { signedOut } from "../base/session.ts";
 
-export function GettingInPage() {
+export function SignInPage() {
   return (
     <main class="page narrow" id="main" tabIndex={-1}>
       {lacksCertificate.value ? <NoCertificate /> : <NoSession />}
