@@ -2,8 +2,7 @@
  * Bundles studio/ into dist/bundle/studio, which the server serves under /studio. Part of bundle.js.
  *
  * The name of every file but index.html contains a hash of the content, so that browsers can cache it indefinitely.
- * Pages that
- * a first visit needs are in `main` and its imports; other pages are loaded when they are opened.
+ * Pages that a first visit needs are in `main` and its imports; other pages are loaded when they are opened.
  */
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -2,8 +2,8 @@
  * Bundles the compiled modules into dist/bundle, which the package ships. Part of `npm run build`.
  *
  * - The server, the command line, the library and its test server, with their dependencies, in a few files with
- *   shared chunks. They
- *   load in a third of the time of separate modules. CommonJS, which `import`, `require` and jest can load.
+ *   shared chunks. They load in a third of the time of separate modules. CommonJS, which `import`, `require` and jest
+ *   can load.
  * - The types of each library entry in one declaration file without imports.
  * - The studio (bundle-studio.js).
  * - The licences of the bundled packages.

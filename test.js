@@ -1,7 +1,6 @@
 /**
  * `npm test`: checks and builds in parallel, runs the tests, and prints what ran, how long each step took, and which
- * tests were
- * omitted. If a step fails, the tests are not run.
+ * tests were omitted. If a step fails, the tests are not run.
  *
  * If VITEST_JSON_REPORT=FILE is set, the test report is written to that file.
  */

@@ -1,7 +1,6 @@
 /**
  * Creates certificates: a CA, the server certificate, client certificates. Keys are EC (P-256), or RSA on request;
- * signatures use
- * SHA-256. Works on PEM text and reads no files.
+ * signatures use SHA-256. Works on PEM text and reads no files.
  *
  * `selfsigned` is loaded for the first certificate (113 ms), never on an ordinary start.
  *
@@ -80,8 +79,8 @@ export function makeServerCertificate(
 
 /**
  * Creates a client certificate named `name`. `notAfter` is the end of its validity; `password` encrypts the key
- * unless it is RSA.
- * `keyType` "rsa" is for clients that read no other PEM, such as RavenDB's client for Node; it can take some seconds.
+ * unless it is RSA. `keyType` "rsa" is for clients that read no other PEM, such as RavenDB's client for Node; it can
+ * take some seconds.
  */
 export async function makeClientCertificate(
   authority: CertificatePair,

@@ -4,8 +4,7 @@ import { hostname, networkInterfaces } from "node:os";
 
 /**
  * Returns the names and addresses of a server that listens on `host`, the preferred one first: the local ones, all
- * addresses of
- * the machine if it listens on every address, and `others`.
+ * addresses of the machine if it listens on every address, and `others`.
  */
 export function servedHosts(host: string, others: readonly string[]): string[] {
   const hosts = new Set<string>();

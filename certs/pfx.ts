@@ -1,7 +1,6 @@
 /**
  * Writes and reads PKCS#12 files: certificates and keys in one file, as imported by browsers and .NET. Files are
- * written with
- * PBES2, AES-256 and HMAC-SHA-256. Files with any PBES2 encryption, or without encryption, can be read.
+ * written with PBES2, AES-256 and HMAC-SHA-256. Files with any PBES2 encryption, or without encryption, can be read.
  *
  * `pkijs` is loaded for the first file.
  */
@@ -23,8 +22,7 @@ const localKeyId = "1.2.840.113549.1.9.21";
 
 /**
  * Returns a `.pfx` file with `pair`, whose key must be unencrypted. If `password` is empty, the key in the file is
- * readable by
- * anyone.
+ * readable by anyone.
  */
 export async function writePfx(
   pair: CertificatePair,

@@ -1,7 +1,6 @@
 /**
  * Finds the command in the words of the command line, and parses its options with `parseArgs` of node:util (long and
- * short
- * names, `--name=value`, `--`). Pure.
+ * short names, `--name=value`, `--`). Pure.
  */
 import { parseArgs } from "node:util";
 import { nearestName } from "../server/settings/nearest-name.ts";

@@ -1,7 +1,6 @@
 /**
  * Selects the server and the certificate of a command, from options, environment variables, and the data folder of a
- * local server,
- * which contains its address (server/startup/running-file.ts) and its certificates.
+ * local server, which contains its address (server/startup/running-file.ts) and its certificates.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,7 +1,6 @@
 /**
  * Splits JSON text without converting values, so that documents keep the text of their numbers and the order of their
- * keys:
- * JavaScript numbers cannot represent `9007199254740993` or `1.0`. The input must be valid JSON.
+ * keys: JavaScript numbers cannot represent `9007199254740993` or `1.0`. The input must be valid JSON.
  */
 
 /** A member of an object, or an element of an array, which has an empty name. */

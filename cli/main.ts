@@ -1,7 +1,6 @@
 /**
  * Entry point of the command line, except for `serve`, which bin/jackdaw starts directly. The only file here that
- * accesses the
- * process.
+ * accesses the process.
  */
 import { failureCodes } from "./failure.ts";
 import { runCommand } from "./run.ts";

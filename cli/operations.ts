@@ -17,8 +17,7 @@ const pollMsMax = 1000;
 
 /**
  * Waits for an operation to complete; `database` is undefined for an operation of the server. Ctrl-C stops waiting,
- * but does not
- * cancel the operation.
+ * but does not cancel the operation.
  * @throws Failure failed, interrupted, missing
  */
 export async function waitForOperation(

@@ -2,10 +2,9 @@
  * Reads documents from JSON Lines and CSV files. Independent of servers.
  *
  * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` and
- * `@metadata.@collection` are
- * the id and the collection. A quoted cell is a string, or an array or object in JSON. An unquoted cell is a number,
- * true, false or
- * null if it has that syntax, otherwise a string; empty unquoted cells are omitted.
+ * `@metadata.@collection` are the id and the collection. A quoted cell is a string, or an array or object in JSON. An
+ * unquoted cell is a number, true, false or null if it has that syntax, otherwise a string; empty unquoted cells are
+ * omitted.
  */
 import { pipeline, type Readable } from "node:stream";
 import { type Cell, cellJson, JsonBuilder } from "./csv-cells.ts";

@@ -1,7 +1,6 @@
 /**
  * A database of the embedded engine. Each call looks up the open database by name: a database that stopped is
- * reopened as a new
- * object.
+ * reopened as a new object.
  */
 import { EngineError, type Database as OpenDatabase, type PatchResult } from "../engine/engine.ts";
 import { openAttachment } from "./attachments.ts";

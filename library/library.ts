@@ -26,8 +26,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
 
 /**
  * Copies all readable data of a damaged database into a new one. `source` is the folder of the database, which must
- * not be open
- * and is not changed; `target` must be absent or an empty folder.
+ * not be open and is not changed; `target` must be absent or an empty folder.
  * @throws EngineError database-locked, database-missing, database-exists, disk-full
  */
 export function salvageDatabase(source: string, target: string): Promise<SalvagedDatabase> {

@@ -1,7 +1,6 @@
 /**
  * Public types of the package `jackdaw-db`. The build writes this file, the errors and library.ts into one
- * declaration file,
- * which needs no types of other packages.
+ * declaration file, which needs no types of other packages.
  *
  * Invariants:
  * - No type of the engine, of Node or of the DOM is used: programs compile without `@types/node`.
@@ -71,8 +70,7 @@ export interface Database {
 
   /**
    * Returns a document, or null if it does not exist. Numbers beyond the precision of a double are rounded; `getText`
-   * returns them
-   * exactly.
+   * returns them exactly.
    * @throws EngineError record-damaged
    */
   get<T = JsonObject>(id: string): Promise<Document<T> | null>;
@@ -80,8 +78,7 @@ export interface Database {
   getText(id: string): Promise<string | null>;
   /**
    * Stores a document, given as an object or as JSON text. If the id ends with `/`, the engine appends a number; if
-   * it ends with
-   * `|`, the engine appends the next number of a sequence.
+   * it ends with `|`, the engine appends the next number of a sequence.
    * @throws EngineError concurrency, collection-mismatch, json-invalid, json-not-object, invalid-argument
    */
   put(id: string, document: object | string, options?: PutOptions): Promise<Stored>;
@@ -114,8 +111,8 @@ export interface Database {
 
   /**
    * Streams documents that are stored or deleted from now on, each after its write is durable. The stream closes when
-   * the engine is
-   * closed. It fails when its signal is aborted, when the database is deleted, and when too many changes are unread.
+   * the engine is closed. It fails when its signal is aborted, when the database is deleted, and when too many
+   * changes are unread.
    * @throws (when read) the signal's reason, EngineError overloaded, database-stopped
    */
   changes(options?: ChangesOptions): AsyncIterableIterator<Change>;
@@ -223,8 +220,7 @@ export interface QueryOptions {
 
 /**
  * A query that runs each time it is read. A loop over it receives rows as they are found; the query pauses while the
- * loop is
- * busy, and stops when the loop is left.
+ * loop is busy, and stops when the loop is left.
  */
 export interface Query<T> extends AsyncIterable<Row<T>> {
   toArray(): Promise<Row<T>[]>;

@@ -1,8 +1,7 @@
 /**
  * Static analysis of route handlers: which query parameters and headers a handler reads and how, which body it
  * accepts, and which statuses it replies with. TypeScript's compiler follows the functions that the handler calls, so
- * that the
- * description cannot name anything that the code does not read.
+ * that the description cannot name anything that the code does not read.
  *
  * Invariants:
  * - A name that cannot be determined statically is an error, never omitted.

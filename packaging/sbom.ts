@@ -1,7 +1,6 @@
 /**
  * The SBOM of the package, in CycloneDX: npm's list of installed packages, reduced to those named in the licences of
- * the
- * bundle. Pure: the same input gives the same text.
+ * the bundle. Pure: the same input gives the same text.
  */
 
 interface Component {

@@ -118,8 +118,7 @@ async function make(context: CommandContext): Promise<void> {
 
 /**
  * With a name, creates another client certificate with the same access; the old certificate is valid until it is
- * revoked. Without
- * a name, renews the generated certificate of a local server, which loads it within seconds.
+ * revoked. Without a name, renews the generated certificate of a local server, which loads it within seconds.
  */
 async function renew(context: CommandContext): Promise<void> {
   if (context.arguments.length > 0) {
@@ -169,8 +168,7 @@ interface Terms {
 
 /**
  * Creates a key, registers its certificate with the server, and writes NAME.crt, NAME.key and NAME.pfx. The key is
- * never sent to
- * the server.
+ * never sent to the server.
  */
 async function register(context: CommandContext, terms: Terms): Promise<void> {
   const { client, options, print } = context;

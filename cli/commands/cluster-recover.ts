@@ -1,7 +1,6 @@
 /**
  * `jackdaw cluster recover`: converts the data folder of the last remaining node of a cluster, which must be stopped,
- * to that of a
- * single node. Prints the plan first, and changes nothing while another node of the cluster responds.
+ * to that of a single node. Prints the plan first, and changes nothing while another node of the cluster responds.
  */
 
 import { existsSync, readFileSync } from "node:fs";

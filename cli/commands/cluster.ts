@@ -1,7 +1,6 @@
 /**
  * `jackdaw cluster`: shows the nodes and leaders; adds and removes nodes; transfers leaderships; balances copies;
- * adopts databases
- * that exist on one node only.
+ * adopts databases that exist on one node only.
  */
 
 import { setTimeout as pause } from "node:timers/promises";

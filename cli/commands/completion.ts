@@ -1,7 +1,7 @@
 /**
  * `jackdaw completion`: completion scripts for shells. Commands and options are part of the script, so completing
- * them starts no
- * process; names of databases, indexes and operations are requested from the server with `jackdaw completion names`.
+ * them starts no process; names of databases, indexes and operations are requested from the server with `jackdaw
+ * completion names`.
  */
 import { settings } from "../../server/settings/setting-table.ts";
 import { connectionOptions, optionsOf } from "../arguments.ts";

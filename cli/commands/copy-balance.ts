@@ -1,7 +1,6 @@
 /**
  * Plan for balancing the copies of databases over the nodes of a cluster, computed from the cluster status. `jackdaw
- * cluster
- * spread` (cluster.ts) executes it.
+ * cluster spread` (cluster.ts) executes it.
  *
  * Invariants:
  * - A database never loses copies, and has at most one copy per node.

@@ -1,7 +1,6 @@
 /**
  * `jackdaw doctor`: checks whether a server could start here, or the state of the running server. Each check prints a
- * line with the
- * result and, for a problem, the remedy. Changes nothing.
+ * line with the result and, for a problem, the remedy. Changes nothing.
  */
 import { X509Certificate } from "node:crypto";
 import { constants, existsSync, readdirSync, readFileSync, statSync } from "node:fs";

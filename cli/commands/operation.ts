@@ -1,7 +1,6 @@
 /**
  * `jackdaw operation`: list, show, wait, kill; pause, resume, limit and undo patches and deletions. With --server,
- * operations of
- * the server; otherwise of a database.
+ * operations of the server; otherwise of a database.
  */
 import { inDatabase } from "../client.ts";
 import type { CommandContext } from "../command.ts";

@@ -1,7 +1,6 @@
 /**
  * `jackdaw export` and `import`: dumps use the smuggler (dumps.ts); JSON Lines and CSV use streams and bulk insert,
- * for documents
- * only.
+ * for documents only.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

@@ -1,7 +1,6 @@
 /**
  * Forwards requests and web sockets of the studio to the server with the client certificate, and streams the replies
- * back with
- * back-pressure.
+ * back with back-pressure.
  *
  * - Hop-by-hop headers, session headers and headers about the browser's origin are not forwarded.
  * - No reply can run code in the studio's origin, be cached by the browser, or set state in it.

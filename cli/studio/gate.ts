@@ -1,13 +1,11 @@
 /**
  * Access control of the page that `jackdaw studio` serves: only the holder of the printed address can open a session,
- * which only
- * pages of its own origin can use. Independent of sockets.
+ * which only pages of its own origin can use. Independent of sockets.
  *
  * - Requests that another page or another host name can cause are foreign.
  * - A code opens the session once, before it expires.
  * - The session has two secrets. Browsers send the cookie to every port of this machine, so it is insufficient alone;
- *   the other
- *   secret is sent in a header that only the page's own scripts know.
+ *   the other secret is sent in a header that only the page's own scripts know.
  * - Where a script cannot set headers (web sockets, downloads), a single-use ticket for one address replaces the
  *   header.
  */
@@ -44,8 +42,7 @@ export class Gate {
 
   /**
    * Returns true if a page of another origin may have caused the request. Browsers send `Sec-Fetch-Site` with all
-   * requests but web
-   * sockets, and `Origin` with web sockets and with all methods but GET and HEAD.
+   * requests but web sockets, and `Origin` with web sockets and with all methods but GET and HEAD.
    */
   isForeign(method: string, headers: IncomingHttpHeaders): boolean {
     const { host = "", origin } = headers;

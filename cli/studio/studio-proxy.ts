@@ -1,7 +1,6 @@
 /**
  * Serves the studio on a local port, for a server that requires a client certificate (`jackdaw studio`). Serves the
- * studio's files,
- * opens the session, and forwards all other authorized requests (gate.ts, forwarding.ts).
+ * studio's files, opens the session, and forwards all other authorized requests (gate.ts, forwarding.ts).
  */
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";

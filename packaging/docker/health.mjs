@@ -1,7 +1,6 @@
 /**
  * Health check of the image: exits with code 0 if the server replies. It needs no certificate, and does not verify
- * the
- * server's certificate, because the address is local.
+ * the server's certificate, because the address is local.
  */
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";

@@ -1,7 +1,6 @@
 /**
  * Entry point of the image: handles the variables of RavenDB's image that are not server settings, and runs the
- * server in this
- * process.
+ * server in this process.
  */
 import { dataFolder, insideUrl, serverUrl } from "./container.mjs";
 

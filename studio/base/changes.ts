@@ -5,8 +5,7 @@
  * - The same command of several watchers is sent once, and revoked when its last watcher is removed.
  * - Notices are batched, and delivered at most four times per second.
  * - While the tab is hidden, only operations are watched. When the tab becomes visible, and when a lost connection is
- *   restored,
- *   every watcher receives `Missed` and reloads its data.
+ *   restored, every watcher receives `Missed` and reloads its data.
  * - Reconnecting is attempted after 1, 2, 4 … 30 s, with a request before the socket.
  */
 

@@ -83,7 +83,11 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
-export async function send<T>(method: string, path: string, sent: RequestOptions = {}): Promise<Reply<T>> {
+export async function send<T>(
+  method: string,
+  path: string,
+  sent: RequestOptions = {},
+): Promise<Reply<T>> {
   return await fetchJson<T>(method, path, sent);
 }
 
@@ -152,7 +156,11 @@ function offline(error: unknown, { signal }: RequestOptions): unknown {
   return new OfflineError("The server is unreachable.", { cause: error });
 }
 
-async function fetchText(method: string, path: string, sent: RequestOptions): Promise<Reply<string>> {
+async function fetchText(
+  method: string,
+  path: string,
+  sent: RequestOptions,
+): Promise<Reply<string>> {
   const kept = method === "GET" ? cache.get(path) : undefined;
   const startedMs = performance.now();
   const response = await request(

@@ -76,7 +76,10 @@ export function problemsOf(status: ServerStatus | undefined): Problem[] {
     problems.push(bad("NATS is not connected", `Node ${NodeTag} cannot write until it is.`));
   if (Leader === null)
     problems.push(
-      bad("The cluster has no leader", "Most nodes, or NATS servers, cannot connect to each other."),
+      bad(
+        "The cluster has no leader",
+        "Most nodes, or NATS servers, cannot connect to each other.",
+      ),
     );
   for (const { Tag, IsRegistered, IsHeard } of Nodes) {
     if (IsRegistered && !IsHeard)
@@ -95,8 +98,7 @@ export function problemsOf(status: ServerStatus | undefined): Problem[] {
   }
   for (const { Name, Leader: leader, Members, Trouble: problem } of Databases) {
     const stopped = Members.filter(({ Role }) => Role === "stopped").map(({ Tag }) => Tag);
-    if (leader === null)
-      problems.push(bad(`${Name} has no leader`, "Reads succeed; writes fail."));
+    if (leader === null) problems.push(bad(`${Name} has no leader`, "Reads succeed; writes fail."));
     if (stopped.length > 0)
       problems.push(bad(`A copy of ${Name} has stopped: ${stopped.join(", ")}`, problem ?? ""));
     else if (problem !== null) problems.push(bad(`${Name} on ${NodeTag}`, problem));

@@ -1,7 +1,6 @@
 /**
  * Saves a reply of the server as a download. It uses a blob, which browsers keep on disk if it is large: the content
- * security
- * policy forbids a form, and a link cannot POST.
+ * security policy forbids a form, and a link cannot POST.
  */
 import { type ErrorBody, ServerError } from "./client.ts";
 import { sessionHeaders } from "./session.ts";

@@ -43,8 +43,7 @@ const ranks: Readonly<Record<string, number>> = { Operator: 2, ClusterNode: 3, C
 
 /**
  * Returns true if the caller has an access level for a database, by default that of the current page. The server
- * checks access; the
- * studio hides actions that it would reject.
+ * checks access; the studio hides actions that it would reject.
  */
 export function may(right: Right, database = address.value.path[1]): boolean {
   if (identity.value === null) return false;

@@ -15,8 +15,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       }, setError);
     }, []);
     // A missing chunk belongs to an earlier version of the studio.
-    if (error !== null)
-      return <p class="note warn">The studio was updated. Reload this page.</p>;
+    if (error !== null) return <p class="note warn">The studio was updated. Reload this page.</p>;
     return component === null ? null : h(component, properties);
   };
 }

@@ -1,7 +1,6 @@
 /**
  * Polls a server operation every second until it completes or the page is closed. While the server is unreachable,
- * polling
- * continues, because the operation may still be running.
+ * polling continues, because the operation may still be running.
  */
 import { useEffect, useState } from "preact/hooks";
 import { get, OfflineError } from "./client.ts";

@@ -1,7 +1,6 @@
 /**
  * Data that a page loads from the server: fetched when the page appears or its path changes, aborted when the page is
- * removed.
- * Previous data remains visible while newer data is loading.
+ * removed. Previous data remains visible while newer data is loading.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./client.ts";

@@ -2,10 +2,8 @@
  * Streams documents from JSON Lines and CSV files in the browser. Numbers keep their digits.
  *
  * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` is the id. A quoted
- * cell is a
- * string, or an array or object in JSON. An unquoted cell is a number, true, false or null if it has that syntax,
- * otherwise a
- * string; empty unquoted cells are omitted. The command line uses the same rules.
+ * cell is a string, or an array or object in JSON. An unquoted cell is a number, true, false or null if it has that
+ * syntax, otherwise a string; empty unquoted cells are omitted. The command line uses the same rules.
  */
 import { type Cell, cellJson, JsonBuilder } from "../../cli/csv-cells.ts";
 export interface FileRow {
@@ -86,7 +84,9 @@ function jsonRow(line: number, text: string): FileRow | null {
   try {
     found = JSON.parse(trimmed);
   } catch (error) {
-    throw new RowError(`Line ${line} is not valid JSON: ${(error as Error).message}`, { cause: error });
+    throw new RowError(`Line ${line} is not valid JSON: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
   if (typeof found !== "object" || found === null || Array.isArray(found))
     throw new RowError(`Line ${line} is not a JSON object.`);

@@ -18,7 +18,7 @@ export interface RowImport {
   readonly idField: string;
   readonly skipsExisting: boolean;
   readonly signal: AbortSignal;
-  told(figures: ImportFigures): void;
+  reportProgress(figures: ImportFigures): void;
 }
 
 export interface ImportFigures {
@@ -37,7 +37,7 @@ export async function importRows(wanted: RowImport): Promise<ImportFigures> {
   let figures: ImportFigures = { bytes: 0, read: 0, written: 0, skipped: 0 };
   const tell = (change: Partial<ImportFigures>) => {
     figures = { ...figures, ...change };
-    wanted.told(figures);
+    wanted.reportProgress(figures);
   };
   let rows: FileRow[] = [];
   let length = 0;

@@ -1,12 +1,10 @@
 /**
  * The session of a page served by `jackdaw studio`. The page's address contains a code (`#code=…`), which is
- * exchanged for two
- * secrets: a cookie that scripts cannot read, and a header value that is sent with every request and stays in this
- * tab.
+ * exchanged for two secrets: a cookie that scripts cannot read, and a header value that is sent with every request
+ * and stays in this tab.
  *
  * A page served by the server itself has no session, because the browser presents a certificate; headers and
- * addresses are
- * unchanged.
+ * addresses are unchanged.
  */
 import { signal } from "./signal.ts";
 
@@ -28,9 +26,8 @@ export async function sessionHeaders(): Promise<Readonly<Record<string, string>>
 
 /**
  * Returns the address for requests without headers: a web socket, or a link or form that downloads. Behind `jackdaw
- * studio`, the
- * address is valid for one use within ten seconds. A socket:
- * `new WebSocket(new URL(await urlFor(path), location.href.replace(/^http/, "ws")))`.
+ * studio`, the address is valid for one use within ten seconds. A socket: `new WebSocket(new URL(await urlFor(path),
+ * location.href.replace(/^http/, "ws")))`.
  *
  * @param path path of this origin, for example `/databases/shop/changes?id=1`
  */

@@ -3,8 +3,7 @@
  *
  * Invariants:
  * - The rendering component is known from Preact's option hooks for such libraries, whose short names are part of its
- *   interface.
- *   A component observes the signals it has read until it is unmounted.
+ *   interface. A component observes the signals it has read until it is unmounted.
  */
 import { type Component, options, type VNode } from "preact";
 

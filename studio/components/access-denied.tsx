@@ -7,7 +7,7 @@ export function AccessDenied({ title }: { title: string }) {
     <Empty icon="cert" title={title}>
       <p>
         Your certificate <i>{identity.value?.name}</i> does not have this access. An operator can
-        change that.
+        grant it.
       </p>
     </Empty>
   );

@@ -1,7 +1,6 @@
 /**
  * The difference of two texts: combined, side by side, or by field for JSON. The order of JSON keys is ignored unless
- * selected.
- * F7 and Shift F7 move to the next and previous change.
+ * selected. F7 and Shift F7 move to the next and previous change.
  *
  * Large texts are compared, and long differences are drawn, only on request, so that the page stays responsive.
  */
@@ -137,7 +136,7 @@ function Compared({ before, after, language = "json", title, children }: Propert
         </button>
         {children}
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable areas must be reachable by keyboard */}
       <section class="diff" tabIndex={0} aria-label="Differing lines">
         {isSame ? (
           <p class="gap">No differences.</p>

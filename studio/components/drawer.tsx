@@ -1,7 +1,6 @@
 /**
  * A panel beside a list, which stays usable; on narrow screens it covers the page. `Esc` closes it and restores the
- * previous
- * focus.
+ * previous focus.
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";

@@ -90,7 +90,9 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
         </tbody>
       </table>
       {rows.length === drawnMax && (
-        <p class="note edge">Showing the first {count(drawnMax)} lines. Collapse some to see the rest.</p>
+        <p class="note edge">
+          Showing the first {count(drawnMax)} lines. Collapse some to see the rest.
+        </p>
       )}
     </div>
   );

@@ -1,7 +1,6 @@
 /**
  * A menu button (the WAI-ARIA menu button pattern): arrow keys, Home, End and initial letters move; Enter selects;
- * Esc and Tab
- * close and restore the focus. The list is a popover, so that no container clips it.
+ * Esc and Tab close and restore the focus. The list is a popover, so that no container clips it.
  */
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";

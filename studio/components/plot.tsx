@@ -1,7 +1,6 @@
 /**
  * A plot over time, drawn by uPlot. Plots with the same `group` share the crosshair. Colours follow the theme; series
- * also differ
- * by their dashes.
+ * also differ by their dashes.
  */
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";

@@ -1,7 +1,6 @@
 /**
  * Progress of an operation. With a known total: a bar, counts, rate and remaining time. Without a total: count and
- * rate, and no
- * bar.
+ * rate, and no bar.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "../base/format.ts";

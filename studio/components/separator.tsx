@@ -1,9 +1,7 @@
 /**
  * The separator of two panes: it can be dragged or moved with arrow keys; a double click or Enter resets it. Its
- * position is stored
- * in this browser. The style reads the size of the preceding pane from `--pane`: per cent of the width, or pixels of
- * the height. The
- * style also defines the limits.
+ * position is stored in this browser. The style reads the size of the preceding pane from `--pane`: per cent of the
+ * width, or pixels of the height. The style also defines the limits.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 

@@ -1,7 +1,6 @@
 /**
  * Tabs over a panel. The page stores the selection in its address; arrow keys, Home and End move the selection and
- * the focus (the
- * WAI-ARIA tabs pattern).
+ * the focus (the WAI-ARIA tabs pattern).
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";

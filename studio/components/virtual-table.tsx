@@ -5,8 +5,7 @@
  *
  * Invariants:
  * - The scrolled area is at most `heightMax` high, because browsers have limits. With more rows, one pixel of the
- *   scroll bar
- *   represents more than one pixel of the table.
+ *   scroll bar represents more than one pixel of the table.
  * - One row is the current row; arrow keys, Home, End and the page keys move it, Enter opens it (the WAI-ARIA grid
  *   pattern).
  */

@@ -1,7 +1,6 @@
 /**
  * The editor for JSON and RQL: CodeMirror, in a separate chunk. It is mounted in a shadow root, where its styles are
- * adopted style
- * sheets, which the content security policy allows.
+ * adopted style sheets, which the content security policy allows.
  */
 import {
   autocompletion,
@@ -107,7 +106,7 @@ const theme = EditorView.theme({
   },
 });
 
-/** The search keys of the package, without those that open a dialog or create multiple cursors. */
+/** The search keys of the package, without keys that open a dialog or create multiple cursors. */
 const searchKeys = [
   { key: "Mod-f", run: openSearchPanel },
   { key: "F3", run: findNext, shift: findPrevious, preventDefault: true },
@@ -195,8 +194,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
 
 /**
  * Replaces a selection by typed text. Browsers would copy the style of the selected text with a style attribute,
- * which the content
- * security policy rejects with a message.
+ * which the content security policy rejects with a message.
  */
 const selectionReplacement = EditorView.domEventHandlers({
   beforeinput(event, view) {

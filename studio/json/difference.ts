@@ -1,7 +1,6 @@
 /**
  * Line-based difference of two texts: unchanged, removed and added lines, with the words that differ between a
- * removed line and its
- * replacement.
+ * removed line and its replacement.
  *
  * Invariants:
  * - The lines "same" and "removed" are the first text, "same" and "added" are the second text, in order.

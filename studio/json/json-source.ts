@@ -1,7 +1,6 @@
 /**
  * Lossless JSON: numbers keep their digits, and members their order. Used for display and saving, because
- * `JSON.parse` rounds large
- * numbers.
+ * `JSON.parse` rounds large numbers.
  */
 
 /** A number with its original text. */

@@ -1,14 +1,14 @@
-/** The schedules of a database and the backups that were made; one now, restored, or verified. */
+/** Backup schedules and backups of a database: back up now, restore, verify. */
 import { useEffect, useState } from "preact/hooks";
 import {
+  type Backup,
   type BackupDefinition,
   type BackupRun,
   type BackupTask,
-  definitionText,
-  isVerified,
-  type Backup,
   backupOfPoint,
   backupOfRun,
+  definitionText,
+  isVerified,
   type RestorePoint,
   type StartedOperation,
 } from "../base/backup-tasks.ts";
@@ -19,7 +19,7 @@ import { useResource } from "../base/resource.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
-import { Skeleton, Failure } from "../components/messages.tsx";
+import { Failure, Skeleton } from "../components/messages.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
@@ -32,10 +32,10 @@ interface Counts {
 
 const pollMs = 5000;
 
-/** The folder into which somebody has backed up by hand; nothing but its path is kept, in this browser. */
+/** The folder of manual backups; its path is stored in this browser. */
 const folderKey = (database: string) => `jackdaw-backup-folder ${database}`;
 
-/** Is it on, and not a continuous one, which runs all the time? */
+/** Returns true for an enabled schedule that is not continuous. */
 function isRunnable({ TaskState, FullBackupFrequency }: BackupTask): boolean {
   return TaskState === "Enabled" && FullBackupFrequency !== null;
 }
@@ -149,7 +149,7 @@ function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; 
   );
 }
 
-/** What is done now; one thing at a time. */
+/** The action in progress; only one runs at a time. */
 function useWork(base: string) {
   const [work, setWork] = useState<Work | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -168,7 +168,7 @@ function useWork(base: string) {
   return { work, setWork, error, runNow };
 }
 
-/** Says what is at stake. */
+/** Warning for a database without a backup. */
 function NeverBackedUp({
   database,
   counts,
@@ -180,18 +180,19 @@ function NeverBackedUp({
 }) {
   const parts =
     counts === undefined
-      ? "all of it is"
+      ? "all of it would be lost"
       : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")} are`;
   return (
     <div class="empty">
       <Icon name="warn" kind="warn" />
-      <h2>{database} was never backed up from here</h2>
+      <h2>{database} has no backup</h2>
       <p>
-        When its disk fails, {parts} gone. A schedule makes a backup by itself, say every night.
+        When its disk fails, {parts} gone. A schedule creates backups automatically, for example
+        every night.
       </p>
       {may("database-admin") && (
         <button type="button" class="btn" onClick={plan}>
-          Make a schedule
+          Create a schedule
         </button>
       )}
     </div>
@@ -271,7 +272,7 @@ function Schedule({
               Edit
             </button>
             <button type="button" class="btn quiet" onClick={() => void turn()}>
-              {isOn ? "Switch off" : "Switch on"}
+              {isOn ? "Disable" : "Enable"}
             </button>
             <button type="button" class="btn quiet danger" onClick={() => setDeleting(true)}>
               Delete…
@@ -295,11 +296,11 @@ function Schedule({
         <Confirmation
           title={`Delete the schedule ${task.TaskName}?`}
           yes={`Delete ${task.TaskName}`}
-          no="Keep it"
+          no="Cancel"
           close={() => setDeleting(false)}
           act={() => act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`))}
         >
-          <p>The backups that it made stay where they are. No more are made.</p>
+          <p>Its backups are kept. No further backups are created.</p>
         </Confirmation>
       )}
     </section>
@@ -311,7 +312,7 @@ function ScheduleState({ task, isContinuous }: { task: BackupTask; isContinuous:
     return (
       <span class="state muted">
         <Icon name="pause" />
-        Switched off
+        Disabled
       </span>
     );
   if (task.OnGoingBackup !== null)
@@ -355,13 +356,13 @@ function Continuous({
   const status = body?.Status;
   const place = status?.FolderName;
   const behind = status?.Continuous?.BehindInSec ?? null;
-  if (!place) return <p class="body muted">Its first copy is being made.</p>;
+  if (!place) return <p class="body muted">The first copy is in progress.</p>;
   return (
     <div class="body row">
       <span class="grow">
         {behind === null
-          ? "How far it is behind is not known yet."
-          : `${behind} s behind, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} wait.`}
+          ? "The lag is not known yet."
+          : `Lag ${behind} s, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} pending.`}
       </span>
       {folder !== null && may("operator") && (
         <button
@@ -387,7 +388,7 @@ function Continuous({
   );
 }
 
-/** What is in the folder into which one has backed up by hand. */
+/** Backups in the folder of manual backups. */
 function ByHand({
   folder,
   database,
@@ -412,10 +413,10 @@ function ByHand({
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
     .map(backupOfPoint);
   return (
-    <section class="panel" aria-label="Made by hand">
+    <section class="panel" aria-label="Manual backups">
       <div class="cap">
         <div class="grow stack-2">
-          <h2>Made by hand</h2>
+          <h2>Manual backups</h2>
           <p class="soft">
             In <code>{folder}</code>
           </p>
@@ -447,11 +448,11 @@ function MadeTable({
       <table class="lines" aria-label="Backups">
         <thead>
           <tr>
-            <th>When</th>
-            <th>What</th>
+            <th>Time</th>
+            <th>Type</th>
             <th>State</th>
             <th class="num">Size</th>
-            <th class="num">Took</th>
+            <th class="num">Duration</th>
             <th>
               <span class="hidden-label">Actions</span>
             </th>
@@ -516,12 +517,12 @@ function MadeState({ made }: { made: Backup }) {
   return (
     <span class="state ok">
       <Icon name="check" />
-      {isVerified(made) ? "Verified" : "Made"}
+      {isVerified(made) ? "Verified" : "Completed"}
     </span>
   );
 }
 
-/** Asks where to, when there is not exactly one schedule. */
+/** Selects the target if there is not exactly one schedule. */
 function BackUpNow({
   database,
   tasks,
@@ -563,7 +564,7 @@ function BackUpNow({
     <Dialog title={`Back up ${database} now`} close={close}>
       {tasks.length > 0 && (
         <div class="stack-2">
-          <span class="soft">By one of its schedules:</span>
+          <span class="soft">Use one of its schedules:</span>
           {tasks.map((task) => (
             <button
               key={task.TaskId}
@@ -598,8 +599,8 @@ function BackUpNow({
           </div>
           <small>
             {root == null
-              ? "Its whole path; another disk than the one with the data is best."
-              : `Below ${root}: the server's settings allow no other place.`}
+              ? "An absolute path, preferably on another disk than the data."
+              : `Below ${root}: the server's settings allow no other folder.`}
           </small>
         </label>
         {error !== null && <Failure error={error} />}

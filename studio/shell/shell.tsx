@@ -86,9 +86,7 @@ function Unsecured() {
     <p class="unsecured">
       <Icon name="warn" />
       <span>
-        <b>
-          No encryption and no certificates: anyone who can reach this address has full access.
-        </b>{" "}
+        <b>No encryption and no certificates: anyone who can reach this address has full access.</b>{" "}
         {isLocal && `It was opened at ${hostname}, on this machine.`}
       </span>
     </p>

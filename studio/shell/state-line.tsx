@@ -26,7 +26,7 @@ export function StateLine() {
           {last.what} · {milliseconds(last.ms)}
         </span>
       )}
-      {version !== undefined && <span>Jackdaw, speaks {version}</span>}
+      {version !== undefined && <span>Jackdaw, compatible with {version}</span>}
     </footer>
   );
 }
@@ -46,7 +46,7 @@ export function Connection() {
     return (
       <span class="ok" role="status">
         <Icon name="check" />
-        <span class="soft">{isBack ? "Connected again" : "Connected"}</span>
+        <span class="soft">{isBack ? "Reconnected" : "Connected"}</span>
       </span>
     );
   }
@@ -58,7 +58,7 @@ export function Connection() {
       </span>
       <span>{state === "connecting" ? "Connecting" : `Reconnecting in ${seconds} s`}</span>
       <button type="button" class="link" onClick={reconnectNow}>
-        Try now
+        Reconnect now
       </button>
     </>
   );

@@ -1,11 +1,11 @@
-/** The time series of a document: the last entries of one as a line, and as a table. */
+/** The time series of a document: the last entries of a series as a plot and as a table. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { get } from "../../base/client.ts";
 import { count, counted, when } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
-import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 
 interface Properties {
   readonly database: string;
@@ -45,7 +45,7 @@ export function Series({ database, base, id }: Properties) {
   if (chosen === undefined) {
     return (
       <Empty icon="perf" title="No time series">
-        <p>A time series is numbers with their times beside the document, as of a sensor.</p>
+        <p>A time series stores timestamped numbers with a document, for example of a sensor.</p>
       </Empty>
     );
   }
@@ -114,7 +114,7 @@ function One({ path, name, total }: { path: string; name: string; total: number 
         </tbody>
       </table>
       {entries.length > rows.length && (
-        <p class="muted">The table has the last {count(tableMax)}.</p>
+        <p class="muted">The table shows the last {count(tableMax)} entries.</p>
       )}
     </>
   );
@@ -158,7 +158,7 @@ function shortNumber(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** The points of the first values of all entries, by their times. */
+/** Returns the points of the first values of all entries. */
 function linesOf(entries: readonly Entry[]) {
   const times = entries.map(({ Timestamp }) => Date.parse(Timestamp));
   const values = entries.flatMap(({ Values }) => Values.slice(0, linesMax)).filter(Number.isFinite);

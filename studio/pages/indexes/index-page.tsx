@@ -7,9 +7,9 @@ import { count, counted } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
-import { Menu } from "../../components/menu.tsx";
-import { Skeleton, Empty, Failure } from "../../components/messages.tsx";
 import { AccessDenied } from "../../components/access-denied.tsx";
+import { Menu } from "../../components/menu.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
@@ -47,7 +47,7 @@ function NewIndex({ database }: { database: string }) {
   const collections = useResource<{ Collections: Record<string, number> }>(
     `${base}/collections/stats`,
   );
-  if (!may("write")) return <AccessDenied title={`${database} may only be read`} />;
+  if (!may("write")) return <AccessDenied title={`${database} is read-only for you`} />;
   if (collections.isLoading) return <Skeleton rows={4} />;
   const found = Object.entries(collections.body?.Collections ?? {})
     .filter(([one]) => !one.startsWith("@"))
@@ -140,7 +140,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
         <IndexState index={index} />
         <span class="soft cut wide-only">
           {kindOf(index)} · {counted(index.EntriesCount, "entry", "entries")}
-          {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents to go`}
+          {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents left`}
         </span>
         <span class="grow" />
         {may("write") && (
@@ -235,7 +235,7 @@ function IndexTabs({
   );
 }
 
-/** There is no index of this name: those with near ones are. */
+/** Suggests existing indexes with similar names. */
 function Unknown({ database, name, error }: { database: string; name: string; error: Error }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const names = useResource<{ Results: readonly string[] }>(`${base}/indexes?namesOnly=true`);
@@ -243,7 +243,7 @@ function Unknown({ database, name, error }: { database: string; name: string; er
   const start = name.toLowerCase().split(/[/.]/)[0] ?? "";
   const near = (names.body?.Results ?? []).filter((one) => one.toLowerCase().includes(start));
   return (
-    <Empty icon="find" title={`There is no index ${name}`}>
+    <Empty icon="find" title={`Index ${name} does not exist`}>
       {near.slice(0, 5).map((one) => (
         <a key={one} href={href(["db", database, "index", one])}>
           {one}

@@ -1,4 +1,4 @@
-/** Page 4: asks in RQL, shows the answer and how it came about. The text and its parameters are in the address. */
+/** Page 4: runs RQL queries, shows the result and the query plan. The text and its parameters are in the address. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { address, href, setQuery } from "../../base/router.ts";
@@ -22,7 +22,7 @@ import { formatted, isUpdate, parametersOf, placeOf } from "./query-text.ts";
 type Values = Readonly<Record<string, string>>;
 
 const pageSize = 1000;
-/** How long a query runs before it can be cancelled: a shorter one is over before one could. */
+/** Delay before a query can be cancelled, in milliseconds; most queries complete earlier. */
 const cancelAfterMs = 150;
 const waitForIndexMs = 120_000;
 
@@ -55,11 +55,11 @@ export function QueryPage({ database }: { database: string }) {
         />
         {names.length > 0 && <Parameters names={names} values={values} change={page.setValues} />}
       </div>
-      <Separator name="query" label="Between the question and the answer" isRow />
+      <Separator name="query" label="Resize query and result" isRow />
       {page.isElsewhere && (
         <p class="note warn edge">
           <Icon name="warn" />
-          The text of this address is too long to be in it, and is kept in another browser.
+          The query of this address is too long for an address, and is stored in another browser.
         </p>
       )}
       {changes && (
@@ -68,7 +68,7 @@ export function QueryPage({ database }: { database: string }) {
           <span>
             This changes documents.{" "}
             <a href={href(["db", database, "patch"], { q: addressText(text) })}>
-              Open it on the patch page
+              Open on the patch page
             </a>
           </span>
         </p>
@@ -84,7 +84,7 @@ export function QueryPage({ database }: { database: string }) {
   );
 }
 
-/** The state of the page, and what its buttons do. */
+/** State of the page, and the actions of its buttons. */
 function useConsole(database: string, base: string) {
   const { query } = address.value;
   const [given] = useState(() => textOfAddress(query.get("q") ?? ""));
@@ -114,7 +114,7 @@ function useConsole(database: string, base: string) {
     });
     void run(asking, wanted, values, options.wait === true);
   };
-  // An address that was shared shows its answer.
+  // A shared address runs its query.
   const first = useRef(() => ask(text));
   useEffect(() => first.current(), []);
   const put = (next: string, nextValues: Values = values) => {
@@ -157,19 +157,19 @@ function Tools({ page, database }: { page: Console; database: string }) {
       const { path, query } = address.peek();
       const to = href(path, { ...Object.fromEntries(query), q: text });
       await navigator.clipboard.writeText(new URL(to, window.location.href).href);
-      say("Copied the address");
+      say("Address copied");
       return;
     }
     download(`${database}.rql`, text);
-    say("The text is too long for an address: it was saved as a file");
+    say("The query is too long for an address and was saved as a file");
   };
-  const changing = changes ? "It changes documents" : undefined;
+  const changing = changes ? "The query changes documents" : undefined;
   return (
     <div class="tools">
       <h1 class="hidden-label">Query</h1>
       <RunButton
         running={page.running}
-        refusal={text.trim() === "" ? "There is no text" : changing}
+        refusal={text.trim() === "" ? "The query is empty" : changing}
         run={() => page.ask(text)}
         cancel={page.cancel}
       />
@@ -232,13 +232,13 @@ function AnswerPane({
   return (
     <div class="pane results" aria-busy={page.running?.isShown === true}>
       <Tabs
-        label="The answer"
+        label="Result"
         name="answer"
         tabs={[
           { key: "table", text: "Table" },
           { key: "json", text: "JSON" },
           { key: "includes", text: "Includes", count: includes > 0 ? includes : undefined },
-          { key: "how", text: "How it ran" },
+          { key: "how", text: "Query plan" },
         ]}
         chosen={how ? "how" : view}
         choose={choose}
@@ -253,7 +253,7 @@ function AnswerPane({
           />
         </div>
         {how && (
-          <section class="scroll" aria-label="How it ran">
+          <section class="scroll" aria-label="Query plan">
             <PlanPanel base={base} request={asked.request} use={use} />
           </section>
         )}
@@ -264,11 +264,11 @@ function AnswerPane({
 
 interface Running {
   readonly abort: AbortController;
-  /** It takes so long that it is told. */
+  /** True if the query takes long enough to be shown. */
   readonly isShown: boolean;
 }
 
-/** Runs one query at a time. What was answered stays until there is something newer. */
+/** Runs one query at a time. The previous result remains until a newer one is available. */
 function useQuery(database: string, base: string) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [failure, setFailure] = useState<{ readonly error: Error; readonly text: string } | null>(
@@ -368,7 +368,7 @@ function Parameters({
             <input
               class="mono"
               aria-label={`Value of $${name}`}
-              placeholder="a text, or JSON"
+              placeholder="text or JSON"
               value={values[name] ?? ""}
               onInput={(event) => change({ ...values, [name]: event.currentTarget.value })}
             />
@@ -388,7 +388,7 @@ function givenValues(query: URLSearchParams): Record<string, string> {
   return Object.fromEntries(given.map(([key, value]) => [key.slice(2), value]));
 }
 
-/** What is typed for a parameter: JSON where it is, else a text. */
+/** Parses a parameter: JSON or plain text. */
 function typedValue(typed: string): unknown {
   try {
     return JSON.parse(typed);

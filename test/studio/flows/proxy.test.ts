@@ -80,7 +80,7 @@ test("an address that was used is refused", async () => {
   await page.getByRole("link", { name: "shop", exact: true }).waitFor();
   const stranger = await openPage();
   await stranger.goto(address);
-  await stranger.getByRole("heading", { name: "This address is used up" }).waitFor();
+  await stranger.getByRole("heading", { name: "This address has expired" }).waitFor();
   expect(await stranger.context().cookies()).toEqual([]);
 });
 
@@ -195,7 +195,9 @@ test("without a certificate and without the command, the server's own page says 
   const context = await studio.browser.newContext({ ignoreHTTPSErrors: true });
   const direct = await context.newPage();
   await direct.goto(`${studio.server.url}/studio`);
-  await direct.getByRole("heading", { name: "This server knows people by certificate" }).waitFor();
+  await direct
+    .getByRole("heading", { name: "This server requires a client certificate" })
+    .waitFor();
   await direct.getByText(`jackdaw studio --url ${studio.server.url}`).waitFor();
   if (process.env["PICTURES"] !== undefined) {
     for (const [width, scheme] of [
