@@ -16,10 +16,10 @@ import { readPair, runLoad, script, startJackdaw, startLoad, stop } from "./http
 
 const megabyte = 1024 * 1024;
 const bodyBytes = 900;
-/** Record size of such a document. */
+/** Record size of a document, in bytes. */
 const recordBytes = 1_000;
 const ticksPerSecond = 100;
-/** Memory allowed beyond the budget. */
+/** Memory allowed beyond the budget, in bytes. */
 const allowedBytes = 100 * megabyte;
 const allowedBytesPerDocument = 100;
 
@@ -75,7 +75,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** In milliseconds. */
+/** Cost of a step, in milliseconds. */
 interface Cost {
   readonly wall: number;
   readonly processor: number;
@@ -138,7 +138,7 @@ async function measure(plan: Plan): Promise<Measured> {
   }
 }
 
-/** Microseconds of processor time per get in a hot set, after several warm-up rounds. */
+/** Returns the processor time per get in a hot set after several warm-up rounds, in microseconds. */
 async function hotGets(
   worker: ChildProcess,
   documents: number,
@@ -202,7 +202,7 @@ async function compareGets(plan: Plan, print: Print): Promise<void> {
   );
 }
 
-/** Microseconds of the server's processor time per request. */
+/** Returns the server's processor time per request, in microseconds. */
 async function serverGets(plan: Plan, flag: string, isWarm: boolean): Promise<number> {
   // The server stores its databases in the same folder layout as the engine.
   const server = await startJackdaw(`${plan.folder}/data`, [flag]);

@@ -1,6 +1,6 @@
 /**
- * A connection over TLS with a client certificate and one GET on it, against a bare node:http2 server: new sessions and
- * continued ones. The measure is the server's processor time for a connection; the clients are a third process.
+ * A TLS connection with a client certificate and one GET, compared with a bare node:http2 server: new and resumed
+ * sessions. The measure is the server's processor time per connection; the clients are in a third process.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ import {
 
 const inFlight = 8;
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
   const lines: string[] = [];

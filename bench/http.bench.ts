@@ -1,7 +1,7 @@
 /**
- * The server over HTTP/2 with mTLS, in a separate process, against a bare node:http2 server that sends the same bytes:
- * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. The measure is the server's
- * processor time per request, as a ratio to the bare server's: wall time is shared with the clients.
+ * The server over HTTP/2 with mTLS, in a separate process, compared with a bare node:http2 server that sends the same
+ * bytes: GET by id, durable PUT, and nine GETs per PUT. The load comes from a third process. The measure is the
+ * server's processor time per request, as a ratio to the bare server's: wall time is shared with the clients.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ const inFlightPerConnection = 8;
 const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
 
 interface Measured extends LoadResult {
-  /** Of all threads, and of the main thread. */
+  /** Processor time of all threads, and of the main thread, in milliseconds. */
   readonly processorMs: number;
   readonly mainThreadMs: number;
 }
@@ -143,7 +143,7 @@ async function compare(
   );
   return (
     `${name}, ${options.connections * options.inFlightPerConnection} in flight: processor ` +
-    `${ownMicros.toFixed(1)} µs a request (engine thread ${engineMicros.toFixed(1)}), ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
+    `${ownMicros.toFixed(1)} µs per request (engine thread ${engineMicros.toFixed(1)}), ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
     `${Math.round((requests / middle(own, "ms")) * 1000)}/s (${Math.round((requests / middle(bare, "ms")) * 1000)}/s); ` +
     `ms ${times.join(", ")}`
   );
@@ -168,7 +168,7 @@ function residentBytes({ pid = 0 }: ChildProcess): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(statusFields(pid, "status"))?.[1]) * 1024;
 }
 
-/** Does the server's memory stay flat over a million requests? */
+/** Reports the server's memory over a million requests. */
 async function flatness(load: ChildProcess, server: Server, options: BaseOptions): Promise<string> {
   const url = server.url;
   const sizes: number[] = [];

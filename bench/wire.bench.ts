@@ -1,8 +1,8 @@
 /**
  * Patches by query over HTTP, from the PATCH to the completed operation, durable, in a server in a separate process:
- * against SQLite in process, and against a RavenDB at the address in JACKDAW_BENCH_RAVENDB (without certificates), with
- * the same documents in the same run. Loads by bulk insert and by `bulk_docs`, against SQLite in process. Also the latency
- * of a GET from another process, over HTTP/2 with mutual TLS, during a patch of all documents.
+ * compared with SQLite in process, and with a RavenDB at the address in JACKDAW_BENCH_RAVENDB (without certificates),
+ * with the same documents in the same run. Loads by bulk insert and by `bulk_docs`, compared with SQLite in process.
+ * Also the latency of a GET from another process, over HTTP/2 with mutual TLS, during a patch of all documents.
  */
 import { once } from "node:events";
 import * as http2 from "node:http2";
@@ -25,16 +25,16 @@ import { ask, processorMs, readPair, type Server, startJackdaw, stop } from "./h
 import { batchSize, filledSqlite, patches, textOf } from "./patched-documents.ts";
 
 const metadata = ',"@metadata":{"@collection":"Users"}}';
-/** Milliseconds between two GETs: a single user, not a load. */
+/** Pause between two GETs, in milliseconds: a single user, not a load. */
 const pauseMs = 1;
-/** Documents of a load. */
+/** Number of documents of a load. */
 const loadCount = 200_000;
-/** Documents of a request that fills the database for GETs. */
+/** Documents per request when filling the database for GETs. */
 const gatheredCount = 1_000;
-/** Patches beside GETs, and the time before each. */
+/** Number of patches measured with concurrent GETs, and the idle time before each. */
 const getRounds = 3;
 const idleMs = 2_000;
-/** RavenDB gets a minute to choose and build the index for a condition. */
+/** Time for RavenDB to choose and build the index for a condition. */
 const staleTimeout = "00:01:00";
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -82,7 +82,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Loads of new databases: the first of them into the server as it was started and filled. */
+/** Loads new databases, the first of them into the server as started and filled. */
 async function benchLoads(
   { url, process: { pid = 0 } }: Server,
   folder: string,
@@ -131,8 +131,8 @@ async function benchLoads(
 }
 
 /**
- * GETs of random documents on one connection over HTTP/2 with mutual TLS, sequentially, idle and during a patch of all
- * documents that another one asks for. The median of some patches.
+ * Gets random documents on one HTTP/2 connection with mutual TLS, sequentially, idle and during a patch of all
+ * documents by another client. Returns the median of several patches.
  */
 async function benchGets(
   folder: string,
@@ -180,7 +180,7 @@ async function benchGets(
     const shown = (all: number[][]) =>
       `p50 ${at(all, 0.5).toFixed(2)} ms, p99 ${at(all, 0.99).toFixed(2)} ms`;
     print(
-      `get over HTTP/2 with TLS beside a patch of all: ${shown(busies)}; idle ${shown(idles)}: ` +
+      `get over HTTP/2 with TLS during a patch of all: ${shown(busies)}; idle ${shown(idles)}: ` +
         `${ratio(at(busies, 0.99), at(idles, 0.99))}`,
     );
   } finally {

@@ -1,6 +1,6 @@
 /**
- * The clients of the `handshake` bench, in a separate process: each request has a TLS connection of its own, with a client
- * certificate. Started with fork(); answers each `HandshakeLoad` from its parent with `{}`.
+ * The clients of the `handshake` bench, in a separate process: each request uses a new TLS connection with a client
+ * certificate. Started with fork(); replies to each `HandshakeLoad` of its parent with `{}`.
  */
 import { once } from "node:events";
 import * as http2 from "node:http2";
@@ -11,7 +11,7 @@ export interface HandshakeLoad extends Pair {
   readonly url: string;
   readonly connections: number;
   readonly inFlight: number;
-  /** The session of an earlier connection is continued. */
+  /** True if the session of an earlier connection is resumed. */
   readonly isResumed: boolean;
 }
 
@@ -30,7 +30,7 @@ async function run(load: HandshakeLoad): Promise<void> {
   let left = load.connections;
   const client = async (): Promise<void> => {
     let session: Buffer | undefined;
-    // The first connection of each client has nothing to continue.
+    // The first connection of each client cannot resume a session.
     if (load.isResumed) session = await connect(load, undefined);
     while (left-- > 0) {
       const next = await connect(load, session);
@@ -40,7 +40,7 @@ async function run(load: HandshakeLoad): Promise<void> {
   await Promise.all(Array.from({ length: load.inFlight }, client));
 }
 
-/** One connection with one request. @returns its session @throws Error when a session was not continued */
+/** Opens a connection and sends one request. @returns its session @throws Error when a session was not resumed */
 async function connect(
   { url, key, cert, ca }: HandshakeLoad,
   session: Buffer | undefined,
