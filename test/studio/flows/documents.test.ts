@@ -190,8 +190,8 @@ test("a list is gone through by the time of a change, and its pages do not move 
   expect(last).toBe(ids[17]);
   await studio.open("db/shop/docs");
   await studio.page.getByRole("button", { name: "Go to" }).click();
-  await studio.page.getByLabel("Changed at this time or before").fill("2019-01-01T00:00");
-  await studio.page.getByRole("button", { name: "Go there" }).click();
+  await studio.page.getByLabel("Changed at or before").fill("2019-01-01T00:00");
+  await studio.page.getByRole("button", { name: "Go", exact: true }).click();
   const focused = studio.page.locator(".vrow:focus");
   await focused.waitFor();
   const index = Number(await focused.getAttribute("aria-rowindex")) - 2;
@@ -438,7 +438,7 @@ test("an id in a document leads on, and back to where one was", async () => {
   await studio.page.getByRole("link", { name: "companies/85-A" }).click();
   await studio.page.getByRole("heading", { name: "companies/85-A" }).waitFor();
   await studio.page.getByRole("tab", { name: /^Related/ }).click();
-  await studio.page.getByRole("button", { name: "Search" }).click();
+  await studio.page.getByRole("button", { name: "Search", exact: true }).click();
   await studio.page.getByRole("link", { name: "5 Orders" }).waitFor();
   await studio.page.goBack();
   await studio.page.getByRole("heading", { name: "orders/1-A" }).waitFor();

@@ -28,7 +28,7 @@ test("a schedule is made, run and verified, and its backup restored into a new d
   await studio.page.getByRole("heading", { name: "shop has no backup" }).waitFor();
   await button("New schedule").click();
   await studio.page.getByRole("textbox", { name: "Folder on the server" }).fill(folder);
-  await button("Save the schedule").click();
+  await button("Save schedule").click();
   await studio.page.getByText("Full on Sunday at 02:00, changes every day at 02:00").waitFor();
   await button("Back up now").click();
   await studio.page.getByText(/Verified: a test restore contains all 1,\d+ documents/).waitFor();
@@ -37,7 +37,7 @@ test("a schedule is made, run and verified, and its backup restored into a new d
   await button("Restore…").click();
   const dialog = studio.page.getByRole("dialog");
   await dialog.getByRole("textbox").fill("shop");
-  await dialog.getByText("There is a database shop already.").waitFor();
+  await dialog.getByText("A database named shop already exists.").waitFor();
   expect(await dialog.getByRole("button", { name: "Restore shop" }).isDisabled()).toBe(true);
   await dialog.getByRole("textbox").fill("again");
   await dialog.getByRole("button", { name: "Restore again" }).click();
@@ -79,8 +79,8 @@ test("lines of JSON are dropped, seen before they are imported, and those that e
   expect(await studio.page.getByRole("textbox", { name: /Collection/ }).inputValue()).toBe(
     "Orders",
   );
-  await studio.page.getByRole("combobox", { name: /Id from the field/ }).selectOption("Key");
-  await studio.page.getByRole("checkbox", { name: /Leave documents that exist/ }).check();
+  await studio.page.getByRole("combobox", { name: /Id field/ }).selectOption("Key");
+  await studio.page.getByRole("checkbox", { name: /Keep existing documents/ }).check();
   await button("Import orders-2025.jsonl").click();
   await studio.page
     .getByText("2,499 documents imported from orders-2025.jsonl, 1 skipped.")
@@ -109,7 +109,7 @@ test("a table is imported with its types, and a broken one tells its line", asyn
 test("an export is downloaded, and imported again it gives the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
-    .getByRole("group", { name: "Only of these collections" })
+    .getByRole("group", { name: "Only these collections" })
     .getByText("Regions")
     .click();
   const download = studio.page.waitForEvent("download");
@@ -129,7 +129,7 @@ test("documents of one collection are exported as lines that are the documents",
   await studio.open("db/shop/backup?tab=export");
   await studio.page.getByRole("combobox", { name: "As" }).selectOption("jsonl");
   await studio.page
-    .getByRole("group", { name: "Only of these collections" })
+    .getByRole("group", { name: "Only these collections" })
     .getByText("Regions")
     .click();
   const download = studio.page.waitForEvent("download");
@@ -163,7 +163,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   await button("Create and download").click();
   const path = join(folder, "ci-runner.zip");
   await (await download).saveAs(path);
-  await studio.page.getByText("The key is in this file only.").waitFor();
+  await studio.page.getByText("It contains the only copy of the key.").waitFor();
   const files = Object.entries(unzip(readFileSync(path)));
   const file = (ending: string) =>
     String(files.find(([name]) => name.endsWith(ending) && !name.startsWith("ca"))?.[1]);
@@ -175,7 +175,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   const drawer = studio.page.getByRole("complementary", { name: "Certificate ci-runner" });
   await drawer.getByText("1 open", { exact: true }).waitFor();
   await drawer.getByRole("radio", { name: "shop, read and write" }).check();
-  await drawer.getByRole("button", { name: "Save the rights" }).click();
+  await drawer.getByRole("button", { name: "Save access" }).click();
   await drawer.getByText("Saved", { exact: true }).waitFor();
   const { certificates } = studio.server.running.services;
   expect(certificates.list().find(({ Name }) => Name === "ci-runner")?.Permissions).toEqual({

@@ -67,7 +67,7 @@ test("a patch is tried on one document, by keyboard, and nothing is written", as
 
 test("a script that leaves a document as it is says so; one that fails says why", async () => {
   await studio.open(addressOf("from Orders as o update { if (o.N > 10) o.N = 10; }"));
-  await role("textbox", { name: "Document to try" }).fill("orders/4");
+  await role("textbox", { name: "Document to test" }).fill("orders/4");
   await role("button", { name: "Test" }).click();
   await studio.page.getByText("The script leaves orders/4 unchanged.").waitFor();
   await studio.open(addressOf("from Orders as o update { throw 'not this one'; }"));

@@ -184,7 +184,7 @@ test("a server that is away is told in the page", async () => {
   });
   try {
     await page.goto(away.newAddress());
-    await page.getByText("No server can be reached at http://127.0.0.1:1").first().waitFor();
+    await page.getByText("Cannot connect to http://127.0.0.1:1").first().waitFor();
     await page.getByText("Not connected").waitFor();
   } finally {
     await away.close();
@@ -206,7 +206,7 @@ test("without a certificate and without the command, the server's own page says 
     ] as const) {
       await direct.setViewportSize({ width, height: 800 });
       await direct.emulateMedia({ colorScheme: scheme });
-      await direct.screenshot({ path: `${process.env["PICTURES"]}/getting-in-${width}.png` });
+      await direct.screenshot({ path: `${process.env["PICTURES"]}/sign-in-${width}.png` });
     }
   }
   await context.close();

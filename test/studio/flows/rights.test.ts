@@ -187,7 +187,7 @@ test("who may write one database has its documents and indexes, and not what adm
   await page.getByRole("heading", { name: "Nightly" }).waitFor();
   expect(await page.getByRole("button", { name: "Back up now" }).count()).toBe(0);
   await page.getByRole("tab", { name: "Sample data" }).click();
-  await page.getByText("only operators make databases").waitFor();
+  await page.getByText("only operators can create databases").waitFor();
   await open(page, "db/shop/patch", ".editor");
   // Written for real: the right is one.
   await open(page, "db/shop/doc/companies%2F2-A", ".cm-content");
@@ -214,5 +214,5 @@ test("an operator opens every page, and gives nobody more than he has", async ()
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "test client" }).first().click();
   await page.getByText("Only cluster administrators can change it.").waitFor();
-  expect(await page.getByRole("button", { name: /Revoke|Save the rights|Renew/ }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: /Revoke|Save access|Renew/ }).count()).toBe(0);
 }, 120_000);

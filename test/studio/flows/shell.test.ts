@@ -59,7 +59,7 @@ test("g and a letter lead to a page, but not while something is typed, or when l
   await studio.open("db/shop/docs/Orders");
   await studio.page.getByRole("grid").waitFor();
   await studio.page.keyboard.press("?");
-  await studio.page.getByRole("checkbox", { name: "Single letters are keys" }).uncheck();
+  await studio.page.getByRole("checkbox", { name: "Enable single-letter shortcuts" }).uncheck();
   await studio.page.keyboard.press("Escape");
   await studio.page.keyboard.press("g");
   await studio.page.keyboard.press("q");
