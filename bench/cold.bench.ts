@@ -90,7 +90,7 @@ interface Measured {
 
 async function open({ folder, budgetBytes }: Plan): Promise<ChildProcess> {
   const worker = fork(script("../cold/worker.js"));
-  await ask(worker, { kind: "open", folder: `${folder}/data`, memoryBytes: budgetBytes });
+  await sendStep(worker, { kind: "open", folder: `${folder}/data`, memoryBytes: budgetBytes });
   return worker;
 }
 
@@ -98,8 +98,8 @@ async function insert(plan: Plan, print: Print): Promise<void> {
   const worker = await open(plan);
   const { documents } = plan;
   try {
-    const { wallMs } = await ask(worker, { kind: "insert", documents, bodyBytes });
-    await ask(worker, { kind: "close" });
+    const { wallMs } = await sendStep(worker, { kind: "insert", documents, bodyBytes });
+    await sendStep(worker, { kind: "close" });
     print(
       `${documents} documents of ${bodyBytes} bytes inserted in ${(wallMs / 1000).toFixed(1)} s`,
     );
@@ -120,18 +120,18 @@ async function measure(plan: Plan): Promise<Measured> {
       if (name === "patch of all") hotGetMicros = await hotGets(worker, documents, hot, plan.gets);
       const times: ColdResult[] = [];
       // The first run warms up the compiled code and, where it fits, memory.
-      await ask(worker, step(plan.rounds));
+      await sendStep(worker, step(plan.rounds));
       for (let round = 0; round < plan.rounds; round++) {
-        times.push(await ask(worker, step(round)));
-        await ask(worker, { kind: "settle" });
+        times.push(await sendStep(worker, step(round)));
+        await sendStep(worker, { kind: "settle" });
       }
       costs[name] = {
         wall: median(times.map(({ wallMs }) => wallMs)),
         processor: median(times.map(({ processorMs }) => processorMs)),
       };
     }
-    const last = await ask(worker, { kind: "settle" });
-    await ask(worker, { kind: "close" });
+    const last = await sendStep(worker, { kind: "settle" });
+    await sendStep(worker, { kind: "close" });
     return { costs, hotGetMicros, residentBytes: last.mostResidentBytes };
   } finally {
     await stop(worker);
@@ -146,13 +146,13 @@ async function hotGets(
   count: number,
 ): Promise<number> {
   const step: ColdStep = { kind: "gets", documents, hot, count };
-  for (let round = 0; round < 3; round++) await ask(worker, { ...step, count: 4 * hot });
+  for (let round = 0; round < 3; round++) await sendStep(worker, { ...step, count: 4 * hot });
   const times: number[] = [];
-  for (let round = 0; round < 3; round++) times.push((await ask(worker, step)).processorMs);
+  for (let round = 0; round < 3; round++) times.push((await sendStep(worker, step)).processorMs);
   return (median(times) * 1000) / count;
 }
 
-async function ask(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
+async function sendStep(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
   const over = new AbortController();
   const { signal } = over;
   const answered = Promise.race([

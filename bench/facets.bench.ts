@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { type BenchSize, seeded } from "./harness.ts";
-import { ask, fill, openBench, settledTotal, timesOf, timesText } from "./opened-database.ts";
+import { fill, openBench, runQuery, settledTotal, timesOf, timesText } from "./opened-database.ts";
 
 const definition = {
   Name: "Places/Facets",
@@ -57,7 +57,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     print(
       `${count} documents, facets by ${name}: ${timesText(await timesOf(database, [text], rounds))}`,
     );
-    hash.update((await ask(database, text)).rows.join());
+    hash.update((await runQuery(database, text)).rows.join());
   }
   const random = seeded(5);
   const many = Array.from({ length: size === "smoke" ? 2 : 50 }, () => randomPlace(random));
@@ -74,7 +74,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     await settledTotal(database, texts[0] as string); // texts is not empty
     print(`${name}: ${timesText(await timesOf(database, texts, Math.min(rounds, 3)))}`);
     for (const text of texts) {
-      const { outcome, rows } = await ask(database, text);
+      const { outcome, rows } = await runQuery(database, text);
       hash.update(`${outcome.totalResults} ${rows.map((row) => /"@id":"([^"]*)"/.exec(row)?.[1])}`);
     }
   }

@@ -8,11 +8,11 @@ import * as http2 from "node:http2";
 import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
 import type { HandshakeLoad } from "./http/handshake-load.ts";
 import {
-  ask,
   processorMs,
   readPair,
   type Server,
   script,
+  sendRequest,
   startJackdaw,
   stop,
 } from "./http/processes.ts";
@@ -32,9 +32,9 @@ export async function run(size: BenchSize): Promise<string[]> {
     const session = http2.connect(jackdaw.url, client);
     const document = JSON.parse(documentText(7)) as object;
     const record = { DatabaseName: "bench" };
-    await ask(session, "PUT", "/admin/databases?name=bench&replicationFactor=1", record);
-    const put = await ask(session, "PUT", "/databases/bench/docs?id=users%2F7", document);
-    const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
+    await sendRequest(session, "PUT", "/admin/databases?name=bench&replicationFactor=1", record);
+    const put = await sendRequest(session, "PUT", "/databases/bench/docs?id=users%2F7", document);
+    const get = await sendRequest(session, "GET", "/databases/bench/docs?id=users%2F7");
     session.close();
     const child = fork(script("./bare-server.js"));
     children.push(child);

@@ -10,7 +10,6 @@ import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./
 import type { BareServerOptions } from "./http/bare-server.ts";
 import type { LoadOptions, LoadResult } from "./http/load.ts";
 import {
-  ask,
   mainThreadMs,
   type Pair,
   processorMs,
@@ -18,6 +17,7 @@ import {
   runLoad,
   type Server,
   script,
+  sendRequest,
   startJackdaw,
   startLoad,
   statusFields,
@@ -91,11 +91,16 @@ async function prepare(
 ): Promise<Pick<BareServerOptions, "get" | "put">> {
   const session = http2.connect(server.url, pair);
   const name = "bench";
-  await ask(session, "PUT", `/admin/databases?name=${name}&replicationFactor=1`, {
+  await sendRequest(session, "PUT", `/admin/databases?name=${name}&replicationFactor=1`, {
     DatabaseName: name,
   });
-  const put = await ask(session, "PUT", "/databases/bench/docs?id=users%2F7", JSON.parse(body));
-  const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
+  const put = await sendRequest(
+    session,
+    "PUT",
+    "/databases/bench/docs?id=users%2F7",
+    JSON.parse(body),
+  );
+  const get = await sendRequest(session, "GET", "/databases/bench/docs?id=users%2F7");
   session.close();
   return { get, put };
 }
@@ -110,7 +115,7 @@ async function fill(load: ChildProcess, server: Server, options: BaseOptions): P
     Type: "PUT",
     Document: JSON.parse(body),
   }));
-  await ask(session, "POST", "/databases/bench/bulk_docs", { Commands: commands });
+  await sendRequest(session, "POST", "/databases/bench/bulk_docs", { Commands: commands });
   session.close();
   const { url } = server;
   await runLoad(load, { ...options, url, requests: options.documents / 5, getShare: 0.5, seed: 1 });

@@ -45,7 +45,7 @@ export interface Answer {
   readonly rows: readonly string[];
 }
 
-export async function ask(database: OpenDatabase, text: string): Promise<Answer> {
+export async function runQuery(database: OpenDatabase, text: string): Promise<Answer> {
   const rows: string[] = [];
   const add = (row: Buffer) => {
     rows.push(row.toString());

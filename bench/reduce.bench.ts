@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
 import type { JsonObject } from "../engine/json/json-object.ts";
 import { type BenchSize, costOf, interleaved, seeded } from "./harness.ts";
-import { ask, costText, fill, grownBy, openBench, settledTotal } from "./opened-database.ts";
+import { costText, fill, grownBy, openBench, runQuery, settledTotal } from "./opened-database.ts";
 
 const upkeepRatioMax = 1.5;
 /** Upper bound of all totals. */
@@ -83,7 +83,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   for (const [name, variant] of Object.entries(variants)) {
     const { cost, bytes } = await grownBy(() => settled(database, variant));
     print(`${name}, ${count} documents: ${costText(cost)}, ${(bytes / 1e6).toFixed(0)} MB`);
-    const { outcome, rows } = await ask(database, variant.query);
+    const { outcome, rows } = await runQuery(database, variant.query);
     hash.update(`${outcome.totalResults} ${rows.map((row) => row.replace(/,"@metadata".*/, ""))}`);
     drop(database);
   }

@@ -17,10 +17,10 @@ import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, percentile, seeded, temporaryFolder } from "./harness.ts";
 import type { LoadResult } from "./http/load.ts";
 import {
-  ask,
   type Pair,
   readPair,
   runLoad,
+  sendRequest,
   startJackdaw,
   startLoad,
   stop,
@@ -206,7 +206,7 @@ class Writer {
 
   async createDatabase(): Promise<void> {
     const path = "/admin/databases?name=bench&replicationFactor=1";
-    await ask(this.#session, "PUT", path, { DatabaseName: "bench" });
+    await sendRequest(this.#session, "PUT", path, { DatabaseName: "bench" });
   }
 
   /** Stores `batchSize` documents in one request; `numberOf` returns the number of each. */
@@ -217,7 +217,7 @@ class Writer {
       Type: "PUT",
       Document: JSON.parse(documentText(n + this.#round)),
     }));
-    await ask(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
+    await sendRequest(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
   }
 
   /** Repeats `work` until `measured` resolves. */

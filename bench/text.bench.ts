@@ -9,11 +9,11 @@ import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
 import { type BenchSize, seeded } from "./harness.ts";
 import {
-  ask,
   costText,
   fill,
   grownBy,
   openBench,
+  runQuery,
   settledTotal,
   timesOf,
   timesText,
@@ -123,7 +123,7 @@ export async function run(size: BenchSize): Promise<string[]> {
 }
 
 async function shown(database: OpenDatabase, text: string): Promise<string> {
-  const { outcome, rows } = await ask(database, text);
+  const { outcome, rows } = await runQuery(database, text);
   const ids = rows.map((row) => /"@id":"([^"]*)"/.exec(row)?.[1]);
   return `${text}: ${outcome.totalResults}, ${ids.join(" ")}\n`;
 }

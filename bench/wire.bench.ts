@@ -21,7 +21,14 @@ import {
   timeMs,
 } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
-import { ask, processorMs, readPair, type Server, startJackdaw, stop } from "./http/processes.ts";
+import {
+  processorMs,
+  readPair,
+  type Server,
+  sendRequest,
+  startJackdaw,
+  stop,
+} from "./http/processes.ts";
 import { batchSize, filledSqlite, patches, textOf } from "./patched-documents.ts";
 
 const metadata = ',"@metadata":{"@collection":"Users"}}';
@@ -115,7 +122,8 @@ async function benchLoads(
     insert: () => measured((client) => client.insert(inserted)),
     batches: () =>
       measured(async (client, name) => {
-        for (const body of bodies) await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
+        for (const body of bodies)
+          await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
       }),
     peer: () =>
       costOf(() => {
@@ -145,21 +153,21 @@ async function benchGets(
   const [writer, reader] = [http2.connect(server.url, pair), http2.connect(server.url, pair)];
   try {
     const created = { DatabaseName: "bench" };
-    await ask(writer, "PUT", "/admin/databases?name=bench&replicationFactor=1", created);
+    await sendRequest(writer, "PUT", "/admin/databases?name=bench&replicationFactor=1", created);
     for (let from = 0; from < count; from += gatheredCount) {
       const Commands = Array.from({ length: Math.min(gatheredCount, count - from) }, (_, n) => ({
         Id: `users/${from + n}`,
         Type: "PUT",
         Document: JSON.parse(documentOf(from + n)) as unknown,
       }));
-      await ask(writer, "POST", "/databases/bench/bulk_docs", { Commands });
+      await sendRequest(writer, "POST", "/databases/bench/bulk_docs", { Commands });
     }
     const random = seeded(7);
     const measure = async (isOver: () => boolean): Promise<number[]> => {
       const times: number[] = [];
       while (!isOver()) {
         const path = `/databases/bench/docs?id=users%2F${random() % count}`;
-        times.push(await timeMs(async () => void (await ask(reader, "GET", path))));
+        times.push(await timeMs(async () => void (await sendRequest(reader, "GET", path))));
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
       return times;
@@ -192,11 +200,15 @@ async function benchGets(
 async function patchOver(session: http2.ClientHttp2Session): Promise<void> {
   const path = `/databases/bench/queries?allowStale=false&staleTimeout=${staleTimeout}`;
   const parsed = (text: string) => JSON.parse(Buffer.from(text, "base64").toString()) as object;
-  const started = await ask(session, "PATCH", path, { Query: { Query: patches.all.query } });
+  const started = await sendRequest(session, "PATCH", path, {
+    Query: { Query: patches.all.query },
+  });
   const { OperationId } = parsed(started.body) as { OperationId: number };
   for (;;) {
     const state = `/databases/bench/operations/state?id=${OperationId}`;
-    const { Status } = parsed((await ask(session, "GET", state)).body) as { Status: string };
+    const { Status } = parsed((await sendRequest(session, "GET", state)).body) as {
+      Status: string;
+    };
     if (Status === "Completed") return;
     if (Status !== "InProgress") throw new Error(Status);
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -31,7 +31,7 @@ export async function waitForOperation(
     for (;;) {
       const state = await operationState(context, database, id);
       if (state.Status === "Completed") return state;
-      if (state.Status !== "InProgress") throw endedOtherwise(id, state);
+      if (state.Status !== "InProgress") throw failureOf(id, state);
       progress.show(() => progressText(state.Progress, progress.elapsedMs));
       if (context.interrupted.aborted) throw detached(database, id);
       await wait(pauseMs, undefined, { signal: context.interrupted }).catch(() => undefined);
@@ -65,7 +65,7 @@ function detached(database: string | undefined, id: number): Failure {
   );
 }
 
-function endedOtherwise(id: number, { Status, Result }: OperationState): Failure {
+function failureOf(id: number, { Status, Result }: OperationState): Failure {
   if (Status === "Canceled") return new Failure("failed", `Operation ${id} was canceled`);
   const why = String(Result?.["Message"] ?? "unknown reason").split("\n")[0];
   return new Failure("failed", `Operation ${id} failed: ${why}`);

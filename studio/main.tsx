@@ -1,7 +1,7 @@
 /** Entry point of the studio. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { askIdentity, lacksCertificate } from "./base/identity.ts";
+import { lacksCertificate, loadIdentity } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
 import { signedOut } from "./base/session.ts";
@@ -9,10 +9,10 @@ import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
 import { database, forgetDatabase } from "./shell/database.ts";
-import { askDatabases, databaseNames } from "./shell/databases.ts";
+import { databaseNames, loadDatabases } from "./shell/databases.ts";
 import { nearestNames } from "./shell/nearest.ts";
 import { usePage } from "./shell/page.ts";
-import { askServer } from "./shell/server.ts";
+import { loadServerInfo } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
 /** Pages that are loaded on demand. */
@@ -97,7 +97,7 @@ function UnknownDatabase({ name }: { name: string }) {
   usePage("", [{ text: name }]);
   const [isAsked, setAsked] = useState(false);
   useEffect(() => {
-    void askDatabases().then(() => {
+    void loadDatabases().then(() => {
       setAsked(true);
       if (databaseNames.value?.includes(name) === false) forgetDatabase(name);
     });
@@ -158,8 +158,8 @@ if (root !== null) {
 const retryMs = 2000;
 function identify(): void {
   // Actions that require access are hidden until the identity is known.
-  askIdentity().catch(() => setTimeout(identify, retryMs));
+  loadIdentity().catch(() => setTimeout(identify, retryMs));
 }
 identify();
-askServer().catch(() => undefined);
-void askDatabases();
+loadServerInfo().catch(() => undefined);
+void loadDatabases();

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import * as http2 from "node:http2";
 import * as tls from "node:tls";
-import { ask, type Pair } from "./processes.ts";
+import { type Pair, sendRequest } from "./processes.ts";
 
 export interface HandshakeLoad extends Pair {
   readonly url: string;
@@ -58,7 +58,7 @@ async function connect(
   await once(socket, "secureConnect");
   if (session !== undefined && !socket.isSessionReused()) throw new Error("not continued");
   const http = http2.connect(url, { createConnection: () => socket });
-  await ask(http, "GET", "/databases/bench/docs?id=users%2F7");
+  await sendRequest(http, "GET", "/databases/bench/docs?id=users%2F7");
   http.close();
   await once(socket, "close");
   return fresh;

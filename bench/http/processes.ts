@@ -90,7 +90,7 @@ export async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Sends one request. @throws Error for a status of 300 and above */
-export async function ask(
+export async function sendRequest(
   session: http2.ClientHttp2Session,
   method: string,
   path: string,

@@ -40,7 +40,7 @@ export class BenchNodes {
       from.on("message", (answer: NodeReply) => {
         if (answer.kind !== "received") return;
         own.replication?.heard(answer.heartbeat);
-        for (const to of others) if (to !== from) ask(to, answer);
+        for (const to of others) if (to !== from) sendRequest(to, answer);
       });
     }
   }
@@ -85,7 +85,8 @@ export class BenchNodes {
   #beat(): void {
     const { replication } = this.#own;
     if (replication === null) return;
-    for (const to of this.#others) ask(to, { kind: "received", heartbeat: replication.heartbeat });
+    for (const to of this.#others)
+      sendRequest(to, { kind: "received", heartbeat: replication.heartbeat });
   }
 
   async followers(): Promise<NodeState[]> {
@@ -101,7 +102,7 @@ export class BenchNodes {
   /** Stops the leader. @returns milliseconds until another node has written */
   async failOver(): Promise<number> {
     const wrote = Promise.race(this.#others.map((one) => answerOf(one, "wrote")));
-    for (const one of this.#others) ask(one, { kind: "write" });
+    for (const one of this.#others) sendRequest(one, { kind: "write" });
     const beginMs = performance.now();
     await this.#own.kill();
     await wrote;
@@ -114,20 +115,20 @@ export class BenchNodes {
     await Promise.all(
       this.#others.map((one) => {
         const exited = new Promise((resolve) => one.once("exit", resolve));
-        ask(one, { kind: "stop" });
+        sendRequest(one, { kind: "stop" });
         return exited;
       }),
     );
   }
 }
 
-function ask(node: ChildProcess, request: NodeRequest): void {
+function sendRequest(node: ChildProcess, request: NodeRequest): void {
   if (node.connected) node.send(request, () => undefined);
 }
 
 async function stateOf(node: ChildProcess): Promise<NodeState> {
   const answered = answerOf(node, "state");
-  ask(node, { kind: "state" });
+  sendRequest(node, { kind: "state" });
   return (await answered) as NodeState;
 }
 

@@ -193,17 +193,17 @@ async function restore(context: CommandContext): Promise<void> {
   const path = "/admin/restore/database";
   const started = (await client().json(path, { method: "POST", body })) as Started;
   const done = `${DatabaseName} was restored from ${body.BackupLocation}`;
-  await ended(context, undefined, started, done);
+  await printResult(context, undefined, started, done);
 }
 
 async function compact(context: CommandContext): Promise<void> {
   const { client, database } = context;
   const body = { DatabaseName: database(), Documents: true };
   const started = await client().json("/admin/compact", { method: "POST", body });
-  await ended(context, undefined, started as Started, `${database()} was compacted`);
+  await printResult(context, undefined, started as Started, `${database()} was compacted`);
 }
 
-async function ended(
+async function printResult(
   context: CommandContext,
   database: string | undefined,
   { OperationId }: Started,

@@ -35,7 +35,7 @@ import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { painter } from "../output.ts";
 import { ProgressLine } from "../progress.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 
 /** A copy of a database, and the state of its files. */
 interface Copy extends FoundCopy {
@@ -206,10 +206,10 @@ async function confirm(
   if (options.is("yes")) return;
   const count = copies.length === 1 ? "1 copy" : `${copies.length} copies`;
   const what = `${count} would permanently become databases of a single node`;
-  if (!canAsk(streams)) {
+  if (!isInteractive(streams)) {
     throw new Failure("usage", `${what}; copy the folder, then add --yes to confirm`);
   }
-  const typed = await ask(streams, `${what}. Have you copied the folder? Type 'recover': `);
+  const typed = await askQuestion(streams, `${what}. Have you copied the folder? Type 'recover': `);
   if (typed !== "recover") throw new Failure("failed", "Nothing was changed");
 }
 

@@ -8,7 +8,7 @@ import { foldedName } from "../../engine/base/case-folding.ts";
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, tableLines } from "../output.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 import { numberOr } from "../values.ts";
 import { type CopyMove, planCopyMoves } from "./copy-balance.ts";
 
@@ -297,8 +297,8 @@ async function confirmRemoval(
 ): Promise<void> {
   if (options.is("yes")) return;
   const what = `Node ${tag} and its copies of ${copies} databases would be removed from the cluster`;
-  if (!canAsk(streams)) throw new Failure("usage", `${what}; add --yes to confirm`);
-  const typed = await ask(streams, `${what}. Type its tag: `);
+  if (!isInteractive(streams)) throw new Failure("usage", `${what}; add --yes to confirm`);
+  const typed = await askQuestion(streams, `${what}. Type its tag: `);
   if (typed.toUpperCase() !== tag) {
     throw new Failure("failed", "The tag does not match; nothing was changed");
   }

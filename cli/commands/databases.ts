@@ -1,7 +1,7 @@
 /** `jackdaw databases`: list, create, delete, enable, disable. */
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 import { printDatabases } from "./status.ts";
 
 export async function run(context: CommandContext): Promise<void> {
@@ -48,9 +48,12 @@ async function requireExisting({ client }: CommandContext, name: string): Promis
 /** Requires the name of the database, or --yes. @throws Failure usage, failed */
 async function confirm({ options, streams }: CommandContext, name: string): Promise<void> {
   if (options.is("yes")) return;
-  if (!canAsk(streams)) {
+  if (!isInteractive(streams)) {
     throw new Failure("usage", `All documents of '${name}' would be deleted; add --yes to confirm`);
   }
-  const typed = await ask(streams, `All documents of '${name}' will be deleted. Type its name: `);
+  const typed = await askQuestion(
+    streams,
+    `All documents of '${name}' will be deleted. Type its name: `,
+  );
   if (typed !== name) throw new Failure("failed", "The name does not match; nothing was deleted");
 }

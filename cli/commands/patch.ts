@@ -7,7 +7,7 @@ import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { jsonMember, jsonMembers } from "../json-text.ts";
 import { waitForOperation } from "../operations.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 import { withoutUpdate } from "../update-clause.ts";
 import { numberOr } from "../values.ts";
 import { parametersOf } from "./query.ts";
@@ -27,9 +27,9 @@ export async function run(context: CommandContext): Promise<void> {
     await dryRun(context, query);
     return;
   }
-  if (!options.is("yes") && canAsk(streams)) {
+  if (!options.is("yes") && isInteractive(streams)) {
     const total = await matching(context, query);
-    const answer = await ask(streams, `${total} documents match now. Patch them? [y/N] `);
+    const answer = await askQuestion(streams, `${total} documents match now. Patch them? [y/N] `);
     if (!/^y(es)?$/i.test(answer)) throw new Failure("failed", "Nothing was changed");
   }
   const started = (await client().json(inDatabase(database(), "queries"), {

@@ -59,7 +59,7 @@ export async function run(context: CommandContext): Promise<void> {
   if (Query.trim() === "") throw new Failure("usage", "The query is empty: jackdaw query TEXT");
   const rows = numberOr(options.text("limit"), rowsDefault, "--limit");
   const isPlan = options.is("plan");
-  const text = await ask(context, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
+  const text = await sendQuery(context, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
   if (options.is("json")) print(text);
   else if (isPlan) showPlan(context, JSON.parse(text) as PlanReply);
   else show(context, replyOf(text));
@@ -73,19 +73,19 @@ async function prompt(context: CommandContext): Promise<void> {
   const page = numberOr(options.text("limit"), screen, "--limit");
   await runPrompt(context, {
     rows: async (text, start, signal) => {
-      const reply = replyOf(await ask(context, text, start, page, signal));
+      const reply = replyOf(await sendQuery(context, text, start, page, signal));
       show(context, reply);
       return { rows: reply.rows.length, total: reply.CappedMaxResults ?? reply.TotalResults };
     },
     plan: async (text, signal) => {
-      const reply = await ask(context, text, 0, page, signal, "plan");
+      const reply = await sendQuery(context, text, 0, page, signal, "plan");
       showPlan(context, JSON.parse(reply) as PlanReply);
     },
   });
 }
 
 /** Sends a query. @returns the text of the reply */
-async function ask(
+async function sendQuery(
   { client, database, options }: CommandContext,
   Query: string,
   Start: number,

@@ -22,7 +22,7 @@ const formats = ["dump", "jsonl", "csv"] as const;
 type Format = (typeof formats)[number];
 
 /** Maximum characters of bulk-insert commands per chunk. */
-const pieceLength = 64 * 1024;
+const chunkLength = 64 * 1024;
 const columnsMax = 10_000;
 
 export async function run(context: CommandContext): Promise<void> {
@@ -185,7 +185,7 @@ async function importRows(context: CommandContext, path: string, format: Format)
       method: "POST",
       query: { id: Id },
       headers: { "content-type": "application/json" },
-      body: Readable.from(pieces(context, rows, state), { objectMode: false }),
+      body: Readable.from(commandChunks(context, rows, state), { objectMode: false }),
     });
   } finally {
     passed.end();
@@ -208,7 +208,7 @@ interface Sent {
 }
 
 /** Yields the commands of a bulk insert in chunks. */
-async function* pieces(
+async function* commandChunks(
   { options, interrupted }: CommandContext,
   rows: AsyncIterable<FileRow>,
   sent: Sent,
@@ -218,20 +218,20 @@ async function* pieces(
     idField: options.text("id-field"),
     idPrefix: options.text("id-prefix") ?? "",
   };
-  let piece = "[";
+  let chunk = "[";
   try {
     for await (const row of rows) {
       if (interrupted.aborted) throw new Failure("interrupted", "Interrupted");
-      piece += `${sent.rows === 0 ? "" : ","}${commandOf(row, rule)}`;
+      chunk += `${sent.rows === 0 ? "" : ","}${commandOf(row, rule)}`;
       sent.rows++;
-      if (piece.length < pieceLength) continue;
-      yield piece;
-      piece = "";
+      if (chunk.length < chunkLength) continue;
+      yield chunk;
+      chunk = "";
     }
   } catch (error) {
     sent.failure = error as Error;
   }
-  yield `${piece}]`;
+  yield `${chunk}]`;
 }
 
 interface Rule {

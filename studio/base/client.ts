@@ -6,7 +6,7 @@
  * - An error reply becomes a `ServerError`; a request that does not reach the server becomes an `OfflineError`.
  */
 
-import { askOtherTabs, sessionHeaders } from "./session.ts";
+import { requestSession, sessionHeaders } from "./session.ts";
 import { signal } from "./signal.ts";
 
 /** Error reply of the server. */
@@ -145,7 +145,7 @@ async function request(
   }
   if (response.status !== 401) return response;
   const { Type } = errorBody(await response.clone().text());
-  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await askOtherTabs(session));
+  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await requestSession(session));
   return isSignedIn ? await request(method, path, sent, extra) : response;
 }
 
@@ -180,14 +180,14 @@ async function fetchText(
   const isOnline = response.status !== 502;
   connection.value = { isOnline, last: { what, ms: performance.now() - startedMs } };
   if (response.status === 304 && kept !== undefined) {
-    keep(path, kept);
+    cacheReply(path, kept);
     return { body: kept.text, etag: kept.etag, status: 200 };
   }
   if (!response.ok) {
     throw new ServerError(response.status, errorBody(text));
   }
   const etag = response.headers.get("etag");
-  if (method === "GET" && etag !== null) keep(path, { etag, text });
+  if (method === "GET" && etag !== null) cacheReply(path, { etag, text });
   return { body: text, etag, status: response.status };
 }
 
@@ -199,7 +199,7 @@ function errorBody(text: string): ErrorBody {
   }
 }
 
-function keep(path: string, kept: CacheEntry): void {
+function cacheReply(path: string, kept: CacheEntry): void {
   cacheBytes -= 2 * (cache.get(path)?.text.length ?? 0);
   cache.delete(path);
   cache.set(path, kept);

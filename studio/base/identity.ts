@@ -24,7 +24,7 @@ export const identity = signal<Identity | null>(null);
 /** True if the server requires a certificate that the browser did not present. */
 export const lacksCertificate = signal(false);
 
-export async function askIdentity(): Promise<void> {
+export async function loadIdentity(): Promise<void> {
   const { body } = await get<WhoAmI | null>("/certificates/whoami");
   // Over TLS, every registered caller has a name.
   lacksCertificate.value = body === null && window.location.protocol === "https:";

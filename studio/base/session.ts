@@ -49,7 +49,7 @@ export async function urlFor(path: string): Promise<string> {
  * @param sent the rejected headers
  * @returns true if another tab provided a session
  */
-export async function askOtherTabs(sent: Readonly<Record<string, string>>): Promise<boolean> {
+export async function requestSession(sent: Readonly<Record<string, string>>): Promise<boolean> {
   const refused = sent["X-Jackdaw-Session"] ?? null;
   if (half === refused) channel.postMessage("ask");
   const untilMs = performance.now() + otherTabsMs;
@@ -72,18 +72,19 @@ async function enter(): Promise<void> {
       signedOut.value = "code-refused";
       return;
     }
-    keep(((await response.json()) as { Session: string }).Session);
+    storeSession(((await response.json()) as { Session: string }).Session);
   } catch {
     // The next request reports the error.
   }
 }
 
-function keep(given: string): void {
+function storeSession(given: string): void {
   half = given;
   sessionStorage.setItem(key, given);
 }
 
 channel.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
   if (data === "ask" && half !== null) channel.postMessage({ half });
-  else if (typeof data === "object" && data !== null && "half" in data) keep(String(data.half));
+  else if (typeof data === "object" && data !== null && "half" in data)
+    storeSession(String(data.half));
 });

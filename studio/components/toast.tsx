@@ -16,7 +16,7 @@ const shownMs = 6000;
 const toasts = signal<readonly Toast[]>([]);
 let lastId = 0;
 
-export function say(text: string, action?: Toast["action"]): void {
+export function showToast(text: string, action?: Toast["action"]): void {
   lastId++;
   toasts.value = [...toasts.peek(), { id: lastId, text, action }].slice(-shownMax);
 }

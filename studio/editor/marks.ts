@@ -33,7 +33,7 @@ function decorationsOf(marks: readonly Mark[], length: number) {
   });
 }
 
-class MistakeDot extends GutterMarker {
+class ErrorDot extends GutterMarker {
   override elementClass = "cm-mistake-dot";
   readonly message: string;
 
@@ -42,7 +42,7 @@ class MistakeDot extends GutterMarker {
     this.message = message;
   }
 
-  override eq(other: MistakeDot): boolean {
+  override eq(other: ErrorDot): boolean {
     return other.message === this.message;
   }
 
@@ -56,10 +56,10 @@ class MistakeDot extends GutterMarker {
 const dots = gutter({
   class: "cm-mistakes",
   markers: ({ state }) => {
-    const found = new Map<number, MistakeDot>();
+    const found = new Map<number, ErrorDot>();
     state.field(marked).between(0, state.doc.length, (from, _to, { spec }) => {
       const line = state.doc.lineAt(from).from;
-      if (!found.has(line)) found.set(line, new MistakeDot((spec as { message: string }).message));
+      if (!found.has(line)) found.set(line, new ErrorDot((spec as { message: string }).message));
     });
     return RangeSet.of([...found].map(([line, dot]) => dot.range(line)));
   },

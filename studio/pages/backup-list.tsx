@@ -290,7 +290,7 @@ function Schedule({
       {isContinuous ? (
         <Continuous query={query} folder={folder} restore={restore} />
       ) : (
-        <MadeTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
+        <BackupTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
       )}
       {isDeleting && (
         <Confirmation
@@ -424,13 +424,13 @@ function ByHand({
       </div>
       {error !== null && <Failure error={error} />}
       {points !== null && (
-        <MadeTable made={made} restore={restore} verify={verify} isBusy={false} />
+        <BackupTable made={made} restore={restore} verify={verify} isBusy={false} />
       )}
     </section>
   );
 }
 
-function MadeTable({
+function BackupTable({
   made,
   restore,
   verify,
@@ -469,7 +469,7 @@ function MadeTable({
                 {one.isEncrypted ? ", encrypted" : ""}
               </td>
               <td class="l2">
-                <MadeState made={one} />
+                <BackupState made={one} />
               </td>
               <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
               <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
@@ -505,7 +505,7 @@ function MadeTable({
   );
 }
 
-function MadeState({ made }: { made: Backup }) {
+function BackupState({ made }: { made: Backup }) {
   const { error } = made;
   if (error !== null)
     return (

@@ -63,7 +63,7 @@ export function NewCertificate({
       setBusy(false);
     }
   };
-  if (file !== null) return <Made file={file} name={terms.Name} close={close} />;
+  if (file !== null) return <CreatedCertificate file={file} name={terms.Name} close={close} />;
   return (
     <Dialog title={title} close={close}>
       <form
@@ -121,7 +121,15 @@ export function NewCertificate({
 }
 
 /** Describes the downloaded file and how to use it. */
-function Made({ file, name, close }: { file: string; name: string; close: () => void }) {
+function CreatedCertificate({
+  file,
+  name,
+  close,
+}: {
+  file: string;
+  name: string;
+  close: () => void;
+}) {
   return (
     <Dialog title={`${name} is created`} close={close}>
       <div class="note" role="status">

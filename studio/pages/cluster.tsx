@@ -23,7 +23,7 @@ import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
-import { say } from "../components/toast.tsx";
+import { showToast } from "../components/toast.tsx";
 import { usePage } from "../shell/page.ts";
 
 const pollMs = 1_000;
@@ -53,7 +53,7 @@ export function ClusterPage() {
     setFailed(null);
     setDoing(what);
     act()
-      .then(() => say(done), setFailed)
+      .then(() => showToast(done), setFailed)
       .finally(() => setDoing(""));
   };
   return (
@@ -287,7 +287,7 @@ function nodeActions(
           typed: Tag,
           act: async () => {
             await removeNode(node);
-            say(`${Tag} was removed from the cluster`);
+            showToast(`${Tag} was removed from the cluster`);
           },
         }),
     },
@@ -427,7 +427,7 @@ function databaseActions(
           typed: "",
           act: async () => {
             await removeCopy(Name, Tag);
-            say(`The copy of ${Name} on ${Tag} was removed`);
+            showToast(`The copy of ${Name} on ${Tag} was removed`);
           },
         }),
     })),

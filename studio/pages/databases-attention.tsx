@@ -10,7 +10,7 @@ import { Icon } from "../components/icon.tsx";
 import { server } from "../shell/server.ts";
 
 /** Known facts of a database. */
-export interface AttendedDatabase {
+export interface DatabaseFacts {
   readonly name: string;
   readonly documents: number;
   readonly indexErrors: number;
@@ -41,7 +41,7 @@ export function Aside({
   figures,
   cluster,
 }: {
-  databases: readonly AttendedDatabase[];
+  databases: readonly DatabaseFacts[];
   figures: ServerFigures | undefined;
   cluster: ServerStatus | undefined;
 }) {
@@ -87,7 +87,7 @@ export function Aside({
   );
 }
 
-function databaseTodos({ name, documents, indexErrors, lastBackupMs }: AttendedDatabase): Todo[] {
+function databaseTodos({ name, documents, indexErrors, lastBackupMs }: DatabaseFacts): Todo[] {
   const todos: Todo[] = [];
   if (indexErrors > 0)
     todos.push({

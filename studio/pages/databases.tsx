@@ -16,7 +16,7 @@ import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
-import { Aside, type AttendedDatabase, type ServerFigures } from "./databases-attention.tsx";
+import { Aside, type DatabaseFacts, type ServerFigures } from "./databases-attention.tsx";
 import { FirstStart } from "./first-start.tsx";
 
 interface Listed {
@@ -118,7 +118,11 @@ export function DatabasesPage() {
               />
             )}
           </div>
-          <Aside databases={attended(rows, details)} figures={figures.body} cluster={cluster} />
+          <Aside
+            databases={databaseFacts(rows, details)}
+            figures={figures.body}
+            cluster={cluster}
+          />
         </div>
       )}
       {isMaking && <NewDatabase close={() => setMaking(false)} />}
@@ -191,7 +195,10 @@ async function detailsOf(name: string, signal: AbortSignal): Promise<Details> {
   };
 }
 
-function attended(rows: readonly Row[], details: ReadonlyMap<string, Details>): AttendedDatabase[] {
+function databaseFacts(
+  rows: readonly Row[],
+  details: ReadonlyMap<string, Details>,
+): DatabaseFacts[] {
   return rows.map(({ Name, state }) => ({
     name: Name,
     documents: state?.DocumentsCount ?? 0,

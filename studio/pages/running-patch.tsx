@@ -29,7 +29,7 @@ import {
 /** Logarithmic slider from 10 to a million documents per second; the rightmost position is unlimited. */
 const sliderMax = 101;
 const rateOf = (at: number) => (at >= sliderMax ? 0 : Math.round(10 ** (1 + at / 20)));
-const placeOf = (rate: number | undefined) =>
+const sliderPosition = (rate: number | undefined) =>
   rate === undefined
     ? sliderMax
     : Math.max(0, Math.min(100, Math.round(20 * Math.log10(rate / 10))));
@@ -82,7 +82,7 @@ export function RunningPatch({ database, id }: { database: string; id: string })
             stop={() => setAsking("stop")}
           />
         ) : (
-          <Ended
+          <CompletedOperation
             operation={operation}
             listed={listed}
             collection={collection}
@@ -152,8 +152,8 @@ function Running({
   const { Processed: done = 0, Total: total = 0 } = counts ?? {};
   const isPaused = state.IsPaused === true;
   const { rate, left } = usePace(done, total, isPaused);
-  const [place, setPlace] = useState(placeOf(state.MaxOpsPerSec));
-  useEffect(() => setPlace(placeOf(state.MaxOpsPerSec)), [state.MaxOpsPerSec]);
+  const [place, setPlace] = useState(sliderPosition(state.MaxOpsPerSec));
+  useEffect(() => setPlace(sliderPosition(state.MaxOpsPerSec)), [state.MaxOpsPerSec]);
   const limit = rateOf(place);
   const limitText = limit === 0 ? "no limit" : `${count(limit)} / s`;
   return (
@@ -251,7 +251,7 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-function Ended({
+function CompletedOperation({
   operation,
   listed,
   collection,
@@ -272,7 +272,7 @@ function Ended({
   const isUndone = state.UndoneBy !== undefined;
   return (
     <div class="body stack">
-      <h2>{endedTitle(operation, listed, collection, ms)}</h2>
+      <h2>{resultTitle(operation, listed, collection, ms)}</h2>
       {counts !== undefined && state.Undoes === undefined && (
         <p class="soft">
           {count(counts.Changed)} of {count(counts.Processed)} were changed,{" "}
@@ -326,7 +326,7 @@ function LeftAlone({ result }: { result: UndoResult | null }) {
   );
 }
 
-function endedTitle(
+function resultTitle(
   { status, result, state }: FollowedOperation<PatchCounts, UndoResult>,
   listed: ListedOperation,
   collection: string,

@@ -6,7 +6,7 @@ import { signal } from "../base/signal.ts";
 /** Undefined while loading; null if the server returned an error. */
 export const databaseNames = signal<readonly string[] | null | undefined>(undefined);
 
-export async function askDatabases(): Promise<void> {
+export async function loadDatabases(): Promise<void> {
   try {
     const { body } = await get<{ Databases: readonly string[] }>("/databases?namesOnly=true");
     databaseNames.value = body.Databases;

@@ -9,7 +9,7 @@ export interface ServerFacts {
 
 export const server = signal<ServerFacts | null>(null);
 
-export async function askServer(): Promise<void> {
+export async function loadServerInfo(): Promise<void> {
   const { body } = await get<{ ProductVersion: string }>("/build/version");
   server.value = { version: body.ProductVersion };
 }

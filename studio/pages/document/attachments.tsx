@@ -11,7 +11,7 @@ import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Failure, Skeleton } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { showToast } from "../../components/toast.tsx";
 import { type JsonNode, JsonNumber, memberOf } from "../../json/json-source.ts";
 import { save } from "../documents/export.tsx";
 import type { Version } from "./version.ts";
@@ -68,7 +68,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
         const query = new URLSearchParams({ id, name: file.name, contentType: file.type });
         await send("PUT", `${base}/attachments?${query}`, { data: file });
       }
-      say(files.length === 1 ? `Added ${files[0]?.name}` : `Added ${files.length} files`);
+      showToast(files.length === 1 ? `Added ${files[0]?.name}` : `Added ${files.length} files`);
     } catch (failed) {
       setError(failed as Error);
     } finally {
@@ -78,7 +78,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
   };
   const remove = async ({ name }: Attachment) => {
     await send("DELETE", pathOf(base, id, name)).finally(reread);
-    say(`Deleted ${name}`);
+    showToast(`Deleted ${name}`);
   };
   return (
     <div class="scroll grow side-body">

@@ -18,7 +18,7 @@ export function draftKey(database: string, id: string): string {
   return `jackdaw-draft\n${database}\n${id}`;
 }
 
-export function keepDraft(key: string, text: string, base: Version): void {
+export function storeDraft(key: string, text: string, base: Version): void {
   const baseText = textOf(base);
   if (text.length + baseText.length > charactersMax) return;
   try {

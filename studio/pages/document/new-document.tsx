@@ -19,7 +19,11 @@ import { usePage } from "../../shell/page.ts";
 import { parsedText } from "./parsed-text.ts";
 import { readVersion } from "./version.ts";
 
-function usePlace(database: string, collection: string | undefined, from: string | null): string {
+function useBreadcrumbs(
+  database: string,
+  collection: string | undefined,
+  from: string | null,
+): string {
   const title = from === null ? "New document" : `Copy of ${from}`;
   usePage("docs", [
     { text: database, to: href(["db", database, "docs"]) },
@@ -36,7 +40,7 @@ export function NewDocument({ database, collection }: { database: string; collec
   const base = `/databases/${encodeURIComponent(database)}`;
   const hasCollection = !collection.startsWith("@") && collection !== "";
   const from = address.value.query.get("from");
-  const title = usePlace(database, hasCollection ? collection : undefined, from);
+  const title = useBreadcrumbs(database, hasCollection ? collection : undefined, from);
   const [id, setId] = useState(hasCollection ? `${collection.toLowerCase()}/` : "");
   const [name, setName] = useState(hasCollection ? collection : "");
   const edited = useEditedText("{\n}");

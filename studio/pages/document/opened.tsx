@@ -20,7 +20,7 @@ import { CodeEditor } from "../../editor/editor.tsx";
 import { printSource } from "../../json/json-source.ts";
 import { changesOf } from "../../json/merge.ts";
 import { Conflict } from "./conflict.tsx";
-import { draftKey, dropDraft, keepDraft, readDraft } from "./draft.ts";
+import { draftKey, dropDraft, readDraft, storeDraft } from "./draft.ts";
 import { useNewer } from "./newest.ts";
 import { fieldsChanged, parsedText } from "./parsed-text.ts";
 import { useSaving } from "./saving.ts";
@@ -186,7 +186,7 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
   const keep = () => {
     const now = latest.current;
     if (now.text === now.stored) dropDraft(key);
-    else keepDraft(key, now.text, now.version);
+    else storeDraft(key, now.text, now.version);
   };
   const typed = (now: string) => {
     edited.typed(now);

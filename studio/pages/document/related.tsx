@@ -119,7 +119,7 @@ function Referring({ database, base, id }: { database: string; base: string; id:
     setError(null);
     try {
       const fields = await referringFields(base, id);
-      const results = await Promise.all(fields.map((field) => asked(base, id, field)));
+      const results = await Promise.all(fields.map((field) => queryReferences(base, id, field)));
       setFound(results.filter(({ total }) => total > 0));
     } catch (failed) {
       setError(failed as Error);
@@ -207,7 +207,11 @@ function collectPaths(value: unknown, path: string, kind: string, paths: Set<str
   }
 }
 
-async function asked(base: string, id: string, { collection, path }: Field): Promise<Found> {
+async function queryReferences(
+  base: string,
+  id: string,
+  { collection, path }: Field,
+): Promise<Found> {
   const json = {
     Query: `from ${quoted(collection)} where ${path} = $id`,
     QueryParameters: { id },

@@ -7,7 +7,7 @@ import { may } from "../../base/identity.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { showToast } from "../../components/toast.tsx";
 import {
   type JsonNode,
   JsonNumber,
@@ -59,7 +59,7 @@ export function Revisions(properties: Properties) {
       await send("POST", `${base}/revisions/revert/docs`, {
         json: { IdToChangeVector: { [id]: chosen } },
       });
-      say(`Restored ${id}`);
+      showToast(`Restored ${id}`);
       setQuery({ rev: undefined, with: undefined });
       properties.restored();
     } catch (thrown) {
@@ -226,7 +226,7 @@ function NoRevisions({ base, version }: { base: string; version: Version }) {
           Collections: { ...body?.Collections, [collection]: own },
         },
       });
-      say(`At most ${kept} revisions per document of ${collection} are kept from now on`);
+      showToast(`At most ${kept} revisions per document of ${collection} are kept from now on`);
       setOn(true);
     } catch (thrown) {
       setError(thrown as Error);

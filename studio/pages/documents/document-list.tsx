@@ -23,10 +23,10 @@ import {
   fieldsIn,
   foundColumns,
   isFixed,
-  keepColumns,
-  keptColumns,
   pathsOf,
   readChosen,
+  storeColumns,
+  storedColumns,
   widened,
   writeChosen,
 } from "./list-columns.tsx";
@@ -98,7 +98,7 @@ function useList({ base, database, collection, types }: Properties) {
   const { query } = address.value;
   const where = query.get("where") ?? "";
   const sort = readSort(query.get("order"));
-  const chosen = readChosen(query.get("cols") ?? keptColumns(database, collection));
+  const chosen = readChosen(query.get("cols") ?? storedColumns(database, collection));
   const ask: ListAsk = {
     base,
     collection,
@@ -157,7 +157,7 @@ function useList({ base, database, collection, types }: Properties) {
     hasSelected: selected.isAll || selected.rows.size > 0,
     choose(next: readonly ChosenColumn[] | undefined) {
       const text = next === undefined ? undefined : writeChosen(next);
-      keepColumns(database, collection, text);
+      storeColumns(database, collection, text);
       setQuery({ cols: text });
     },
     showNewest() {

@@ -71,11 +71,11 @@ export function widened(
 const key = (database: string, collection: string | undefined) =>
   `jackdaw-columns\n${database}\n${collection ?? ""}`;
 
-export function keptColumns(database: string, collection: string | undefined): string | null {
+export function storedColumns(database: string, collection: string | undefined): string | null {
   return localStorage.getItem(key(database, collection));
 }
 
-export function keepColumns(
+export function storeColumns(
   database: string,
   collection: string | undefined,
   text: string | undefined,

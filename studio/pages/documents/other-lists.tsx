@@ -9,7 +9,7 @@ import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { showToast } from "../../components/toast.tsx";
 import {
   type JsonNode,
   JsonNumber,
@@ -172,7 +172,7 @@ function Bin({ base, database }: Properties) {
       await send("POST", `${base}/revisions/revert/docs`, {
         json: { IdToChangeVector: { [id]: changeVector } },
       });
-      say(`Restored ${id}`);
+      showToast(`Restored ${id}`);
       reload();
     } catch (thrown) {
       setFailed(thrown as Error);

@@ -6,7 +6,7 @@ import { may } from "../../base/identity.ts";
 import { href, open } from "../../base/router.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { Icon } from "../../components/icon.tsx";
-import { say } from "../../components/toast.tsx";
+import { showToast } from "../../components/toast.tsx";
 import { deleteAll, restoreAll } from "./deletion.ts";
 import { Export } from "./export.tsx";
 import type { ListRow } from "./list-rows.ts";
@@ -116,18 +116,18 @@ function DeleteDialog({
           QueryParameters: rql.parameters,
         },
       });
-      say(`Deleting ${what}`);
+      showToast(`Deleting ${what}`);
       changed([]);
     } else {
       const ids = [...rows.keys()];
       const deleted = await deleteAll(base, ids);
       changed(ids);
-      say(`Deleted ${what}`, {
+      showToast(`Deleted ${what}`, {
         text: "Undo",
         run: () =>
           void restoreAll(base, deleted).then(() => {
             changed(ids);
-            say(`Restored ${what}`);
+            showToast(`Restored ${what}`);
           }, failed),
       });
     }

@@ -20,7 +20,7 @@ import {
 
 const shownDocuments = 6;
 /** Maximum number of ids in a query. */
-const askedDocuments = 200;
+const queriedDocumentsMax = 200;
 const pollMs = 5000;
 
 export function ErrorsTab({
@@ -122,7 +122,7 @@ function Group({
   const { message, action, line, documents, firstMs, lastMs } = group;
   const [first] = documents;
   const rest = documents.length - shownDocuments;
-  const ids = documents.slice(0, askedDocuments).map((id) => `'${id.replaceAll("'", "\\'")}'`);
+  const ids = documents.slice(0, queriedDocumentsMax).map((id) => `'${id.replaceAll("'", "\\'")}'`);
   const isOfDocuments = action === "Map";
   return (
     <section class="panel" aria-label={message}>

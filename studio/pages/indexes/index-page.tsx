@@ -32,7 +32,7 @@ export function IndexPage({ database, name }: { database: string; name: string |
   );
 }
 
-function usePlace(database: string, text: string) {
+function useBreadcrumbs(database: string, text: string) {
   usePage("indexes", [
     { text: database, to: href(["db", database, "docs"]) },
     { text: "Indexes", to: href(["db", database, "indexes"]) },
@@ -41,7 +41,7 @@ function usePlace(database: string, text: string) {
 }
 
 function NewIndex({ database }: { database: string }) {
-  usePlace(database, "New index");
+  useBreadcrumbs(database, "New index");
   const isReduce = address.value.query.get("new") === "reduce";
   const base = `/databases/${encodeURIComponent(database)}`;
   const collections = useResource<{ Collections: Record<string, number> }>(
@@ -101,7 +101,7 @@ function draftOf(collection: string, isReduce: boolean): Definition {
 }
 
 function KnownIndex({ database, name }: { database: string; name: string }) {
-  usePlace(database, name);
+  useBreadcrumbs(database, name);
   const base = `/databases/${encodeURIComponent(database)}`;
   const query = `name=${encodeURIComponent(name)}`;
   const stats = useResource<{ Results: readonly IndexStats[] } | null>(

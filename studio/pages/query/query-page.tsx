@@ -17,7 +17,7 @@ import { HistoryDialog, SavedDialog } from "./query-lists.tsx";
 import { addressText, history, remember, textOfAddress } from "./query-memory.ts";
 import { PlanPanel } from "./query-plan.tsx";
 import { type Answer, type Asked, Results, type View } from "./query-results.tsx";
-import { formatted, isUpdate, parametersOf, placeOf } from "./query-text.ts";
+import { formatted, isUpdate, parametersOf, positionOf } from "./query-text.ts";
 
 type Values = Readonly<Record<string, string>>;
 
@@ -90,19 +90,19 @@ function useConsole(database: string, base: string) {
   const [given] = useState(() => textOfAddress(query.get("q") ?? ""));
   const edited = useEditedText(given ?? "");
   const { text } = edited;
-  const [values, setValues] = useState<Values>(() => givenValues(query));
+  const [values, setValues] = useState<Values>(() => valuesIn(query));
   const names = useMemo(() => parametersOf(text), [text]);
   const changes = useMemo(() => isUpdate(text), [text]);
   const { asked, failure, running, run, cancel } = useQuery(database, base);
   const [opened, open] = useState<"history" | "saved" | null>(null);
-  const [said, say] = useState("");
+  const [said, announce] = useState("");
   const back = useRef(-1);
 
   useEffect(() => () => forgetFields(), []);
   const ask = (asking: string, options: { plan?: boolean; wait?: boolean } = {}) => {
     if (asking.trim() === "" || isUpdate(asking)) return;
     back.current = -1;
-    say("");
+    announce("");
     const wanted = parametersOf(asking);
     const parameters = Object.fromEntries(wanted.map((name) => [`p.${name}`, values[name]]));
     const old = [...address.peek().query.keys()].filter((key) => key.startsWith("p."));
@@ -132,36 +132,36 @@ function useConsole(database: string, base: string) {
   };
   const marks = useMemo(() => {
     const { error } = failure?.text === text ? failure : { error: null };
-    const place = error === null ? null : placeOf(error.message, text);
+    const place = error === null ? null : positionOf(error.message, text);
     return place === null ? [] : [{ ...place, message: error?.message.split("\n")[0] ?? "" }];
   }, [failure, text]);
   return {
     ...{ edited, values, setValues, names, changes, marks, isElsewhere: given === null },
-    ...{ asked, failure, running, cancel, ask, put, goBack, opened, open, said, say },
+    ...{ asked, failure, running, cancel, ask, put, goBack, opened, open, said, announce },
   };
 }
 
 type Console = ReturnType<typeof useConsole>;
 
 function Tools({ page, database }: { page: Console; database: string }) {
-  const { edited, values, names, changes, say } = page;
+  const { edited, values, names, changes, announce } = page;
   const { text } = edited;
   const copy = async (language: Language) => {
     const given = names.map((name) => [name, typedValue(values[name] ?? "")] as const);
     const source = { origin: window.location.origin, database, text, values: given };
     await navigator.clipboard.writeText(codeOf(language, source));
-    say(`Copied as ${language}`);
+    announce(`Copied as ${language}`);
   };
   const share = async () => {
     if (addressText(text) === text) {
       const { path, query } = address.peek();
       const to = href(path, { ...Object.fromEntries(query), q: text });
       await navigator.clipboard.writeText(new URL(to, window.location.href).href);
-      say("Address copied");
+      announce("Address copied");
       return;
     }
     download(`${database}.rql`, text);
-    say("The query is too long for an address and was saved as a file");
+    announce("The query is too long for an address and was saved as a file");
   };
   const changing = changes ? "The query changes documents" : undefined;
   return (
@@ -227,7 +227,7 @@ function AnswerPane({
   const use = (better: string) => {
     page.put(better);
     page.ask(better, { wait: true });
-    page.say("Index is ready");
+    page.announce("Index is ready");
   };
   return (
     <div class="pane results" aria-busy={page.running?.isShown === true}>
@@ -383,7 +383,7 @@ function viewOf(given: string | null): View {
   return given === "json" || given === "includes" ? given : "table";
 }
 
-function givenValues(query: URLSearchParams): Record<string, string> {
+function valuesIn(query: URLSearchParams): Record<string, string> {
   const given = [...query].filter(([key]) => key.startsWith("p."));
   return Object.fromEntries(given.map(([key, value]) => [key.slice(2), value]));
 }

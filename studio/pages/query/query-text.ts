@@ -80,7 +80,7 @@ function isDot(bare: string, at: number): boolean {
 }
 
 /** Returns the position in a message of the server such as `1:19 Unable to parse…`, or null. */
-export function placeOf(message: string, text: string): { from: number; to: number } | null {
+export function positionOf(message: string, text: string): { from: number; to: number } | null {
   const found = /^(\d+):(\d+) /.exec(message);
   if (found === null) return null;
   const [line, column] = [Number(found[1]), Number(found[2])];
