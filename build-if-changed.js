@@ -1,6 +1,6 @@
 /**
- * Builds where something has changed since the last build: `npm start` starts at once where nothing has, and tests that run
- * what was built begin at once.
+ * Builds if a source has changed since the last build, so that `npm start` and tests of the build start without
+ * delay.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
@@ -22,7 +22,9 @@ const sources = [
   "tsconfig.json",
 ];
 
-/** When the newest file or folder at `path` was changed; folders change with what is added and removed. */
+/**
+ * Returns the newest modification time at `path`, in milliseconds; folders change when entries are added or removed.
+ */
 function changedMs(path) {
   const { mtimeMs, isFolder } = facts(path);
   if (!isFolder) return mtimeMs;
@@ -34,7 +36,7 @@ function facts(path) {
   return { mtimeMs: found.mtimeMs, isFolder: found.isDirectory() };
 }
 
-/** The licences are what a build makes last. */
+/** Returns the time of the last build, in milliseconds. LICENSES.txt is its last output. */
 function builtMs() {
   try {
     return statSync("dist/bundle/LICENSES.txt").mtimeMs;

@@ -1,15 +1,15 @@
 /**
- * Makes of studio/ what the server shows under /studio, in dist/bundle/studio. Part of bundle.js.
+ * Bundles studio/ into dist/bundle/studio, which the server serves under /studio. Part of bundle.js.
  *
- * Every file but index.html has a hash of its content in its name, so that browsers may keep it for ever. The pages that
- * a first visit needs are in `main` and what it imports; all others are loaded when they are opened.
+ * The name of every file but index.html contains a hash of the content, so that browsers can cache it indefinitely.
+ * Pages that a first visit needs are in `main` and its imports; other pages are loaded when they are opened.
  */
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { build } from "rolldown";
 
 const folder = "dist/bundle/studio";
-/** In the order in which they apply. */
+/** Style sheets, in the order in which they apply. */
 const styles = [
   "tokens",
   "base",
@@ -23,19 +23,19 @@ const styles = [
   "narrow",
 ];
 
-/** @returns the chunks, with the modules in them */
+/** Builds the studio. @returns the chunks, with the modules in them */
 export async function bundleStudio() {
   const { output } = await build({
     input: { main: "studio/main.tsx" },
     platform: "browser",
     logLevel: "warn",
     tsconfig: "studio/tsconfig.json",
-    // Children as arguments of h are 2 % shorter than as a member of the properties.
+    // Passing children as arguments of h makes the output 2 % smaller than passing them as a property.
     transform: {
       jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" },
       inject: { h: ["preact", "h"], Fragment: ["preact", "Fragment"] },
     },
-    // Of @lezer/highlight: one that it makes of it is used by nobody.
+    // @lezer/highlight calls this function for an export that is unused.
     treeshake: { manualPureFunctions: ["tagHighlighter"] },
     output: {
       dir: folder,
@@ -53,7 +53,7 @@ export async function bundleStudio() {
   if (listed.size > 0)
     throw new Error(`bundle-studio.js does not list ${[...listed].join(", ")}.css`);
   const css = styles.map((name) => readFileSync(`studio/styles/${name}.css`, "utf8")).join("\n");
-  const sheet = compacted(css);
+  const sheet = minifyCss(css);
   const sheetName = `style-${createHash("sha256").update(sheet).digest("base64url").slice(0, 8)}.css`;
   writeFileSync(`${folder}/${sheetName}`, sheet);
 
@@ -72,8 +72,8 @@ export async function bundleStudio() {
   return output;
 }
 
-/** Without comments and the white space that has no meaning; there is no text in the sheets that has either. */
-function compacted(text) {
+/** Removes comments and insignificant white space; the style sheets contain no strings with either. */
+function minifyCss(text) {
   return text
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/\s+/g, " ")

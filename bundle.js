@@ -1,13 +1,15 @@
 /**
- * Makes of the built modules what the package ships, in dist/bundle. Part of `npm run build`.
+ * Bundles the compiled modules into dist/bundle, which the package ships. Part of `npm run build`.
  *
- * - The server, the command line, the library and its test server, with all that they import, in a few files that share what they have in
- *   common: a third of the start time of the modules one by one. CommonJS, which `import`, `require` and jest can load.
- * - Their types, each entry in one declaration file that imports nothing.
- * - The page for browsers (bundle-studio.js).
- * - The licences of the packages in the bundle.
+ * - The server, the command line, the library and its test server, with their dependencies, in a few files with
+ *   shared chunks. They load in a third of the time of separate modules. CommonJS, which `import`, `require` and jest
+ *   can load.
+ * - The types of each library entry in one declaration file without imports.
+ * - The studio (bundle-studio.js).
+ * - The licences of the bundled packages.
  *
- * Comments are left out of the code; lines and names stay, for stack traces, but in chunks that have packages of others only.
+ * Comments are removed from the code. Lines and names are kept for stack traces, except in chunks that contain only
+ * other packages.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -18,7 +20,7 @@ import { bundleStudio } from "./bundle-studio.js";
 
 const folder = "dist/bundle";
 const libraries = ["library", "testing"];
-/** For `Symbol.asyncDispose`, whatever libraries a program names. */
+/** Declares `Symbol.asyncDispose`, whichever `lib` a program selects. */
 const lib = '/// <reference lib="esnext.disposable" />';
 
 const { output } = await build({
@@ -58,7 +60,7 @@ function isForeign(id) {
   return id.includes("/node_modules/") || id.startsWith("\0");
 }
 
-/** The declarations of `entry` and of the files that it names, as one file. */
+/** Returns the declarations of `entry` and of the files that it imports, as one file. */
 function declarationsOf(entry) {
   const files = new Map();
   const read = (path) => {
@@ -73,11 +75,14 @@ function declarationsOf(entry) {
   const names = [...exported].map(([name, isType]) => (isType ? `type ${name}` : name));
   const text = [lib, ...bodies, `export { ${names.join(", ")} };\n`].join("\n\n");
   const foreign = /\bfrom "|\bimport\(|\bNodeJS\b|\bBuffer\b/.exec(text);
-  if (foreign !== null) throw new Error(`${entry}: its types need others (${foreign[0]})`);
+  if (foreign !== null)
+    throw new Error(`${entry}: the types depend on another package (${foreign[0]})`);
   return text;
 }
 
-/** What one file declares, and the names that it exports, each with whether it is a type. `read` reads another file. */
+/**
+ * Returns the declarations of a file and its exports, each with whether it is a type. `read` reads an imported file.
+ */
 function declarationFile(path, read) {
   const source = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest);
   const statements = [];
@@ -95,10 +100,10 @@ function declarationFile(path, read) {
     if (name === undefined) continue; // export {}
     const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
     const text = statement.getText(source).replace(/^export /, "");
-    // The last comment is its own; the first statement has the header of the file, too.
+    // The last comment belongs to the statement; the first statement is also preceded by the header of the file.
     const comment = ts.getLeadingCommentRanges(source.text, statement.pos)?.at(-1);
-    const told = comment === undefined ? "" : `${source.text.slice(comment.pos, comment.end)}\n`;
-    statements.push({ name: name.text, isType, text: told + text });
+    const docs = comment === undefined ? "" : `${source.text.slice(comment.pos, comment.end)}\n`;
+    statements.push({ name: name.text, isType, text: docs + text });
     if (ts.canHaveModifiers(statement) && ts.getModifiers(statement)?.some(isExport)) {
       exported.set(name.text, isType);
     }
@@ -110,7 +115,7 @@ function isExport({ kind }) {
   return kind === ts.SyntaxKind.ExportKeyword;
 }
 
-/** The licence of each package that is in the bundle. */
+/** Returns the licences of the bundled packages. */
 function licencesOf(chunks) {
   const packages = new Set();
   for (const { moduleIds = [] } of chunks) {

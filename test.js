@@ -1,8 +1,8 @@
 /**
- * `npm test`: checks and builds at the same time, runs the tests, and says at the end what it ran, how long each part took,
- * and what it left out. After a part that fails there are no tests.
+ * `npm test`: checks and builds in parallel, runs the tests, and prints what ran, how long each step took, and which
+ * tests were omitted. If a step fails, the tests are not run.
  *
- * With VITEST_JSON_REPORT=FILE the report of the tests is written there.
+ * If VITEST_JSON_REPORT=FILE is set, the test report is written to that file.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,22 +10,25 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What is run by `.ci/run` or by hand: a script, and what it adds. */
-const leftOut = [
+/** Scripts that `.ci/run` or a developer runs, with the tests that they add. */
+const omitted = [
   ["test:studio", "the studio in Chromium (CHROMIUM names another than the system's)"],
-  ["test:cluster", "several nodes, with the nats-server that node packaging/nats-server.js makes"],
+  [
+    "test:cluster",
+    "several nodes, with the nats-server that node packaging/nats-server.js installs",
+  ],
   [
     "test:long",
-    "processes, the package, benches in small, crashes and faults at many places, what takes seconds a file",
+    "processes, the package, small benches, crashes and faults at many points, slow test files",
   ],
   [
     "test:walks",
-    "every page of the studio by the rules of axe and with each right, and a cluster's",
+    "every page of the studio with axe and with each access level, and the cluster page",
   ],
-  ["test:cold", "all tests without a record in memory"],
+  ["test:cold", "all tests without cached records"],
   ["test:nodes, test:nightly", "three whole nodes under 10 and under 200 faults"],
-  ["test:fuzz, test:abuse", "changed requests, and attacks on a real process"],
-  ["test:faults, test:crash", "every fault of the disk, and killed processes"],
+  ["test:fuzz, test:abuse", "mutated requests, and attacks on a real process"],
+  ["test:faults, test:crash", "every disk fault, and killed processes"],
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-report-"));
@@ -34,30 +37,30 @@ const lines = [];
 let status = 0;
 
 await Promise.all([
-  part("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint"),
-  part("build", ["run", "--silent", "build"], "types, modules, bundle, declarations"),
+  step("check", ["exec", "--", "biome", "check", "--error-on-warnings", "."], "format, lint"),
+  step("build", ["run", "--silent", "build"], "types, modules, bundle, declarations"),
 ]);
 const filters = process.argv.slice(2);
-await part("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], counts);
+await step("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filters], counts);
 rmSync(folder, { recursive: true, force: true });
 
 console.log(`\n${lines.join("\n")}`);
-for (const [script, adds] of leftOut) console.log(`left out  npm run ${script}: ${adds}`);
+for (const [script, adds] of omitted) console.log(`omitted   npm run ${script}: ${adds}`);
 process.exitCode = status;
 
-/** Runs a part, unless one has failed. `told`: what it did, or what says so afterwards. */
-async function part(name, args, told) {
+/** Runs a step, unless an earlier step failed. `summary` is the text of the report, or a function that returns it. */
+async function step(name, args, summary) {
   if (status !== 0) {
     lines.push(`${name.padEnd(8)}  not run`);
     return;
   }
-  const beganMs = performance.now();
+  const startMs = performance.now();
   const env = { ...process.env, VITEST_JSON_REPORT: report };
   const [code] = await once(spawn("npm", args, { stdio: "inherit", env }), "exit");
   const own = code ?? 1;
   if (status === 0) status = own;
-  const seconds = ((performance.now() - beganMs) / 1000).toFixed(0);
-  const text = typeof told === "function" ? told() : told;
+  const seconds = ((performance.now() - startMs) / 1000).toFixed(0);
+  const text = typeof summary === "function" ? summary() : summary;
   lines.push(
     `${name.padEnd(8)}  ${own === 0 ? "passed" : "FAILED"}  ${seconds.padStart(4)} s  ${text}`,
   );

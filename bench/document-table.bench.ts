@@ -1,7 +1,7 @@
 /**
  * Costs of the document table: bytes and nanoseconds per document, and the longest pause.
  *
- * Ids are `users/<n>`; look-ups are in a fixed scattered order, with newly created id strings spelled `Users/<n>`.
+ * Ids are `users/<n>`; look-ups use a fixed scattered order, with new id strings `Users/<n>`.
  */
 import { allCollections, DocumentTable } from "../engine/keyspaces/document-table.ts";
 
@@ -54,7 +54,7 @@ function measure(count: number): string[] {
   );
   note("scan by etag", `${scanNs(table, allCollections, count).toFixed(1)} ns`);
   const perDocument = (table.memoryBytes() - idBytes) / count;
-  note("memory beside the ids", `${perDocument.toFixed(1)} bytes`);
+  note("memory besides the ids", `${perDocument.toFixed(1)} bytes`);
 
   const view = table.view();
   const dumpMs = time(1e6, () => table.sections(view));
@@ -67,34 +67,34 @@ function measure(count: number): string[] {
   return lines;
 }
 
-/** Nanoseconds per item, for `work` on `count` items. */
+/** Returns the time of `work` on `count` items, in nanoseconds per item. */
 function time(count: number, work: () => void): number {
   const start = performance.now();
   work();
   return ((performance.now() - start) * 1e6) / count;
 }
 
-/** A permutation of [0, count) in scattered order, at position `turn`. */
-function scatter(turn: number, count: number): number {
-  return (turn * 7_368_787) % count;
+/** Returns element `index` of a scattered permutation of [0, count). */
+function scatter(index: number, count: number): number {
+  return (index * 7_368_787) % count;
 }
 
 function findNs(table: DocumentTable, count: number): number {
-  const turns = Math.min(count, 1_000_000);
+  const calls = Math.min(count, 1_000_000);
   let found = 0;
-  const ns = time(turns, () => {
-    for (let turn = 0; turn < turns; turn++) {
-      if (table.find(`Users/${scatter(turn, count)}`) >= 0) found++;
+  const ns = time(calls, () => {
+    for (let index = 0; index < calls; index++) {
+      if (table.find(`Users/${scatter(index, count)}`) >= 0) found++;
     }
   });
-  if (found !== turns) throw new Error("every id is found");
+  if (found !== calls) throw new Error("every id is found");
   return ns;
 }
 
-function update(table: DocumentTable, count: number, turns: number): void {
+function update(table: DocumentTable, count: number, calls: number): void {
   let etag = table.lastEtag;
-  for (let turn = 0; turn < turns; turn += batchCount) {
-    for (let at = turn; at < turn + batchCount; at++) {
+  for (let index = 0; index < calls; index += batchCount) {
+    for (let at = index; at < index + batchCount; at++) {
       const docNum = scatter(at, count);
       table.stage(docNum, ++etag, at * 256, 256, docNum % collectionCount, 0);
     }
@@ -102,15 +102,15 @@ function update(table: DocumentTable, count: number, turns: number): void {
   }
 }
 
-/** Median microseconds for creating a view, and for the first write after it. */
+/** Returns the median time of creating a view, and of the first write after it, in microseconds. */
 function viewMicros(table: DocumentTable, count: number): string {
   const views: number[] = [];
   const writes: number[] = [];
-  for (let turn = 0; turn < 200; turn++) {
+  for (let index = 0; index < 200; index++) {
     const start = performance.now();
     const view = table.view();
     const made = performance.now();
-    table.stage(scatter(turn, count), table.lastEtag + 1, 0, 256, 0, 0);
+    table.stage(scatter(index, count), table.lastEtag + 1, 0, 256, 0, 0);
     table.commitStaged(1);
     writes.push(performance.now() - made);
     views.push(made - start);

@@ -1,8 +1,8 @@
 /**
  * Nanoseconds per document for parsing, encoding, composing, and finding and patching a field. One fixed document of
- * 155 bytes (and pretty-printed, large and non-ASCII variants); each figure is the best of several rounds, since other
- * load on the machine can only slow a round down. The last line is a hash of the output, to verify that two revisions
- * do the same work.
+ * 155 bytes (and pretty-printed, large and non-ASCII variants); each figure is the best of several rounds, since
+ * other load on the machine can only slow a round down. The last line is a hash of the output, to verify that two
+ * revisions do the same work.
  */
 
 import { createHash } from "node:crypto";
@@ -42,7 +42,7 @@ const lines = Array.from({ length: 40 }, (_, i) => ({
   Note: "a short note",
 }));
 
-/** Best time of one call in nanoseconds. */
+/** Returns the best time of one call, in nanoseconds. */
 function measure(calls: number, rounds: number, work: () => void): number {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds; round++) {
@@ -53,7 +53,7 @@ function measure(calls: number, rounds: number, work: () => void): number {
   return best;
 }
 
-/** @param size smoke: only checks that everything runs; full: measures */
+/** Runs the bench. @param size smoke: only checks that everything runs; full: measures */
 export function run(size: "smoke" | "full"): void {
   const calls = size === "smoke" ? 20 : 50_000;
   const rounds = size === "smoke" ? 1 : 12;

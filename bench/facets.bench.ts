@@ -1,12 +1,12 @@
 /**
- * Facets over all documents and over those that a condition finds: by terms, by ranges, with sums, in a deployed index; and
- * the nearest of a million places, in an automatic one. Whole queries, as a client asks them.
+ * Facets over all documents and over matches of a condition: by terms, by ranges, with sums, in a deployed index; and
+ * the nearest of a million places, in an automatic index. Whole queries, as a client sends them.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
 import { createHash } from "node:crypto";
 import { type BenchSize, seeded } from "./harness.ts";
-import { ask, fill, openBench, settledTotal, timesOf, told } from "./opened-database.ts";
+import { fill, openBench, runQuery, settledTotal, timesOf, timesText } from "./opened-database.ts";
 
 const definition = {
   Name: "Places/Facets",
@@ -28,7 +28,7 @@ const facets: Readonly<Record<string, string>> = {
   "four ranges, with a sum and an average": `${deployed} select facet(${cheap}, sum(Price), avg(Stars))`,
   "50 terms where stars are 3 or more": `${deployed} where Stars >= 3 select facet(Kind)`,
   "50 terms, with a sum, where stars are 3 or more": `${deployed} where Stars >= 3 select facet(Kind, sum(Price))`,
-  "four ranges where the kind is one": `${deployed} where Kind = 'kind 7' select facet(${cheap})`,
+  "four ranges where the kind is fixed": `${deployed} where Kind = 'kind 7' select facet(${cheap})`,
   "three facets": `${deployed} select facet(Kind), facet(Stars), facet(${cheap})`,
 };
 
@@ -37,7 +37,7 @@ const circle = (km: number, y: number, x: number) =>
 const nearest = (y: number, x: number) =>
   `order by spatial.distance(spatial.point(Y, X), spatial.point(${y}, ${x})) limit 20`;
 
-/** Prints its figures; equal hashes mean equal answers. */
+/** Runs the bench; equal hashes mean equal results. */
 export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 2_000 : given;
@@ -55,9 +55,9 @@ export async function run(size: BenchSize): Promise<string[]> {
   const hash = createHash("sha256");
   for (const [name, text] of Object.entries(facets)) {
     print(
-      `${count} documents, facets by ${name}: ${told(await timesOf(database, [text], rounds))}`,
+      `${count} documents, facets by ${name}: ${timesText(await timesOf(database, [text], rounds))}`,
     );
-    hash.update((await ask(database, text)).rows.join());
+    hash.update((await runQuery(database, text)).rows.join());
   }
   const random = seeded(5);
   const many = Array.from({ length: size === "smoke" ? 2 : 50 }, () => randomPlace(random));
@@ -65,16 +65,16 @@ export async function run(size: BenchSize): Promise<string[]> {
     "the 20 nearest": nearest,
     "the 20 nearest within 500 km": (y, x) => `where ${circle(500, y, x)} ${nearest(y, x)}`,
     "the 20 nearest within 5,000 km": (y, x) => `where ${circle(5_000, y, x)} ${nearest(y, x)}`,
-    "the 20 nearest of one kind": (y, x) => `where Kind = 'kind 7' ${nearest(y, x)}`,
+    "the 20 nearest of a kind": (y, x) => `where Kind = 'kind 7' ${nearest(y, x)}`,
     "the 20 farthest": (y, x) => nearest(y, x).replace(" limit", " desc limit"),
     "all within 100 km": (y, x) => `where ${circle(100, y, x)}`,
   };
   for (const [name, make] of Object.entries(asked)) {
     const texts = many.map(([y, x]) => `from Places ${make(y, x)}`);
-    await settledTotal(database, texts[0] as string); // there is one
-    print(`${name}: ${told(await timesOf(database, texts, Math.min(rounds, 3)))}`);
+    await settledTotal(database, texts[0] as string); // texts is not empty
+    print(`${name}: ${timesText(await timesOf(database, texts, Math.min(rounds, 3)))}`);
     for (const text of texts) {
-      const { outcome, rows } = await ask(database, text);
+      const { outcome, rows } = await runQuery(database, text);
       hash.update(`${outcome.totalResults} ${rows.map((row) => /"@id":"([^"]*)"/.exec(row)?.[1])}`);
     }
   }
@@ -83,7 +83,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Evenly on the globe: latitude and longitude. */
+/** Returns latitude and longitude, uniform on the globe. */
 function randomPlace(random: () => number): [number, number] {
   const y = (Math.asin((random() / 2 ** 32) * 2 - 1) * 180) / Math.PI;
   const x = (random() / 2 ** 32) * 360 - 180;

@@ -1,8 +1,8 @@
 /**
- * Three whole servers over three servers of NATS on this machine: how long writes are not acknowledged after a kill, for
- * a client that asks any node and for the official client, which fails over by itself; reads at all nodes beside reads
- * at one; and durable writes over HTTP at three nodes beside one. All of it shares the processors and the disk of one
- * machine, which three machines would not: whether reads scale is seen by the processor time that the nodes use for one.
+ * Three servers over three NATS servers on this machine: time without acknowledged writes after a kill, for a client
+ * that tries all nodes and for the official client, which fails over automatically; reads at all nodes compared with
+ * reads at one; and durable writes over HTTP at three nodes compared with one. All processes share the processors and
+ * the disk of one machine, so read scaling is measured by the nodes' processor time per read.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { DocumentStore } from "ravendb";
@@ -13,9 +13,9 @@ import { type BenchSize, interleaved, median, percentile, ratio } from "./harnes
 import { processorMs } from "./http/processes.ts";
 
 const database = "bench";
-/** Between two tries of a client that asks any node, and until it asks another one. */
+/** Pause between two attempts of a client that tries all nodes, and its time limit per node, in milliseconds. */
 const retryMs = 20;
-const answerMs = 1_000;
+const replyTimeoutMs = 1_000;
 const documentCount = 1_000;
 const leaderKillCount = 20;
 const otherKillCount = 6;
@@ -30,7 +30,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     console.log(line);
   };
   if (!hasServer()) {
-    print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
+    print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;
   }
   const three = await ClusterNodes.start();
@@ -69,10 +69,10 @@ async function benchWrites(
   const rounds = size === "smoke" ? 1 : 4;
   const leader = await three.leaderOf(database);
   const follower = three.nodes.find((node) => node !== leader) as ClusterNode;
-  for (const underWay of [1, 16]) {
+  for (const inFlight of [1, 16]) {
     const times: Record<string, number[]> = { one: [], leader: [], follower: [] };
     const put = (name: string, node: ClusterNode) => () =>
-      rate(underWay, ms, async (w, n) => {
+      rate(inFlight, ms, async (w, n) => {
         const beganMs = performance.now();
         const id = `writes/${w}-${n % 100}`;
         const { status, text } = await node.send.put(documentPath(id), { n, filler });
@@ -86,7 +86,7 @@ async function benchWrites(
     });
     const { one: single = 0, leader: led = 0, follower: passed = 0 } = rates;
     print(
-      `PUT over HTTP x ${underWay}: one node ${single.toFixed(0)}/s; three, at the leader ${led.toFixed(0)}/s: ${ratio(led, single)}; at another ${passed.toFixed(0)}/s: ${ratio(passed, single)}`,
+      `PUT over HTTP x ${inFlight}: one node ${single.toFixed(0)}/s; three, at the leader ${led.toFixed(0)}/s: ${ratio(led, single)}; at another ${passed.toFixed(0)}/s: ${ratio(passed, single)}`,
     );
     const shown = Object.entries(times).map(([name, of]) => {
       const ms = (p: number) => percentile(of, p).toFixed(1);
@@ -107,7 +107,7 @@ async function benchReads(three: ClusterNodes, size: BenchSize, print: Print): P
       Document: { n: at, filler },
     }));
     const { status } = await leader.send.post(`/databases/${database}/bulk_docs`, { Commands });
-    if (status !== 201) throw new Error(`documents are not written: ${status}`);
+    if (status !== 201) throw new Error(`writing a document failed: ${status}`);
   }
   const last = documentPath(`reads/${documentCount - 1}`);
   await three.eventually("all nodes have the documents", async () => {
@@ -140,9 +140,9 @@ async function benchReads(three: ClusterNodes, size: BenchSize, print: Print): P
   );
 }
 
-/** How often a second `work` is done by `underWay` at once. */
+/** Returns how often `work` completes per second with `inFlight` calls in flight. */
 async function rate(
-  underWay: number,
+  inFlight: number,
   ms: number,
   work: (worker: number, n: number) => Promise<void>,
 ): Promise<number> {
@@ -154,7 +154,7 @@ async function rate(
       count++;
     }
   };
-  await Promise.all(Array.from({ length: underWay }, (_, w) => worker(w)));
+  await Promise.all(Array.from({ length: inFlight }, (_, w) => worker(w)));
   return count / ((performance.now() - beginMs) / 1000);
 }
 
@@ -163,12 +163,12 @@ type Victims = (three: ClusterNodes) => Promise<readonly (ClusterNode | NatsNode
 const natsLeader = async (three: ClusterNodes) =>
   (await three.natsLeaderOf(databaseStream)) ?? (three.nats[0] as NatsNode);
 
-/** Not the one of the cluster's own values. */
+/** Matches the stream of a database, but not that of the cluster state. */
 const databaseStream = /^JD_(?!6a61636b6461772d)/;
 
 const kills: Readonly<Record<string, Victims>> = {
-  "the node that leads": async (three) => [await three.leaderOf(database)],
-  "the server of NATS that leads": async (three) => [await natsLeader(three)],
+  "the leader node": async (three) => [await three.leaderOf(database)],
+  "the NATS leader": async (three) => [await natsLeader(three)],
   both: async (three) => [await three.leaderOf(database), await natsLeader(three)],
 };
 
@@ -196,10 +196,13 @@ async function benchFailover(three: ClusterNodes, size: BenchSize, print: Print)
 function shown(plain: readonly number[], client: readonly number[]): string {
   const seconds = (values: readonly number[]) =>
     `median ${(median(values) / 1000).toFixed(1)} s, longest ${(Math.max(...values) / 1000).toFixed(1)} s`;
-  return `writes acknowledged again at any node after ${seconds(plain)}; through the official client after ${seconds(client)}`;
+  return `writes acknowledged again by any node after ${seconds(plain)}; through the official client after ${seconds(client)}`;
 }
 
-/** @returns milliseconds from the kill to the first write that was begun after it and acknowledged, for both clients */
+/**
+ * Kills processes. @returns milliseconds until the first acknowledged write that began after the kill, for both
+ * clients
+ */
 async function failover(
   three: ClusterNodes,
   store: DocumentStore,
@@ -214,7 +217,7 @@ async function failover(
     saved(store).then(() => performance.now() - killedMs),
   ]);
   await Promise.all(found.map(({ child }) => child.start()));
-  await three.eventually("all nodes take writes", async () => {
+  await three.eventually("all nodes accept writes", async () => {
     for (const { tag, send } of three.nodes) {
       const { status, text } = await send.put(documentPath(`ready/${tag}`), {});
       if (status !== 201) return `${tag}: ${status} ${text}`;
@@ -229,7 +232,7 @@ async function anyNodeWrites(three: ClusterNodes): Promise<void> {
   for (let n = 0; ; n++) {
     const node = three.nodes[n % three.nodes.length] as ClusterNode;
     const reply = await node.send
-      .put(documentPath("failover/plain"), { n }, { timeoutMs: answerMs })
+      .put(documentPath("failover/plain"), { n }, { timeoutMs: replyTimeoutMs })
       .catch(() => null);
     if (reply?.status === 201) return;
     await pause(retryMs);

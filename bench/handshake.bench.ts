@@ -1,6 +1,6 @@
 /**
- * A connection over TLS with a client certificate and one GET on it, against a bare node:http2 server: new sessions and
- * continued ones. The measure is the server's processor time for a connection; the clients are a third process.
+ * A TLS connection with a client certificate and one GET, compared with a bare node:http2 server: new and resumed
+ * sessions. The measure is the server's processor time per connection; the clients are in a third process.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -8,18 +8,18 @@ import * as http2 from "node:http2";
 import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
 import type { HandshakeLoad } from "./http/handshake-load.ts";
 import {
-  ask,
   processorMs,
   readPair,
   type Server,
   script,
+  sendRequest,
   startJackdaw,
   stop,
 } from "./http/processes.ts";
 
 const inFlight = 8;
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
   const lines: string[] = [];
@@ -32,9 +32,9 @@ export async function run(size: BenchSize): Promise<string[]> {
     const session = http2.connect(jackdaw.url, client);
     const document = JSON.parse(documentText(7)) as object;
     const record = { DatabaseName: "bench" };
-    await ask(session, "PUT", "/admin/databases?name=bench&replicationFactor=1", record);
-    const put = await ask(session, "PUT", "/databases/bench/docs?id=users%2F7", document);
-    const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
+    await sendRequest(session, "PUT", "/admin/databases?name=bench&replicationFactor=1", record);
+    const put = await sendRequest(session, "PUT", "/databases/bench/docs?id=users%2F7", document);
+    const get = await sendRequest(session, "GET", "/databases/bench/docs?id=users%2F7");
     session.close();
     const child = fork(script("./bare-server.js"));
     children.push(child);

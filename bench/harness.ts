@@ -2,7 +2,7 @@
  * Shared by all benches: sizes, seeded data, medians, peers, and formatting of results. A bench is a module
  * `<subject>.bench.ts` that exports `run(size)`; `run.ts` finds it by name, and the tests run it in smoke size.
  *
- * Figures are ratios to a peer, or to a bare limit, measured in the same run. Absolute figures do not carry over to
+ * Results are ratios to a peer, or to a bare limit, measured in the same run. Absolute figures do not transfer to
  * other machines.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -13,11 +13,11 @@ import { join } from "node:path";
 export type BenchSize = "smoke" | "full";
 
 export interface Bench {
-  /** @returns the printed lines */
+  /** Runs the bench. @returns the printed lines */
   run(size: BenchSize): Promise<string[]> | string[];
 }
 
-/** One line that describes the machine. */
+/** Returns a line that describes the machine. */
 export function machineLine(): string {
   const [cpu] = cpus();
   return `${cpu?.model.trim() ?? "unknown processor"} x ${cpus().length}, ${Math.round(totalmem() / 1024 ** 3)} GiB, Node ${process.version}`;
@@ -30,29 +30,29 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2;
 }
 
-/** The `p`-quantile (0 to 1) of `values`. */
+/** Returns the `p`-quantile (0 to 1) of `values`. */
 export function percentile(values: readonly number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))] ?? Number.NaN;
 }
 
-/** Wall time of `work` in milliseconds. */
+/** Returns the wall time of `work`, in milliseconds. */
 export async function timeMs(work: () => Promise<void> | void): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;
 }
 
-/** The cost of some work. */
+/** Cost of some work. */
 export interface Cost {
   readonly wallMs: number;
-  /** User and system time of all threads of this process. */
+  /** User and system time of all threads of this process, in milliseconds. */
   readonly processorMs: number;
 }
 
 export const noCost: Cost = { wallMs: Number.NaN, processorMs: Number.NaN };
 
-/** Processor time varies less than wall time when the machine is shared. */
+/** Measures wall and processor time; the latter varies less when the machine is shared. */
 export async function costOf(work: () => Promise<void> | void): Promise<Cost> {
   const before = process.cpuUsage();
   const wallMs = await timeMs(work);
@@ -60,7 +60,7 @@ export async function costOf(work: () => Promise<void> | void): Promise<Cost> {
   return { wallMs, processorMs: (used.user + used.system) / 1000 };
 }
 
-/** As `interleaved`; wall and processor time have separate medians. */
+/** Like `interleaved`; wall and processor time have separate medians. */
 export async function interleavedCosts(
   rounds: number,
   variants: Readonly<Record<string, () => Promise<Cost>>>,
@@ -87,7 +87,7 @@ export async function interleavedCosts(
   );
 }
 
-/** Runs the variants in turn, so that slow phases of the machine affect all of them. @returns medians by name */
+/** Runs the variants alternately, so that slow phases of the machine affect all of them. @returns medians by name */
 export async function interleaved(
   rounds: number,
   variants: Readonly<Record<string, () => Promise<number>>>,
@@ -103,7 +103,10 @@ export async function interleaved(
   return Object.fromEntries(Object.entries(results).map(([name, list]) => [name, median(list)]));
 }
 
-/** A temporary folder under JACKDAW_BENCH_DIR, or the system's folder for temporary files; `remove` deletes it. */
+/**
+ * Creates a temporary folder under JACKDAW_BENCH_DIR, or the system's folder for temporary files; `remove` deletes
+ * it.
+ */
 export function temporaryFolder(): { path: string; remove(): void } {
   const parent = process.env["JACKDAW_BENCH_DIR"] ?? tmpdir();
   mkdirSync(parent, { recursive: true });
@@ -111,7 +114,7 @@ export function temporaryFolder(): { path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Loads a package of bench/peers; null when it is not installed there. */
+/** Loads a package of bench/peers; null if it is not installed. */
 export function peer<Module>(name: string): Module | null {
   const folder = join(process.cwd(), "bench", "peers", "package.json");
   try {
@@ -121,7 +124,7 @@ export function peer<Module>(name: string): Module | null {
   }
 }
 
-/** Pseudo-random integers in [0, 2^32), determined by the seed. */
+/** Returns a generator of pseudo-random integers in [0, 2^32), determined by the seed. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -132,20 +135,21 @@ export function seeded(seed: number): () => number {
   };
 }
 
-/** The text of document `n`: about 155 bytes, seven fields. */
+/** Returns the text of document `n`: about 155 bytes, seven fields. */
 export function documentText(n: number): string {
   const city = ["Haifa", "Oslo", "Lyon", "Porto", "Turin"][n % 5];
   return `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"${city}","Total":${(n % 1000) + 0.5},"Email":"user${n}@example.com","Active":${n % 3 === 0},"Notes":"some more text"}`;
 }
 
-/** The ratio of two values as text: `2.31x`. */
+/** Returns the ratio of two values as text: `2.31x`. */
 export function ratio(value: number, other: number): string {
   return Number.isFinite(value / other) ? `${(value / other).toFixed(2)}x` : "no peer";
 }
 
 /**
- * The rate of some work and its processor time, and a peer's. `peerName` null: it is not installed.
- * @param count of what was worked on
+ * Compares the rate and processor time of some work with those of a peer. `peerName` is null if the peer is not
+ * installed.
+ * @param count number of processed items
  */
 export function comparedCosts(
   what: string,

@@ -1,7 +1,7 @@
 /**
- * The server over HTTP/2 with mTLS, in a separate process, against a bare node:http2 server that sends the same bytes:
- * GET by id, durable PUT, and nine GETs to one PUT. The load comes from a third process. The measure is the server's
- * processor time per request, as a ratio to the bare server's: wall time is shared with the clients.
+ * The server over HTTP/2 with mTLS, in a separate process, compared with a bare node:http2 server that sends the same
+ * bytes: GET by id, durable PUT, and nine GETs per PUT. The load comes from a third process. The measure is the
+ * server's processor time per request, as a ratio to the bare server's: wall time is shared with the clients.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,6 @@ import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./
 import type { BareServerOptions } from "./http/bare-server.ts";
 import type { LoadOptions, LoadResult } from "./http/load.ts";
 import {
-  ask,
   mainThreadMs,
   type Pair,
   processorMs,
@@ -18,6 +17,7 @@ import {
   runLoad,
   type Server,
   script,
+  sendRequest,
   startJackdaw,
   startLoad,
   statusFields,
@@ -30,7 +30,7 @@ const inFlightPerConnection = 8;
 const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
 
 interface Measured extends LoadResult {
-  /** Of all threads, and of the main thread. */
+  /** Processor time of all threads, and of the main thread, in milliseconds. */
   readonly processorMs: number;
   readonly mainThreadMs: number;
 }
@@ -91,11 +91,16 @@ async function prepare(
 ): Promise<Pick<BareServerOptions, "get" | "put">> {
   const session = http2.connect(server.url, pair);
   const name = "bench";
-  await ask(session, "PUT", `/admin/databases?name=${name}&replicationFactor=1`, {
+  await sendRequest(session, "PUT", `/admin/databases?name=${name}&replicationFactor=1`, {
     DatabaseName: name,
   });
-  const put = await ask(session, "PUT", "/databases/bench/docs?id=users%2F7", JSON.parse(body));
-  const get = await ask(session, "GET", "/databases/bench/docs?id=users%2F7");
+  const put = await sendRequest(
+    session,
+    "PUT",
+    "/databases/bench/docs?id=users%2F7",
+    JSON.parse(body),
+  );
+  const get = await sendRequest(session, "GET", "/databases/bench/docs?id=users%2F7");
   session.close();
   return { get, put };
 }
@@ -110,7 +115,7 @@ async function fill(load: ChildProcess, server: Server, options: BaseOptions): P
     Type: "PUT",
     Document: JSON.parse(body),
   }));
-  await ask(session, "POST", "/databases/bench/bulk_docs", { Commands: commands });
+  await sendRequest(session, "POST", "/databases/bench/bulk_docs", { Commands: commands });
   session.close();
   const { url } = server;
   await runLoad(load, { ...options, url, requests: options.documents / 5, getShare: 0.5, seed: 1 });
@@ -143,7 +148,7 @@ async function compare(
   );
   return (
     `${name}, ${options.connections * options.inFlightPerConnection} in flight: processor ` +
-    `${ownMicros.toFixed(1)} µs a request (engine thread ${engineMicros.toFixed(1)}), ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
+    `${ownMicros.toFixed(1)} µs per request (engine thread ${engineMicros.toFixed(1)}), ${ratio(ownMicros, bareMicros)} bare (${bareMicros.toFixed(1)} µs); ` +
     `${Math.round((requests / middle(own, "ms")) * 1000)}/s (${Math.round((requests / middle(bare, "ms")) * 1000)}/s); ` +
     `ms ${times.join(", ")}`
   );
@@ -168,7 +173,7 @@ function residentBytes({ pid = 0 }: ChildProcess): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(statusFields(pid, "status"))?.[1]) * 1024;
 }
 
-/** Does the server's memory stay flat over a million requests? */
+/** Reports the server's memory over a million requests. */
 async function flatness(load: ChildProcess, server: Server, options: BaseOptions): Promise<string> {
   const url = server.url;
   const sizes: number[] = [];

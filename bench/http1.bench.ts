@@ -1,6 +1,6 @@
 /**
- * GET by id and durable PUT over HTTP/1.1 connections that are kept open, without TLS, against a bare node:http server
- * that reads the same requests and sends the same bytes. The measure is the server's processor time for a request; the
+ * GET by id and durable PUT over persistent HTTP/1.1 connections without TLS, compared with a bare node:http server
+ * that reads the same requests and sends the same bytes. The measure is the server's processor time per request; the
  * load comes from a third process.
  */
 import { type ChildProcess, fork } from "node:child_process";
@@ -15,7 +15,7 @@ const inFlight = 64;
 const documents = 10_000;
 const body = `${documentText(7).slice(0, -1)},"@metadata":{"@collection":"Users"}}`;
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
   const lines: string[] = [];
@@ -69,7 +69,7 @@ async function compare(
   }
   const name = asked.method === "GET" ? "GET" : "durable PUT";
   return (
-    `${name} over HTTP/1.1, ${asked.inFlight} in flight: processor ${median(own).toFixed(1)} µs a request, ` +
+    `${name} over HTTP/1.1, ${asked.inFlight} in flight: processor ${median(own).toFixed(1)} µs per request, ` +
     `${ratio(median(own), median(limit))} bare (${median(limit).toFixed(1)} µs)`
   );
 }

@@ -1,7 +1,7 @@
 /**
- * A stream of three servers of NATS on this machine, every append on disk at two of them before it is acknowledged:
- * appends with so many under way at a time, and following, by what the server uses and by the libraries of NATS alone
- * (`@nats-io/jetstream`), which take turns.
+ * A stream of three NATS servers on this machine; every append is on two of their disks before it is acknowledged.
+ * Measures appends with a given number in flight, and following, by the product's code and by the NATS libraries
+ * alone (`@nats-io/jetstream`), alternately.
  */
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -10,18 +10,18 @@ import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
 import { type BenchSize, interleaved, percentile, ratio, seeded } from "./harness.ts";
 
 const shapes = [
-  { name: "1 KiB x 1", bytes: 1024, underWay: 1 },
-  { name: "1 KiB x 64", bytes: 1024, underWay: 64 },
-  { name: "64 KiB x 8", bytes: 64 * 1024, underWay: 8 },
-  { name: "1 MiB x 8", bytes: 1024 * 1024, underWay: 8 },
+  { name: "1 KiB x 1", bytes: 1024, inFlight: 1 },
+  { name: "1 KiB x 64", bytes: 1024, inFlight: 64 },
+  { name: "64 KiB x 8", bytes: 64 * 1024, inFlight: 8 },
+  { name: "1 MiB x 8", bytes: 1024 * 1024, inFlight: 8 },
 ] as const;
 
-/** Appends one message behind the sequence; @returns was it stored? */
+/** Appends one message after the given sequence. @returns true if it was stored */
 type Append = (message: Buffer, expectedLast: number) => Promise<boolean>;
-/** @returns when so many messages have come, all of them */
+/** Resolves when `count` messages have been received. */
 type Follow = (count: number) => Promise<void>;
 
-interface Way {
+interface Client {
   readonly append: Append;
   readonly follow: Follow;
 }
@@ -33,7 +33,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     console.log(line);
   };
   if (!hasNatsServer()) {
-    print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
+    print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;
   }
   const cluster = await NatsCluster.start(3);
@@ -54,21 +54,28 @@ async function benchShape(
   rounds: number,
   print: (line: string) => void,
 ): Promise<void> {
-  const ways = [await ownWay(cluster), await libraryWay(cluster)] as const;
+  const clients = [await ownClient(cluster), await libraryClient(cluster)] as const;
   const payload = payloadOf(shape.bytes);
   const counts: [number, number] = [0, 0];
   const latencies: [number[], number[]] = [[], []];
   const measure = (at: 0 | 1) => async () => {
     const times = latencies[at];
-    const stored = await appendFor(ways[at].append, payload, counts[at], shape.underWay, ms, times);
+    const stored = await appendFor(
+      clients[at].append,
+      payload,
+      counts[at],
+      shape.inFlight,
+      ms,
+      times,
+    );
     const begun = counts[at];
     counts[at] += stored.count;
     return ((counts[at] - begun) * shape.bytes) / 1024 / 1024 / (stored.ms / 1000);
   };
   const rates = await interleaved(rounds, { own: measure(0), library: measure(1) });
   const follows = await interleaved(Math.min(rounds, 3), {
-    own: () => rateOf(ways[0].follow, counts[0], shape.bytes),
-    library: () => rateOf(ways[1].follow, counts[1], shape.bytes),
+    own: () => rateOf(clients[0].follow, counts[0], shape.bytes),
+    library: () => rateOf(clients[1].follow, counts[1], shape.bytes),
   });
   const shown = (times: number[]) =>
     `p50 ${percentile(times, 0.5).toFixed(1)} ms, p99 ${percentile(times, 0.99).toFixed(1)} ms`;
@@ -84,7 +91,7 @@ async function benchShape(
   );
 }
 
-async function ownWay(cluster: NatsCluster): Promise<Way> {
+async function ownClient(cluster: NatsCluster): Promise<Client> {
   const link = await cluster.link();
   const id = { databaseId: newId(), generation: 1 };
   const report = (message: string) => console.error(message);
@@ -107,7 +114,7 @@ async function ownWay(cluster: NatsCluster): Promise<Way> {
   };
 }
 
-async function libraryWay(cluster: NatsCluster): Promise<Way> {
+async function libraryClient(cluster: NatsCluster): Promise<Client> {
   const id = { databaseId: newId(), generation: 1 };
   const made = await JetStreamStream.create(await cluster.link(), id, 3, () => undefined);
   const connection = await connect(cluster.options());
@@ -134,12 +141,12 @@ async function libraryWay(cluster: NatsCluster): Promise<Way> {
   };
 }
 
-/** Keeps `underWay` appends under way; one that is not stored is sent again when those before it are. */
+/** Keeps `inFlight` appends in flight; a rejected append is retried after the preceding appends are stored. */
 async function appendFor(
   append: Append,
   payload: Buffer,
   from: number,
-  underWay: number,
+  inFlight: number,
   ms: number,
   times: number[],
 ): Promise<{ count: number; ms: number }> {
@@ -155,7 +162,7 @@ async function appendFor(
       });
     };
     let next = last;
-    while (queue.length < underWay) queue.push(send(next++));
+    while (queue.length < inFlight) queue.push(send(next++));
     for (let first = queue.shift(); first !== undefined; first = queue.shift()) {
       if (!(await first)) {
         await Promise.all(queue);
@@ -175,7 +182,7 @@ async function rateOf(follow: Follow, count: number, bytes: number): Promise<num
   return (count * bytes) / 1024 / 1024 / ((performance.now() - begunMs) / 1000);
 }
 
-/** Random, so that nothing on its way can compress it. */
+/** Returns random bytes, which cannot be compressed in transit. */
 function payloadOf(bytes: number): Buffer {
   const random = seeded(7);
   const words = Uint32Array.from({ length: bytes / 4 }, () => random());

@@ -1,15 +1,15 @@
 /**
- * A database in memory for benches of whole queries: filled from texts, asked as a client asks, with the time and the
- * memory that it takes.
+ * An in-memory database for benches of whole queries: filled from texts, queried like by a client, with time and
+ * memory.
  */
-import { setImmediate as nextSlice } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import { OpenDatabase } from "../engine/database/open-database.ts";
 import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import type { QueryOutcome } from "../engine/rql/results.ts";
 import { type Cost, costOf, percentile } from "./harness.ts";
 
-/** Documents that are written at once. */
-const writtenAtOnce = 1_000;
+/** Documents per write. */
+const documentsPerWrite = 1_000;
 const indexingMs = 3_600_000;
 
 export async function openBench(): Promise<OpenDatabase> {
@@ -17,7 +17,7 @@ export async function openBench(): Promise<OpenDatabase> {
   return await OpenDatabase.open(nodeEnvironment(), "bench", null, { indexSnapshots });
 }
 
-/** Stores documents: ids with JSON texts. */
+/** Stores documents, given as ids with JSON texts. */
 export async function fill(
   database: OpenDatabase,
   documents: Iterable<readonly [string, string]>,
@@ -25,14 +25,14 @@ export async function fill(
   let writes: Promise<unknown>[] = [];
   for (const [id, text] of documents) {
     writes.push(database.put(id, text));
-    if (writes.length < writtenAtOnce) continue;
+    if (writes.length < documentsPerWrite) continue;
     await Promise.all(writes);
     writes = [];
   }
   await Promise.all(writes);
 }
 
-/** Asks until the answer is not stale. @returns its total */
+/** Repeats a query until its result is not stale. @returns its total */
 export async function settledTotal(database: OpenDatabase, text: string): Promise<number> {
   const options = { waitForNonStale: true, timeoutMs: indexingMs };
   const outcome = await database.query(text, options, { add: () => null });
@@ -45,7 +45,7 @@ export interface Answer {
   readonly rows: readonly string[];
 }
 
-export async function ask(database: OpenDatabase, text: string): Promise<Answer> {
+export async function runQuery(database: OpenDatabase, text: string): Promise<Answer> {
   const rows: string[] = [];
   const add = (row: Buffer) => {
     rows.push(row.toString());
@@ -56,18 +56,18 @@ export async function ask(database: OpenDatabase, text: string): Promise<Answer>
   return { outcome, rows };
 }
 
-/** Milliseconds. */
+/** Times of queries, in milliseconds. */
 export interface Times {
   readonly p50: number;
   readonly p95: number;
   readonly max: number;
-  /** Processor time. */
+  /** Median processor time. */
   readonly processor50: number;
-  /** Of the first answer. */
+  /** Time of the first query. */
   readonly first: number;
 }
 
-/** The times of some queries, each of them asked `rounds` times, of which the fastest counts. */
+/** Measures queries; each runs `rounds` times, and the fastest time counts. */
 export async function timesOf(
   database: OpenDatabase,
   texts: readonly string[],
@@ -100,23 +100,23 @@ export async function timesOf(
   };
 }
 
-export function told(times: Times): string {
+export function timesText(times: Times): string {
   const { p50, p95, max, processor50, first } = times;
   const shown = `p50 ${p50.toFixed(2)} ms, p95 ${p95.toFixed(2)}, max ${max.toFixed(2)}`;
   return `${shown}; processor p50 ${processor50.toFixed(2)} ms; first ${first.toFixed(1)} ms`;
 }
 
-/** Bytes of buffers after a collection of garbage. */
+/** Returns the size of buffers after a garbage collection, in bytes. */
 export async function heldBytes(): Promise<number> {
   for (let i = 0; i < 3; i++) {
     globalThis.gc?.();
-    await nextSlice();
+    await nextTick();
   }
   const { arrayBuffers, heapUsed } = process.memoryUsage();
   return arrayBuffers + heapUsed;
 }
 
-/** What some work costs, and the memory that it leaves behind. */
+/** Measures the cost of some work, and the memory that it retains. */
 export async function grownBy(
   work: () => Promise<unknown>,
 ): Promise<{ readonly cost: Cost; readonly bytes: number }> {
@@ -127,6 +127,6 @@ export async function grownBy(
   return { cost, bytes: (await heldBytes()) - before };
 }
 
-export function toldCost({ wallMs, processorMs }: Cost): string {
+export function costText({ wallMs, processorMs }: Cost): string {
   return `${(wallMs / 1000).toFixed(2)} s (processor ${(processorMs / 1000).toFixed(2)} s)`;
 }

@@ -1,7 +1,7 @@
 /**
- * Patches by query against SQLite's json_set on the same documents in the same run, all durable: every document, one in
- * five by a condition, two fields multiplied; a script with a loop against parse, modify and stringify in memory. Also
- * the latency of a get during a patch of all documents.
+ * Patches by query compared with SQLite's json_set on the same documents in the same run, all durable: every
+ * document, one in five by a condition, two fields multiplied; a script with a loop compared with parse, modify and
+ * stringify in memory. Also the latency of a get during a patch of all documents.
  */
 import { join } from "node:path";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
@@ -24,7 +24,7 @@ import {
 } from "./harness.ts";
 import { batchSize, filledSqlite, patches, type Sqlite, textOf } from "./patched-documents.ts";
 
-/** Documents of the first patch, which is measured by itself. */
+/** Number of documents of the first patch, which is measured separately. */
 const freshCount = 200_000;
 const metadata = ',"@metadata":{"@collection":"Users"}}';
 const options: SetOperationOptions = {
@@ -93,7 +93,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** The first patch of this process, before anything is optimized. */
+/** Measures the first patch of this process, before code is optimized. */
 async function benchFresh(
   database: OpenDatabase,
   sqlite: Sqlite | null,
@@ -143,7 +143,7 @@ async function benchGets(
     const times: number[] = [];
     while (!isOver()) {
       const start = performance.now();
-      // Like a request: waits for a turn of the event loop, and then reads.
+      // Like a request, wait for an event-loop tick, then read.
       await new Promise((resolve) => setImmediate(resolve));
       await database.getText(`users/${random() % count}`);
       times.push(performance.now() - start);
@@ -159,7 +159,7 @@ async function benchGets(
   const busy = await measure(() => isPatched);
   await patched;
   print(
-    `get beside a patch of all: p99 ${percentile(busy, 0.99).toFixed(2)} ms, longest ` +
+    `get during a patch of all: p99 ${percentile(busy, 0.99).toFixed(2)} ms, longest ` +
       `${percentile(busy, 1).toFixed(1)} ms (idle p99 ${percentile(idle, 0.99).toFixed(2)} ms)`,
   );
 }

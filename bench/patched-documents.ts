@@ -1,4 +1,4 @@
-/** The documents for measuring patches, the patches, and their equivalents in SQLite. */
+/** Documents for measuring patches, the patches, and their SQLite equivalents. */
 import { join } from "node:path";
 import { peer } from "./harness.ts";
 
@@ -17,7 +17,7 @@ export const batchSize = 1000;
 const set = (path: string, value: string) => `json_set(body, '$.${path}', ${value})`;
 const field = (path: string) => `json_extract(body, '$.${path}')`;
 
-/** Each patch as a query, and as a statement on the table made by `filledSqlite`. */
+/** Each patch as a query, and as a statement on the table created by `filledSqlite`. */
 export const patches = {
   all: {
     query: "from Users update { this.Age += 1 }",
@@ -33,7 +33,7 @@ export const patches = {
   },
 } as const;
 
-/** About 155 bytes. */
+/** Returns the text of a document, about 155 bytes. */
 export function textOf(n: number): string {
   return (
     `{"Name":"User number ${n}","Age":${18 + (n % 60)},"City":"City ${n % 5}","Price":${(n % 90) + 0.5},` +
@@ -41,7 +41,7 @@ export function textOf(n: number): string {
   );
 }
 
-/** A SQLite database with the same documents; null when the package is not installed. */
+/** Creates a SQLite database with the same documents; null if the package is not installed. */
 export function filledSqlite(folder: string, count: number, name = "peer"): Sqlite | null {
   const Sqlite = peer<SqliteConstructor>("better-sqlite3");
   if (Sqlite === null) return null;

@@ -1,11 +1,13 @@
 /**
- * Many databases over many nodes, without any server: where the code of the product puts copies and leaders, how even that
- * is, what moves when a node is added, lost or replaced, and what idle databases cost by figures that were measured.
+ * Many databases over many nodes, simulated without servers: where the product's code places copies and leaders, how
+ * even the result is, what moves when a node is added, lost or replaced, and the cost of idle databases extrapolated
+ * from measurements.
  *
- * Databases are created one after another by a seeded schedule, at a node that is asked at random; bytes and writes are
- * skewed, as a few databases have most. Neither is known when a database is created: only what counts evenly can be even.
+ * Databases are created one after another by a seeded schedule, by requests to random nodes; bytes and writes are
+ * skewed, as a few databases have most of them. Both are unknown when a database is created, so placement can only
+ * balance the number of copies.
  */
-import { copyMoves } from "../cli/commands/spread.ts";
+import { planCopyMoves } from "../cli/commands/copy-balance.ts";
 import type { ClusterView, NodeSighting, ReplicaState } from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
@@ -14,7 +16,7 @@ import { fakeDatabase, fakeMember } from "../test/support/seen-cluster.ts";
 import { type BenchSize, costOf, seeded } from "./harness.ts";
 
 const copies = 3;
-/** Of 200 idle databases on three nodes, as in docs/cluster.md: thousandths of a core and MB for each copy and stream. */
+/** Measured with 200 idle databases on three nodes, as in docs/cluster.md: cores and MB per copy and stream. */
 const nodeCorePerCopy = 0.08 / 200;
 const natsCorePerStream = 0.12 / 200;
 const nodeMbPerCopy = 1.05;
@@ -25,7 +27,7 @@ interface Simulated {
   readonly writes: number;
 }
 
-/** Of a node. */
+/** Totals of a node. */
 interface Figures {
   copies: number;
   leaders: number;
@@ -37,10 +39,10 @@ class Simulation {
   readonly nodes: string[];
   readonly databases = new Map<string, Simulated>();
   readonly #random: () => number;
-  /** All databases are created at the first node, otherwise at any. */
+  /** True if all databases are created through the first node, otherwise through random nodes. */
   readonly #isAskedAtOne: boolean;
   #created = 0;
-  /** Bytes that each node has taken from others. */
+  /** Bytes that each node received from others. */
   readonly taken = new Map<string, number>();
 
   constructor(nodeCount: number, isAskedAtOne: boolean, seed = 7) {
@@ -49,7 +51,7 @@ class Simulation {
     this.#random = seeded(seed);
   }
 
-  /** What a node sees. */
+  /** Returns the cluster view of a node. */
   #viewOf(tag: string): ClusterView {
     const sighting: NodeSighting = { ageMs: 0, version: "", databases: new Map() };
     const states = [...this.databases.values()].map(({ state }) => state);
@@ -69,7 +71,7 @@ class Simulation {
 
   #found(name: string): Simulated {
     const found = this.databases.get(name);
-    if (found === undefined) throw new Error(`there is no database ${name}`);
+    if (found === undefined) throw new Error(`database ${name} does not exist`);
     return found;
   }
 
@@ -86,7 +88,7 @@ class Simulation {
       const name = `d${this.#created++}`;
       const members = placesForNew(this.#viewOf(asked), name, copies);
       const state = fakeDatabase(name, members);
-      // Pareto: a fifth of the databases has four fifths.
+      // Pareto distribution: a fifth of the databases has four fifths of the total.
       const skewed = () => (1 - this.#random() / 2 ** 32) ** (-1 / 1.16);
       this.databases.set(name, { state, bytes: skewed(), writes: skewed() });
     }
@@ -96,7 +98,7 @@ class Simulation {
     return this.#random() % count;
   }
 
-  /** A node is gone: what it led is led by one of the other copies, whichever has waited least. */
+  /** Removes a node: each database it led is led by the copy with the shortest election delay. */
   lose(tag: string): void {
     this.nodes.splice(this.nodes.indexOf(tag), 1);
     for (const [name, { state, ...rest }] of this.databases) {
@@ -108,7 +110,7 @@ class Simulation {
     }
   }
 
-  /** Each database with too few copies gets one where the product puts it. */
+  /** Adds missing copies where the product places them. */
   async refill(): Promise<number> {
     let count = 0;
     for (const [name, { state }] of this.databases) {
@@ -119,7 +121,7 @@ class Simulation {
     return count;
   }
 
-  /** What `jackdaw cluster spread` moves. */
+  /** Applies the moves of `jackdaw cluster spread`. */
   spread(): number {
     const placed = [...this.databases].map(([name, { state }]) => ({
       name,
@@ -127,7 +129,7 @@ class Simulation {
       tags: state.registered.members,
       isSound: true,
     }));
-    const moves = copyMoves(this.nodes, placed);
+    const moves = planCopyMoves(this.nodes, placed);
     for (const { name, from, to } of moves) {
       this.#change(name, ({ members }) => [...members.filter((tag) => tag !== from), to]);
       const { state, ...rest } = this.#found(name);
@@ -163,7 +165,7 @@ class Simulation {
     return found;
   }
 
-  /** The most of all nodes, as a multiple of the mean. */
+  /** Returns the maximum over all nodes as a multiple of the mean. */
   imbalance(): string {
     const rows = [...this.figures().values()];
     const of = (what: "copies" | "leaders" | "bytes" | "writes") =>
@@ -171,7 +173,10 @@ class Simulation {
     return `${of("copies")} / ${of("leaders")} / ${of("bytes")} / ${of("writes")}`;
   }
 
-  /** In the mean, with how many others a node shares databases; and the most that two share, as a multiple of the mean. */
+  /**
+   * Returns the mean number of nodes that a node shares databases with, and the maximum shared by two nodes as a
+   * multiple of the mean.
+   */
   pairs(): string {
     const shared = new Map<string, number>();
     for (const { state } of this.databases.values()) {
@@ -209,9 +214,9 @@ export async function run(size: BenchSize): Promise<string[]> {
     size === "smoke"
       ? [[4, 10]]
       : [3, 5, 10, 30].flatMap((nodes) => [10, 100, 1_000].map((databases) => [nodes, databases]));
-  print("most of a node / mean of nodes, of copies / leaders / bytes / writes of the leader");
+  print("maximum / mean over nodes, of copies / leaders / bytes / writes of the leader");
   for (const isAskedAtOne of [false, true]) {
-    print(isAskedAtOne ? "all created at one node" : "created at any node");
+    print(isAskedAtOne ? "all created through one node" : "created through random nodes");
     for (const [nodes = 0, databases = 0] of cases) {
       await simulate(() => new Simulation(nodes, isAskedAtOne), databases, print);
     }
@@ -233,7 +238,7 @@ async function simulate(
     `${nodeCount} nodes, ${count} databases: ${made.imbalance()}; ${made.pairs()}; ` +
       `${Math.max(...[...made.figures().values()].map((row) => row.copies))} copies on a node: ` +
       `${(perNode * nodeCorePerCopy * 100).toFixed(1)} % of a core and ${Math.round(perNode * nodeMbPerCopy)} MB when idle; ` +
-      `${count} streams on each of three servers of NATS: ${(count * natsCorePerStream * 100).toFixed(1)} %`,
+      `${count} streams on each of three NATS servers: ${(count * natsCorePerStream * 100).toFixed(1)} %`,
   );
   const lost = make();
   lost.create(count);
@@ -245,12 +250,12 @@ async function simulate(
     ([tag, row]) => row.leaders - (before.get(tag)?.leaders ?? 0),
   );
   print(
-    `  a node is lost, which led ${gone[1].leaders}: ${lost.imbalance()}; one other takes ${Math.max(...gained)} of these`,
+    `  a node that led ${gone[1].leaders} is lost: ${lost.imbalance()}; another node takes over up to ${Math.max(...gained)}`,
   );
   const refilled = await lost.refill();
   const most = maxOverMean(lost.nodes.map((tag) => lost.taken.get(tag) ?? 0));
   print(
-    `  its ${refilled} copies are made again elsewhere: ${lost.imbalance()}; one node takes ${most.toFixed(2)} times the mean of these bytes`,
+    `  its ${refilled} copies are recreated elsewhere: ${lost.imbalance()}; a node receives up to ${most.toFixed(2)} times the mean of these bytes`,
   );
   const grown = make();
   grown.create(count);
@@ -263,12 +268,12 @@ async function simulate(
   grown.create(Math.round(count / nodeCount));
   const row = grown.figures().get(added);
   print(
-    `  a node is added: ${at0}, nothing moves; with ${Math.round(count / nodeCount)} more databases: ${grown.imbalance()}, it has ${row?.copies} copies and leads ${row?.leaders}`,
+    `  a node is added: ${at0}, nothing moves; with ${Math.round(count / nodeCount)} more databases: ${grown.imbalance()}, the node has ${row?.copies} copies and leads ${row?.leaders}`,
   );
-  print(`  or ${moved} copies are spread onto it: ${even.imbalance()}; ${even.pairs()}`);
+  print(`  or ${moved} copies are moved to it: ${even.imbalance()}; ${even.pairs()}`);
 }
 
-/** What it costs to say and to hear how far copies are, twice a second, by the code of the product. */
+/** Measures sending and receiving heartbeats with the positions of copies, twice per second, by the product's code. */
 async function heartbeatCosts(size: BenchSize, print: (line: string) => void): Promise<void> {
   for (const count of size === "smoke" ? [10] : [100, 1_000]) {
     const databases = new Map(
@@ -292,7 +297,7 @@ async function heartbeatCosts(size: BenchSize, print: (line: string) => void): P
       for (let at = 0; at < rounds; at++) decodeStatus("A", JSON.parse(text) as never);
     });
     print(
-      `a heartbeat of ${count} copies: ${text.length} bytes, ${(said.processorMs / rounds).toFixed(2)} ms to say and ${(heard.processorMs / rounds).toFixed(2)} ms to hear`,
+      `a heartbeat of ${count} copies: ${text.length} bytes, ${(said.processorMs / rounds).toFixed(2)} ms to send and ${(heard.processorMs / rounds).toFixed(2)} ms to receive`,
     );
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What a query costs the server over HTTP/1.1: processor time for one, of 200,000 documents of about 150 bytes, with 16 in
- * flight. Beside it, in the same run: a bare node:http server that sends the same bytes; a RavenDB without certificates, at
- * the address in JACKDAW_BENCH_RAVENDB, whose process is JACKDAW_BENCH_RAVENDB_PID; and another version of Jackdaw, whose
- * executable JACKDAW_BENCH_BEFORE names. Ratios are those of the first to each of the others. Slow queries are not logged:
- * their lines would stand between those of the bench.
+ * The server's processor time per query over HTTP/1.1, over 200,000 documents of about 150 bytes, with 16 queries in
+ * flight. Compared in the same run with: a bare node:http server that sends the same bytes; a RavenDB without
+ * certificates at the address in JACKDAW_BENCH_RAVENDB, whose process is JACKDAW_BENCH_RAVENDB_PID; and another
+ * version of Jackdaw, whose executable is JACKDAW_BENCH_BEFORE. Ratios are those of this version to the others.
+ * Logging of slow queries is disabled, because its lines would be mixed with the output.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ import type { RawResult } from "./http/raw-client.ts";
 
 const inFlight = 16;
 
-/** A server that is measured. */
+/** A measured server. */
 interface Contestant {
   readonly name: string;
   readonly url: string;
@@ -23,11 +23,11 @@ interface Contestant {
 }
 
 interface Measured extends RawResult {
-  /** Processor time of the server for one query. */
+  /** The server's processor time per query, in microseconds. */
   readonly micros: number;
 }
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
   const documents = isSmoke ? 2_000 : 200_000;
@@ -99,10 +99,10 @@ async function measureAll(
   const micros: number[] = [];
   const shown = [...runs].map(([name, list]) => {
     const of = (figure: "micros" | "p50" | "p99") => median(list.map((each) => each[figure]));
-    const told = `${name} ${of("micros").toFixed(0)} µs (p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
+    const result = `${name} ${of("micros").toFixed(0)} µs (p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
     micros.push(of("micros"));
     const own = micros[0] ?? Number.NaN;
-    return micros.length === 1 ? told : `${told} (${ratio(own, of("micros"))})`;
+    return micros.length === 1 ? result : `${result} (${ratio(own, of("micros"))})`;
   });
   return `${asked.query}: ${shown.join("; ")}`;
 }
@@ -110,7 +110,7 @@ async function measureAll(
 const warmRequests = 40_000;
 const warmMs = 8000;
 
-/** Makes the index, and lets the server compile what it runs: until it has answered many, or for some seconds. */
+/** Creates the index, and lets the server compile its code: runs many queries, or for some seconds. */
 async function warm(
   load: ChildProcess,
   one: Contestant,
@@ -134,7 +134,7 @@ async function measure(
   return { ...result, micros: (usedMs * 1000) / asked.requests };
 }
 
-/** Has the bare server send these bytes from now on. @returns its URL */
+/** Sets the reply of the bare server. @returns its URL */
 async function serve(bare: ChildProcess, body: string): Promise<string> {
   bare.send({ body });
   const [{ port }] = (await once(bare, "message")) as [{ port: number }];

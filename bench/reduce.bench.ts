@@ -1,7 +1,7 @@
 /**
- * Reduces of many documents into ten groups and into half as many groups as documents, by an automatic index and by a
- * deployed one: the time to build them, and what keeping them up costs beside a plain map index when documents change and
- * every hundred changes a query follows, by the key of a group or by a number.
+ * Reduces of many documents into ten groups, and into half as many groups as documents, by an automatic and by a
+ * deployed index: the build time, and the cost of maintenance compared with a map index when documents change and
+ * every hundred changes are followed by a query, by the key of a group or by a number.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
@@ -9,10 +9,10 @@ import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
 import type { JsonObject } from "../engine/json/json-object.ts";
 import { type BenchSize, costOf, interleaved, seeded } from "./harness.ts";
-import { ask, fill, grownBy, openBench, settledTotal, toldCost } from "./opened-database.ts";
+import { costText, fill, grownBy, openBench, runQuery, settledTotal } from "./opened-database.ts";
 
 const upkeepRatioMax = 1.5;
-/** No total is greater. */
+/** Upper bound of all totals. */
 const beyond = 1_000_000_000_000;
 const map = (key: string) =>
   `map('Orders', o => ({ Key: o.${key}, Count: 1, Total: o.Total, Units: o.Units }))`;
@@ -20,10 +20,10 @@ const reduce =
   "groupBy(x => x.Key).aggregate(g => ({ Key: g.key, Count: g.values.reduce((n, v) => n + v.Count, 0), Total: g.values.reduce((n, v) => n + v.Total, 0), Units: g.values.reduce((n, v) => n + v.Units, 0) }))";
 
 interface Variant {
-  /** What makes the index, with the first query when it is automatic. */
+  /** Definition of a deployed index; null if the first query creates the index. */
   readonly definition: JsonObject | null;
   readonly query: string;
-  /** Queries that find nothing, by what they look for. */
+  /** Queries without results, by what they match on. */
   readonly waiting: Readonly<Record<string, string>>;
 }
 
@@ -67,7 +67,7 @@ const variants: Readonly<Record<string, Variant>> = {
   "deployed, many groups": deployed("Customer"),
 };
 
-/** Prints its figures; equal hashes mean equal answers. */
+/** Runs the bench; equal hashes mean equal results. */
 export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 1_000 : given;
@@ -82,15 +82,15 @@ export async function run(size: BenchSize): Promise<string[]> {
   await fill(database, orders(count));
   for (const [name, variant] of Object.entries(variants)) {
     const { cost, bytes } = await grownBy(() => settled(database, variant));
-    print(`${name}, ${count} documents: ${toldCost(cost)}, ${(bytes / 1e6).toFixed(0)} MB`);
-    const { outcome, rows } = await ask(database, variant.query);
+    print(`${name}, ${count} documents: ${costText(cost)}, ${(bytes / 1e6).toFixed(0)} MB`);
+    const { outcome, rows } = await runQuery(database, variant.query);
     hash.update(`${outcome.totalResults} ${rows.map((row) => row.replace(/,"@metadata".*/, ""))}`);
     drop(database);
   }
   const writing = await upkeep(database, null, count, changed);
   for (const kind of ["automatic", "deployed"] as const) {
     const wanted = Object.entries(variants).filter(([name]) => name.startsWith(kind));
-    /** By how it is asked: of the plain map. */
+    /** Times of the map index, by query type. */
     const plain = new Map<string, number>();
     for (const [name, variant] of wanted) {
       await settled(database, variant);
@@ -100,7 +100,7 @@ export async function run(size: BenchSize): Promise<string[]> {
         const times = micros / (plain.get(how) as number);
         const verdict = times <= upkeepRatioMax ? "reached" : "missed";
         print(
-          `upkeep of ${name}, asked ${how}: ${micros.toFixed(1)} µs a changed document, ${times.toFixed(2)}x of a plain map (at most ${upkeepRatioMax}: ${verdict})`,
+          `maintenance of ${name}, queried ${how}: ${micros.toFixed(1)} µs per changed document, ${times.toFixed(2)}x of a map index (at most ${upkeepRatioMax}: ${verdict})`,
         );
       }
       drop(database);
@@ -121,8 +121,8 @@ function drop({ queries: { indexes } }: OpenDatabase): void {
 }
 
 /**
- * Processor time of changing documents, other ones each time, until `waiting` is answered after every hundred, in
- * microseconds for each. `waiting` null: of the writes alone.
+ * Returns the processor time of changing documents, with the query `waiting` after every hundred changes, in
+ * microseconds per document. `waiting` null measures writes alone.
  */
 async function upkeep(
   database: OpenDatabase,

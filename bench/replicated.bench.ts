@@ -1,9 +1,9 @@
 /**
- * A database with copies on three nodes, over three servers of NATS on this machine, beside one with files of its own
- * only: single writes and the parts of their time, many under way, a bulk load, and how soon another node writes when the
- * one that led is gone. Each node is a process; all of them and the servers share the processors and a disk here, which
- * three machines would not, so the processor time of a load is told of each. Writes and the load are compared with
- * appending as much to the stream alone, too.
+ * A database with copies on three nodes over three NATS servers on this machine, compared with a database with local
+ * files only: single writes and their time components, many writes in flight, a bulk load, and the time until another
+ * node writes after the leader is killed. Each node is a process; all nodes and servers share the processors and a
+ * disk, so processor time is printed for each process. Writes and the load are also compared with appending the same
+ * amount to the stream alone.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,15 +17,15 @@ import { type BenchSize, interleaved, median, percentile, ratio } from "./harnes
 import { BenchNodes } from "./replicated/nodes.ts";
 
 const documentBytes = 1024;
-/** Of a document in the log, with its mark: what the stream alone is given. */
+/** Size of a document's record in the log, appended to the stream alone, in bytes. */
 const recordBytes = 1200;
-/** Documents of one transaction of the load. */
+/** Documents per transaction of the load. */
 const perWrite = 256;
-const writesUnderWay = 8;
-/** Commands of a bulk insert that are received at once. */
+const writesInFlight = 8;
+/** Commands per received chunk of a bulk insert. */
 const perChunk = 64;
 const messageBytes = 1024 * 1024;
-const messagesUnderWay = 8;
+const messagesInFlight = 8;
 
 type Print = (line: string) => void;
 
@@ -42,13 +42,13 @@ export async function run(size: BenchSize): Promise<string[]> {
     console.log(line);
   };
   if (!hasNatsServer()) {
-    print("left out: there is no nats-server here (node packaging/nats-server.js makes one)");
+    print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;
   }
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-bench-"));
   const cluster = await NatsCluster.start(3);
   const single = await OpenDatabase.open(nodeEnvironment(), "single", join(folder, "single"));
-  // A busy machine, on which the tests run, keeps a node waiting for longer than others would wait for it.
+  // On a busy machine, as in the tests, a node may pause for longer than the usual election timeout.
   const nodes = await BenchNodes.start(cluster, folder, size === "smoke" ? 60_000 : 3000);
   try {
     const subjects = { single, nodes, cluster };
@@ -73,21 +73,21 @@ async function benchPuts(
   rounds: number,
   print: Print,
 ): Promise<void> {
-  for (const underWay of [1, 16]) {
+  for (const inFlight of [1, 16]) {
     const times: Record<"one" | "three" | "stream", number[]> = { one: [], three: [], stream: [] };
     nodes.acknowledgedMs.length = 0;
     const writes = nodes.database.diskWrites(0).at(-1)?.number ?? 0;
     const { one = Number.NaN, three = Number.NaN } = await interleaved(rounds, {
-      one: () => putFor(single, underWay, ms, times.one),
-      three: () => putFor(nodes.database, underWay, ms, times.three),
-      stream: () => appendFor(cluster, underWay, ms, times.stream),
+      one: () => putFor(single, inFlight, ms, times.one),
+      three: () => putFor(nodes.database, inFlight, ms, times.three),
+      stream: () => appendFor(cluster, inFlight, ms, times.stream),
     });
     print(
-      `put x ${underWay}: one node ${one.toFixed(0)}/s, ${shown(times.one)}; three ${three.toFixed(0)}/s, ${shown(times.three)}: ${ratio(three, one)}`,
+      `put x ${inFlight}: one node ${one.toFixed(0)}/s, ${shown(times.one)}; three ${three.toFixed(0)}/s, ${shown(times.three)}: ${ratio(three, one)}`,
     );
     const own = nodes.database.diskWrites(writes).filter(({ kind }) => kind === "sync");
     print(
-      `  of the three: the stream's answer ${shown(nodes.acknowledgedMs)}; own sync ${shown(own.map(({ durationMs }) => durationMs))}; the stream alone ${shown(times.stream)}`,
+      `  of the three: the stream's acknowledgment ${shown(nodes.acknowledgedMs)}; own sync ${shown(own.map(({ durationMs }) => durationMs))}; the stream alone ${shown(times.stream)}`,
     );
   }
 }
@@ -152,15 +152,15 @@ async function benchLoad(
   );
   const ms = (name: keyof typeof spent) => `${median(spent[name]).toFixed(1)} ms`;
   print(
-    `  processor time a MB: one node ${ms("single")}; of three, the leader ${ms("leader")}, each other ${ms("follower")}, each server ${ms("server")}; a server of the stream alone ${ms("alone")}`,
+    `  processor time per MB: one node ${ms("single")}; of three, the leader ${ms("leader")}, each other ${ms("follower")}, each server ${ms("server")}; a server of the stream alone ${ms("alone")}`,
   );
-  // More than this the ratio to the stream alone cannot be where processors are all that is scarce.
+  // Upper bound of the ratio to the stream alone if processors are the only bottleneck.
   print(
     `  all processes together ${ms("all")}, for the stream alone ${ms("allAlone")}: ${ratio(median(spent.allAlone), median(spent.all))}`,
   );
 }
 
-/** The mean of what each has more. */
+/** Returns the mean increase. */
 function difference(later: readonly number[], before: readonly number[]): number {
   return later.reduce((sum, value, at) => sum + value - (before[at] ?? 0), 0) / later.length;
 }
@@ -170,7 +170,7 @@ function processorMs(before: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-/** Of another process; 0 where it cannot be known. */
+/** Returns the processor time of another process; 0 if it is unknown. */
 function processorMsOf(pid: number | undefined): number {
   if (process.platform !== "linux" || pid === undefined) return 0;
   const [, rest = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
@@ -180,10 +180,10 @@ function processorMsOf(pid: number | undefined): number {
 
 const filler = "x".repeat(documentBytes);
 
-/** Documents written a second, each durable before it counts. */
+/** Returns documents written per second, each counted when it is durable. */
 async function putFor(
   database: OpenDatabase,
-  underWay: number,
+  inFlight: number,
   ms: number,
   times: number[],
 ): Promise<number> {
@@ -197,11 +197,11 @@ async function putFor(
       count++;
     }
   };
-  await Promise.all(Array.from({ length: underWay }, (_, w) => writer(w)));
+  await Promise.all(Array.from({ length: inFlight }, (_, w) => writer(w)));
   return count / ((performance.now() - beginMs) / 1000);
 }
 
-/** Writes `count` documents of `text`, whose ids begin with `prefix`. */
+/** Writes `count` documents of `text`, with id prefix `prefix`. */
 interface Load {
   readonly name: string;
   write(database: OpenDatabase, prefix: string, count: number, text: string): Promise<unknown>;
@@ -214,7 +214,7 @@ const loads: readonly Load[] = [
 
 let loadCount = 0;
 
-/** MB of documents' texts a second. */
+/** Returns the rate of document texts in MB per second. */
 async function rateOf(
   write: Load["write"],
   database: OpenDatabase,
@@ -238,7 +238,7 @@ async function putAll(database: OpenDatabase, prefix: string, count: number, tex
       await Promise.all(puts);
     }
   };
-  await Promise.all(Array.from({ length: writesUnderWay }, writer));
+  await Promise.all(Array.from({ length: writesInFlight }, writer));
 }
 
 async function insertAll(database: OpenDatabase, prefix: string, count: number, text: string) {
@@ -247,7 +247,7 @@ async function insertAll(database: OpenDatabase, prefix: string, count: number, 
   await insert.run(commands(prefix, count, text), () => undefined, signal);
 }
 
-/** The body of a bulk insert, as it would be received. */
+/** Yields the body of a bulk insert in chunks, as received by the server. */
 async function* commands(prefix: string, count: number, text: string): AsyncGenerator<Buffer> {
   for (let from = 0; from < count; from += perChunk) {
     let chunk = from === 0 ? "[" : ",";
@@ -259,7 +259,10 @@ async function* commands(prefix: string, count: number, text: string): AsyncGene
   yield Buffer.from("]");
 }
 
-/** Messages a second of one document each, or of as many as are under way, to a stream that nobody follows. */
+/**
+ * Appends messages of one document, or of as many as are in flight, to a stream without followers. @returns messages
+ * per second
+ */
 async function appendFor(
   cluster: NatsCluster,
   documents: number,
@@ -280,7 +283,7 @@ async function appendFor(
   });
 }
 
-/** MB a second of messages of 1 MiB to a stream that nobody follows. */
+/** Appends messages of 1 MiB to a stream without followers. @returns MB per second */
 async function appendAlone(cluster: NatsCluster, megabytes: number): Promise<number> {
   return await withStream(cluster, async (stream) => {
     const message = Buffer.alloc(messageBytes, "x");
@@ -288,7 +291,7 @@ async function appendAlone(cluster: NatsCluster, megabytes: number): Promise<num
     const beginMs = performance.now();
     const queue: Promise<unknown>[] = [];
     for (let n = 0; n < count; n++) {
-      if (queue.length === messagesUnderWay) await queue.shift();
+      if (queue.length === messagesInFlight) await queue.shift();
       queue.push(stream.append(message, n));
     }
     await Promise.all(queue);
@@ -296,7 +299,7 @@ async function appendAlone(cluster: NatsCluster, megabytes: number): Promise<num
   });
 }
 
-/** A stream of its own for as long as `work` takes. */
+/** Runs `work` with a temporary stream. */
 async function withStream(
   cluster: NatsCluster,
   work: (stream: JetStreamStream) => Promise<number>,

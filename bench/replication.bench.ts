@@ -1,6 +1,6 @@
 /**
- * The frames of a replicated log: making one of a group commit's bytes, and checking one that came, which includes its
- * SHA-256 and CRC-32. The peer is the SHA-256 of the same bytes alone, which is the limit.
+ * Frames of a replicated log: encoding a frame from the bytes of a group commit, and verifying a received frame,
+ * including its SHA-256 and CRC-32. Compared with the SHA-256 of the same bytes alone, which is the limit.
  */
 import { hash } from "node:crypto";
 import { decodeFrame, encodeFrame, frameTypes, zeroHash } from "../engine/replication/frame.ts";
@@ -34,7 +34,7 @@ async function benchOf(bytes: number, count: number, rounds: number): Promise<st
   const time = (name: string) => costs[name]?.processorMs ?? Number.NaN;
   const rate = (name: string) => ((bytes * count) / 1e3 / time(name)).toFixed(0);
   return (
-    `frames of ${bytes / 1024} KiB: made ${rate("encode")} MB/s (${ratio(time("encode"), time("hash"))} the time of SHA-256 alone), ` +
+    `frames of ${bytes / 1024} KiB: encoded ${rate("encode")} MB/s (${ratio(time("encode"), time("hash"))} the time of SHA-256 alone), ` +
     `checked ${rate("decode")} MB/s (${ratio(time("decode"), time("hash"))})`
   );
 }

@@ -1,7 +1,7 @@
 /**
- * Indexes across a restart: five of them over a million documents, in a server in a separate process. Measures the time
- * from `Server available on:` until each index answers without being stale, after a clean stop and after a kill right
- * after a write; the cost of snapshots to indexing; and the disk space of everything.
+ * Indexes across a restart: five indexes over a million documents, in a server in a separate process. Measures the
+ * time from `Server available on:` until no index is stale, after a clean stop and after a kill immediately after a
+ * write; the cost of snapshots during indexing; and the disk space.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */

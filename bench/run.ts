@@ -1,6 +1,6 @@
 /**
- * Runs benches: `npm run bench -- [--smoke] [NAME…]`; all of them without names. Each runs in a separate process, so
- * that none is affected by another's heap.
+ * Runs benches: `npm run bench -- [--smoke] [NAME…]`; all benches without names. Each runs in a separate process, so
+ * that the heap of one does not affect another.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * A large database: memory per document, the longest pause while inserting, and the time to open it again: from the
+ * A large database: memory per document, the longest pause while inserting, and the time to reopen it from the
  * snapshot of a clean close, and by replaying the whole log.
  */
 import { readdirSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, temporaryFolder, timeMs } from "./harness.ts";
 
 const batchSize = 1000;
-const batchesUnderWay = 8;
+const batchesInFlight = 8;
 const textCount = 1000;
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -38,7 +38,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Opens with an empty cache, so that segment images, which have their own limit, are not counted. */
+/** Opens with an empty cache, so that segment images, which have a separate limit, are not counted. */
 function openBench(folder: string): Promise<OpenFolder> {
   return openFolder({ folder, database: { log: { cache: new SegmentCache(1) } } });
 }
@@ -69,7 +69,7 @@ async function insert(
   const external = full.external - full.arrayBuffers - (idle.external - idle.arrayBuffers);
   const perDocument = (bytes: number) => (bytes / documents).toFixed(1);
   print(
-    `memory beside the ids: ${perDocument(outside + external - idBytes)} bytes outside the heap, ` +
+    `memory besides the ids: ${perDocument(outside + external - idBytes)} bytes outside the heap, ` +
       `${perDocument(full.heapUsed - idle.heapUsed)} in it`,
   );
   print(`close with a snapshot: ${(await timeMs(() => engine.close())).toFixed(0)} ms`);
@@ -95,7 +95,7 @@ async function insertAll(database: OpenDatabase, documents: number): Promise<voi
         }
       }),
     );
-    if (pending.length > batchesUnderWay) await pending.shift();
+    if (pending.length > batchesInFlight) await pending.shift();
   }
   await Promise.all(pending);
 }
@@ -112,7 +112,7 @@ async function reopen(
     const database = await engine.databases.find("bench");
     found = database?.find(`users/${documents - 1}`) ?? -1;
   });
-  if (found < 0) throw new Error("the last document is there");
+  if (found < 0) throw new Error("the last document must exist");
   print(`${what}: ${ms.toFixed(0)} ms, ${Math.round(documents / ms)} k documents/s`);
   await engine.close();
 }

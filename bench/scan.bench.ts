@@ -1,7 +1,7 @@
 /**
- * Queries in process, over a million documents of about 155 bytes: a filter without an index, building an automatic index,
- * and conditions, ranges, sort orders, facets and suggestions on it. The filter is compared with SQLite's scan by
- * json_extract over the same texts. What a query costs over the wire: `query`.
+ * Queries in process, over a million documents of about 155 bytes: a filter without an index, building an automatic
+ * index, and conditions, ranges, sort orders, facets and suggestions on it. The filter is compared with SQLite's scan
+ * with json_extract over the same texts. The bench `query` measures queries over HTTP.
  */
 
 import { runSteps } from "../engine/base/steps.ts";
@@ -199,7 +199,7 @@ class PackedDatabase implements RowSource, IndexHost {
     return { docNum: 0, etag: 0, next: () => false };
   }
   rowsOf(): never {
-    throw new Error("nothing is mapped again");
+    throw new Error("no document is mapped twice");
   }
   setting(): undefined {
     return undefined;
@@ -241,7 +241,7 @@ interface Sqlite {
   };
 }
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const count = size === "smoke" ? 2_000 : 1_000_000;
   const rounds = size === "smoke" ? 1 : 5;
@@ -311,7 +311,7 @@ async function best(
   return { ms, outcome };
 }
 
-/** Milliseconds of SQLite's scan; NaN when it is not installed. */
+/** Returns the time of SQLite's scan, in milliseconds; NaN if it is not installed. */
 function scanWithSqlite(database: PackedDatabase, count: number, rounds: number): number {
   const Sqlite = peer<Sqlite>("better-sqlite3");
   if (Sqlite === null) return Number.NaN;

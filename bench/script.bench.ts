@@ -1,6 +1,6 @@
 /**
  * Patch scripts over small documents: arithmetic, a loop over lines, a condition, a push, string concatenation.
- * Compared with parsing and stringifying alone, and with the same change in plain JavaScript.
+ * Compared with parsing and stringifying alone, and with the same change in JavaScript.
  */
 
 import { createHash } from "node:crypto";
@@ -100,7 +100,7 @@ function copyAll(texts: readonly string[]): string[] {
   return texts.map((text) => JSON.stringify(JSON.parse(text)));
 }
 
-/** Documents per second, the best of several rounds. */
+/** Returns documents per second, the best of several rounds. */
 function rate(texts: readonly string[], work: (texts: readonly string[]) => string[]): number {
   let best = 0;
   for (let round = 0; round < 7; round += 1) {
@@ -111,7 +111,7 @@ function rate(texts: readonly string[], work: (texts: readonly string[]) => stri
   return Math.round(best);
 }
 
-/** Prints its figures; equal hashes mean equal work. */
+/** Runs the bench; equal hashes mean equal work. */
 export function run(size: BenchSize): string[] {
   const texts = makeTexts(size === "smoke" ? 100 : 20_000);
   const hash = createHash("sha256");

@@ -1,9 +1,9 @@
 /**
- * The costs and the yield of compaction: documents are overwritten repeatedly. Measures the log's peak size relative to
- * its live bytes, and read latency meanwhile, in process, and over HTTP/2 with the clients in a separate process.
+ * Costs and yield of compaction: documents are overwritten repeatedly. Measures the log's peak size relative to its
+ * live bytes, and read latency meanwhile, in process, and over HTTP/2 with the clients in a separate process.
  *
- * Reads during the first insertion, when there is nothing to compact, show the share of the writes: only the difference
- * is due to compaction.
+ * Reads during the first insertion, when no space can be reclaimed, show the effect of writes: only the difference is
+ * due to compaction.
  */
 import type { ChildProcess } from "node:child_process";
 import { lstatSync, readdirSync } from "node:fs";
@@ -17,24 +17,24 @@ import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, percentile, seeded, temporaryFolder } from "./harness.ts";
 import type { LoadResult } from "./http/load.ts";
 import {
-  ask,
   type Pair,
   readPair,
   runLoad,
+  sendRequest,
   startJackdaw,
   startLoad,
   stop,
 } from "./http/processes.ts";
 
 const batchSize = 100;
-const readsPerTurn = 8;
+const readsPerTick = 8;
 
-/** In milliseconds. */
+/** Read latencies, in milliseconds. */
 interface Reads {
   /** Duration of the call alone. */
   readonly calls: number[];
-  /** Duration including the wait for a turn of the event loop, as for a request. */
-  readonly turns: number[];
+  /** Duration including the wait for an event-loop tick, as for a request. */
+  readonly ticks: number[];
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -62,11 +62,11 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
     const live = recordBytes - deadBytes;
     for (let turn = 0; turn < 2_000; turn++) await readSome(database, documents, random, idle);
     let peak = 0;
-    let turns = 0;
+    let batches = 0;
     for (let round = 1; round <= overwrites; round++) {
       await overwrite(database, documents, round, async () => {
         await readSome(database, documents, random, meanwhile);
-        if (turns++ % 64 === 0) peak = Math.max(peak, bytesUnder(folder.path));
+        if (batches++ % 64 === 0) peak = Math.max(peak, bytesUnder(folder.path));
       });
     }
     peak = Math.max(peak, bytesUnder(folder.path));
@@ -77,7 +77,7 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
     );
     for (const [what, field] of [
       ["get", "calls"],
-      ["get and its turn of the event loop", "turns"],
+      ["get and its event-loop tick", "ticks"],
     ] as const) {
       const [a, b, c] = [meanwhile, first, idle].map((reads) => quantiles(reads[field]));
       print(`${what}, p50 and p99: ${a} ms meanwhile, ${b} while first stored, ${c} idle`);
@@ -88,7 +88,7 @@ async function inProcess(size: BenchSize, print: (line: string) => void): Promis
   }
 }
 
-/** Overwrites every document once, `batchSize` per transaction; `between` is awaited after each. */
+/** Overwrites every document once, `batchSize` per transaction; `between` is awaited after each transaction. */
 async function overwrite(
   database: OpenDatabase,
   documents: number,
@@ -108,10 +108,10 @@ async function overwrite(
 }
 
 function newReads(): Reads {
-  return { calls: [], turns: [] };
+  return { calls: [], ticks: [] };
 }
 
-/** Gets several random documents with numbers below `documents`, each in a turn of its own, like requests. */
+/** Gets several random documents with numbers below `documents`, each in a separate event-loop tick, like requests. */
 async function readSome(
   database: OpenDatabase,
   documents: number,
@@ -119,15 +119,15 @@ async function readSome(
   reads: Reads,
 ): Promise<void> {
   if (documents === 0) return;
-  for (let i = 0; i < readsPerTurn; i++) {
+  for (let i = 0; i < readsPerTick; i++) {
     const asked = performance.now();
     await setImmediate();
     const begun = performance.now();
     const text = await database.getText(`users/${random() % documents}`);
-    if (text === null) throw new Error("every document is there");
+    if (text === null) throw new Error("every document must exist");
     const ended = performance.now();
     reads.calls.push(ended - begun);
-    reads.turns.push(ended - asked);
+    reads.ticks.push(ended - asked);
   }
 }
 
@@ -185,7 +185,7 @@ async function overWire(size: BenchSize, print: (line: string) => void): Promise
     );
     const text = ({ p50, p99 }: LoadResult) => `${p50.toFixed(2)} ${p99.toFixed(2)}`;
     print(
-      `GET over HTTP/2, p50 and p99: ${text(meanwhile)} ms while others overwrite ${batchSize} documents a request, ` +
+      `GET over HTTP/2, p50 and p99: ${text(meanwhile)} ms while others overwrite ${batchSize} documents per request, ` +
         `${text(first)} while they store new ones, ${text(idle)} idle`,
     );
     writer.close();
@@ -206,10 +206,10 @@ class Writer {
 
   async createDatabase(): Promise<void> {
     const path = "/admin/databases?name=bench&replicationFactor=1";
-    await ask(this.#session, "PUT", path, { DatabaseName: "bench" });
+    await sendRequest(this.#session, "PUT", path, { DatabaseName: "bench" });
   }
 
-  /** Stores `batchSize` documents in one request; `numberOf` gives the number of each. */
+  /** Stores `batchSize` documents in one request; `numberOf` returns the number of each. */
   async store(prefix: string, numberOf: (n: number) => number): Promise<void> {
     this.#round++;
     const Commands = Array.from({ length: batchSize }, (_, n) => ({
@@ -217,7 +217,7 @@ class Writer {
       Type: "PUT",
       Document: JSON.parse(documentText(n + this.#round)),
     }));
-    await ask(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
+    await sendRequest(this.#session, "POST", "/databases/bench/bulk_docs", { Commands });
   }
 
   /** Repeats `work` until `measured` resolves. */

@@ -1,6 +1,6 @@
 /**
- * Spatial conditions and orders over points that are spread evenly over the globe: circles of several radii, and the 20
- * nearest of all. Compared with testing every point, which is what they cost without an index.
+ * Spatial conditions and orders over points spread evenly over the globe: circles of several radii, and the 20
+ * nearest of all. Compared with testing every point, which is the cost without an index.
  */
 import { createHash } from "node:crypto";
 import { FreeBudget, finish } from "../engine/base/work-budget.ts";
@@ -45,7 +45,7 @@ function timed(rounds: number, work: () => number): Timed {
   return { medianMs: median(times), slowMs: percentile(times, 0.99), hits: hits / rounds };
 }
 
-/** Prints its figures; equal hashes mean equal work. */
+/** Runs the bench; equal hashes mean equal work. */
 export function run(size: BenchSize): string[] {
   state = 1;
   const count = size === "smoke" ? 2_000 : 1_000_000;
@@ -75,7 +75,7 @@ export function run(size: BenchSize): string[] {
   const lines = [
     `${count} points, trees: ${refresh.medianMs.toFixed(0)} ms`,
     `every point tested: ${all.medianMs.toFixed(2)} ms`,
-    `the ${nearestCount} nearest: ${told(nearest, all)}`,
+    `the ${nearestCount} nearest: ${timedText(nearest, all)}`,
   ];
   for (const km of radiiKm) {
     const radius = distanceOf(globe, km, "Kilometers");
@@ -85,7 +85,7 @@ export function run(size: BenchSize): string[] {
       hash.update(found.toList());
       return found.count;
     });
-    lines.push(`circle of ${km} km, ${circle.hits.toFixed(1)} hits: ${told(circle, all)}`);
+    lines.push(`circle of ${km} km, ${circle.hits.toFixed(1)} hits: ${timedText(circle, all)}`);
   }
   lines.push(`result ${hash.digest("hex").slice(0, 16)}`);
   for (const line of lines) console.log(line);
@@ -108,7 +108,7 @@ function scanned(
   return least < 0 ? 1 : 0;
 }
 
-function told({ medianMs, slowMs }: Timed, all: Timed): string {
+function timedText({ medianMs, slowMs }: Timed, all: Timed): string {
   const ratio = (all.medianMs / medianMs).toFixed(0);
   return `${medianMs.toFixed(3)} ms (99 %: ${slowMs.toFixed(3)} ms), ${ratio} times as fast as testing every point`;
 }

@@ -1,8 +1,8 @@
 /**
- * A start with many databases, one of them large, against a start without any: from the start of the process until
- * `Server available on:`, and the first GET in the large one, which opens it.
+ * A start with many databases, one of them large, compared with a start without any: from the start of the process
+ * until `Server available on:`, and the first GET in the large database, which opens it.
  *
- * JACKDAW_BENCH_DATABASES, JACKDAW_BENCH_DOCUMENTS: how many databases, and documents of the large one.
+ * JACKDAW_BENCH_DATABASES, JACKDAW_BENCH_DOCUMENTS: number of databases, and of documents in the large one.
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,10 +10,10 @@ import { type BenchSize, documentText, median, temporaryFolder, timeMs } from ".
 import { PlainClient, startPlain } from "./http/plain-client.ts";
 import { processorMs, stop } from "./http/processes.ts";
 
-/** What users start: the modules one by one take three times as long. */
+/** The bundled executable; separate modules take three times as long to load. */
 const executable = fileURLToPath(new URL("../../bin/jackdaw", import.meta.url));
-/** Databases that are created at the same time. */
-const createdAtOnce = 4;
+/** Number of databases that are created concurrently. */
+const concurrentCreations = 4;
 
 interface Start {
   readonly wallMs: number;
@@ -21,7 +21,7 @@ interface Start {
   readonly firstGetMs: number;
 }
 
-/** @returns the printed lines */
+/** Runs the bench. @returns the printed lines */
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
   const databases = isSmoke ? 3 : Number(process.env["JACKDAW_BENCH_DATABASES"] ?? 1_000);
@@ -37,14 +37,14 @@ export async function run(size: BenchSize): Promise<string[]> {
       starts.empty.push(await measured(empty, false));
       starts.full.push(await measured(full, true));
     }
-    const told = (list: Start[]) => {
+    const startsText = (list: Start[]) => {
       const of = (figure: keyof Start) => median(list.map((one) => one[figure])).toFixed(0);
       return `${of("wallMs")} ms (processor ${of("processorMs")} ms)`;
     };
     const first = median(starts.full.map((one) => one.firstGetMs)).toFixed(0);
     const lines = [
-      `start without databases: ${told(starts.empty)}`,
-      `start with ${databases} databases, one of ${documents} documents: ${told(starts.full)}`,
+      `start without databases: ${startsText(starts.empty)}`,
+      `start with ${databases} databases, one of ${documents} documents: ${startsText(starts.full)}`,
       `first GET in the large one: ${first} ms`,
     ];
     for (const line of lines) console.log(line);
@@ -64,7 +64,7 @@ async function fill(folder: string, databases: number, documents: number): Promi
       await new PlainClient(server.url, name).fill(commands(1));
     }
   };
-  await Promise.all(Array.from({ length: createdAtOnce }, create));
+  await Promise.all(Array.from({ length: concurrentCreations }, create));
   await stop(server.process);
 }
 

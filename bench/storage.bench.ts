@@ -1,6 +1,6 @@
 /**
- * The engine in process against LMDB and SQLite on the same documents in the same run: get by id, durable put with 64
- * in flight, durable bulk insert in batches of 1,000; and the bare limits of the machine.
+ * The engine in process compared with LMDB and SQLite on the same documents in the same run: get by id, durable put
+ * with 64 in flight, durable bulk insert in batches of 1,000; and the bare limits of the machine.
  */
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ interface Sqlite {
 
 const inFlight = 64;
 const batchSize = 1000;
-const batchesUnderWay = 8;
+const batchesInFlight = 8;
 const textsMax = 100_000;
 const metadata = ',"@metadata":{"@collection":"Users"}}';
 
@@ -69,7 +69,7 @@ export async function run(size: BenchSize): Promise<string[]> {
 }
 
 /**
- * Texts are made before the measurement, as flat strings like those from a socket; there are fewer texts than
+ * Texts created before the measurement, as flat strings like those from a socket. There are fewer texts than
  * documents.
  */
 const texts: string[] = [];
@@ -81,7 +81,7 @@ function makeTexts(documents: number): void {
 }
 
 function textOf(n: number): string {
-  return texts[n % texts.length] as string; // made by makeTexts
+  return texts[n % texts.length] as string; // filled by makeTexts
 }
 
 async function insertAll(database: OpenDatabase, count: number): Promise<void> {
@@ -94,8 +94,8 @@ async function insertAll(database: OpenDatabase, count: number): Promise<void> {
         }
       }),
     );
-    // Several batches are in flight: the next are prepared while these are written to disk.
-    if (pending.length > batchesUnderWay) await pending.shift();
+    // Several batches are in flight: the next batches are prepared while these are written to disk.
+    if (pending.length > batchesInFlight) await pending.shift();
   }
   await Promise.all(pending);
 }
@@ -198,7 +198,7 @@ function compared(
   return comparedCosts(what, count, costs["jackdaw"] ?? noCost, costs["peer"] ?? noCost, peerName);
 }
 
-/** Reads the text as stored, without `@metadata`: the equivalent of LMDB's get of a string. */
+/** Reads the stored text without `@metadata`: the equivalent of LMDB's get of a string. */
 function getSync(database: OpenDatabase, documents: number, count: number): void {
   const random = seeded(7);
   let length = 0;

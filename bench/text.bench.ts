@@ -1,6 +1,7 @@
 /**
- * Full text over articles of about a hundred words, whose frequencies follow Zipf's law: two words, prefixes and close
- * spellings, in an automatic index and in a deployed one, with the memory of each beside the bytes of the texts.
+ * Full-text search over articles of about a hundred words, whose frequencies follow Zipf's law: two words, prefixes
+ * and similar spellings, in an automatic and in a deployed index, with the memory of each relative to the bytes of
+ * the texts.
  *
  * JACKDAW_BENCH_DOCUMENTS: number of articles.
  */
@@ -8,14 +9,14 @@ import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
 import { type BenchSize, seeded } from "./harness.ts";
 import {
-  ask,
+  costText,
   fill,
   grownBy,
   openBench,
+  runQuery,
   settledTotal,
   timesOf,
-  told,
-  toldCost,
+  timesText,
 } from "./opened-database.ts";
 
 const syllables =
@@ -23,10 +24,10 @@ const syllables =
     " ",
   );
 
-/** Words by rank: the frequent ones are short. */
+/** Words by rank; frequent words are short. */
 class Vocabulary {
   readonly words: readonly string[];
-  /** By rank: how probable it is that a word has this rank or a lower one. */
+  /** Cumulative probability of the ranks. */
   readonly #sums: Float64Array;
 
   constructor(size: number) {
@@ -47,7 +48,7 @@ class Vocabulary {
     }
   }
 
-  /** A word as it occurs in texts. */
+  /** Returns a random word with the frequency of its rank. */
   drawn(random: () => number): string {
     const sums = this.#sums;
     const sought = (random() / 2 ** 32) * (sums[sums.length - 1] as number);
@@ -75,7 +76,7 @@ const definition = {
 const deployed = "from index 'Articles/Text'";
 const automatic = "from Articles";
 
-/** Prints its figures; equal hashes mean equal answers. */
+/** Runs the bench; equal hashes mean equal results. */
 export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 1_000 : given;
@@ -107,12 +108,12 @@ export async function run(size: BenchSize): Promise<string[]> {
     const { cost, bytes } = await grownBy(build);
     const share = (bytes / textBytes).toFixed(2);
     print(
-      `${source}: built in ${toldCost(cost)}, ${(bytes / 1e6).toFixed(0)} MB: ${share}x of the text`,
+      `${source}: built in ${costText(cost)}, ${(bytes / 1e6).toFixed(0)} MB: ${share}x of the text`,
     );
     for (const [name, texts] of Object.entries(questions(vocabulary, size))) {
       const asked = texts.map((text) => `${source} where ${text}`);
-      await settledTotal(database, asked[0] as string); // there is one
-      print(`${source} ${name}: ${told(await timesOf(database, asked, rounds))}`);
+      await settledTotal(database, asked[0] as string); // asked is not empty
+      print(`${source} ${name}: ${timesText(await timesOf(database, asked, rounds))}`);
       for (const text of asked) hash.update(await shown(database, text));
     }
   }
@@ -122,7 +123,7 @@ export async function run(size: BenchSize): Promise<string[]> {
 }
 
 async function shown(database: OpenDatabase, text: string): Promise<string> {
-  const { outcome, rows } = await ask(database, text);
+  const { outcome, rows } = await runQuery(database, text);
   const ids = rows.map((row) => /"@id":"([^"]*)"/.exec(row)?.[1]);
   return `${text}: ${outcome.totalResults}, ${ids.join(" ")}\n`;
 }
@@ -147,12 +148,12 @@ function* articles(
   }
 }
 
-/** With the third character doubled. */
+/** Returns the word with its third character doubled. */
 function misspelled(word: string): string {
   return word.slice(0, 3) + word.slice(2);
 }
 
-/** Conditions by kind. */
+/** Returns conditions by type. */
 function questions(vocabulary: Vocabulary, size: BenchSize): Readonly<Record<string, string[]>> {
   const random = seeded(3);
   const count = size === "smoke" ? 2 : 25;
@@ -162,18 +163,18 @@ function questions(vocabulary: Vocabulary, size: BenchSize): Readonly<Record<str
   const both = (one: string, other: string) => `search(Text, '${one} ${other}')`;
   const best = "order by score() limit 10";
   return {
-    "two words as they occur, by score": made(() => `${both(drawn(), drawn())} ${best}`),
+    "two words by frequency, by score": made(() => `${both(drawn(), drawn())} ${best}`),
     "two words of ranks 50 to 2,000, by score": made(
       () => `${both(ranked(50, 2_000), ranked(50, 2_000))} ${best}`,
     ),
     "two of the 20 most frequent words, by score": made(
       () => `${both(ranked(0, 20), ranked(0, 20))} ${best}`,
     ),
-    "two words as they occur, both, by score": made(
+    "two words by frequency, both, by score": made(
       () => `search(Text, '${drawn()} ${drawn()}', and) ${best}`,
     ),
-    "two words as they occur, boosted": made(() => `boost(${both(drawn(), drawn())}, 2) limit 10`),
-    "two words as they occur, in no order": made(() => `${both(drawn(), drawn())} limit 10`),
+    "two words by frequency, boosted": made(() => `boost(${both(drawn(), drawn())}, 2) limit 10`),
+    "two words by frequency, unordered": made(() => `${both(drawn(), drawn())} limit 10`),
     "a phrase of two words": made(
       () => `search(Text, '"${ranked(0, 300)} ${ranked(0, 300)}"') limit 10`,
     ),
@@ -181,7 +182,7 @@ function questions(vocabulary: Vocabulary, size: BenchSize): Readonly<Record<str
     "a prefix of three characters, by score": made(
       () => `search(Text, '${ranked(50, 20_000).slice(0, 3)}*') ${best}`,
     ),
-    "a word as it is misspelled": made(
+    "a misspelled word": made(
       () => `fuzzy(Text = '${misspelled(ranked(50, 20_000))}', 0.7) limit 10`,
     ),
     "startsWith with four characters": made(

@@ -1,6 +1,6 @@
 /**
- * The ten nearest of many vectors of 384 numbers, in clusters as embeddings are: by sketches, and with every vector
- * compared. Prints how many of the ten nearest the sketches find (recall), alone and beside a filter.
+ * The ten nearest of many vectors of 384 dimensions, clustered like embeddings: by sketches, and by comparing every
+ * vector. Prints the recall of the sketches, alone and with a filter.
  */
 import { createHash } from "node:crypto";
 import { FreeBudget, finish } from "../engine/base/work-budget.ts";
@@ -22,7 +22,7 @@ function random(): number {
   return state / 2 ** 32;
 }
 
-/** About normal. */
+/** Returns an approximately normal random number. */
 function normal(): number {
   return random() + random() + random() + random() - 2;
 }
@@ -32,7 +32,7 @@ function clustered(centers: readonly Float32Array[]): Float32Array {
   return center.map((number) => number + normal() * 0.8);
 }
 
-/** Prints its figures; equal hashes mean equal work. */
+/** Runs the bench; equal hashes mean equal work. */
 export function run(size: BenchSize): string[] {
   state = 1;
   const count = size === "smoke" ? 5_000 : 100_000;
@@ -93,7 +93,7 @@ export function run(size: BenchSize): string[] {
   return lines;
 }
 
-/** Pauses as often as it may. */
+/** Pauses at every opportunity. */
 class EagerBudget extends FreeBudget {
   override get isDue(): boolean {
     return true;

@@ -1,8 +1,8 @@
 /**
  * Patches by query over HTTP, from the PATCH to the completed operation, durable, in a server in a separate process:
- * against SQLite in process, and against a RavenDB at the address in JACKDAW_BENCH_RAVENDB (without certificates), with
- * the same documents in the same run. Loads by bulk insert and by `bulk_docs`, against SQLite in process. Also the latency
- * of a GET from another process, over HTTP/2 with mutual TLS, during a patch of all documents.
+ * compared with SQLite in process, and with a RavenDB at the address in JACKDAW_BENCH_RAVENDB (without certificates),
+ * with the same documents in the same run. Loads by bulk insert and by `bulk_docs`, compared with SQLite in process.
+ * Also the latency of a GET from another process, over HTTP/2 with mutual TLS, during a patch of all documents.
  */
 import { once } from "node:events";
 import * as http2 from "node:http2";
@@ -21,20 +21,27 @@ import {
   timeMs,
 } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
-import { ask, processorMs, readPair, type Server, startJackdaw, stop } from "./http/processes.ts";
+import {
+  processorMs,
+  readPair,
+  type Server,
+  sendRequest,
+  startJackdaw,
+  stop,
+} from "./http/processes.ts";
 import { batchSize, filledSqlite, patches, textOf } from "./patched-documents.ts";
 
 const metadata = ',"@metadata":{"@collection":"Users"}}';
-/** Milliseconds between two GETs: a single user, not a load. */
+/** Pause between two GETs, in milliseconds: a single user, not a load. */
 const pauseMs = 1;
-/** Documents of a load. */
+/** Number of documents of a load. */
 const loadCount = 200_000;
-/** Documents of a request that fills the database for GETs. */
+/** Documents per request when filling the database for GETs. */
 const gatheredCount = 1_000;
-/** Patches beside GETs, and the time before each. */
+/** Number of patches measured with concurrent GETs, and the idle time before each. */
 const getRounds = 3;
 const idleMs = 2_000;
-/** RavenDB gets a minute to choose and build the index for a condition. */
+/** Time for RavenDB to choose and build the index for a condition. */
 const staleTimeout = "00:01:00";
 
 export async function run(size: BenchSize): Promise<string[]> {
@@ -82,7 +89,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   return lines;
 }
 
-/** Loads of new databases: the first of them into the server as it was started and filled. */
+/** Loads new databases, the first of them into the server as started and filled. */
 async function benchLoads(
   { url, process: { pid = 0 } }: Server,
   folder: string,
@@ -115,7 +122,8 @@ async function benchLoads(
     insert: () => measured((client) => client.insert(inserted)),
     batches: () =>
       measured(async (client, name) => {
-        for (const body of bodies) await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
+        for (const body of bodies)
+          await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
       }),
     peer: () =>
       costOf(() => {
@@ -131,8 +139,8 @@ async function benchLoads(
 }
 
 /**
- * GETs of random documents on one connection over HTTP/2 with mutual TLS, sequentially, idle and during a patch of all
- * documents that another one asks for. The median of some patches.
+ * Gets random documents on one HTTP/2 connection with mutual TLS, sequentially, idle and during a patch of all
+ * documents by another client. Returns the median of several patches.
  */
 async function benchGets(
   folder: string,
@@ -145,21 +153,21 @@ async function benchGets(
   const [writer, reader] = [http2.connect(server.url, pair), http2.connect(server.url, pair)];
   try {
     const created = { DatabaseName: "bench" };
-    await ask(writer, "PUT", "/admin/databases?name=bench&replicationFactor=1", created);
+    await sendRequest(writer, "PUT", "/admin/databases?name=bench&replicationFactor=1", created);
     for (let from = 0; from < count; from += gatheredCount) {
       const Commands = Array.from({ length: Math.min(gatheredCount, count - from) }, (_, n) => ({
         Id: `users/${from + n}`,
         Type: "PUT",
         Document: JSON.parse(documentOf(from + n)) as unknown,
       }));
-      await ask(writer, "POST", "/databases/bench/bulk_docs", { Commands });
+      await sendRequest(writer, "POST", "/databases/bench/bulk_docs", { Commands });
     }
     const random = seeded(7);
     const measure = async (isOver: () => boolean): Promise<number[]> => {
       const times: number[] = [];
       while (!isOver()) {
         const path = `/databases/bench/docs?id=users%2F${random() % count}`;
-        times.push(await timeMs(async () => void (await ask(reader, "GET", path))));
+        times.push(await timeMs(async () => void (await sendRequest(reader, "GET", path))));
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
       return times;
@@ -180,7 +188,7 @@ async function benchGets(
     const shown = (all: number[][]) =>
       `p50 ${at(all, 0.5).toFixed(2)} ms, p99 ${at(all, 0.99).toFixed(2)} ms`;
     print(
-      `get over HTTP/2 with TLS beside a patch of all: ${shown(busies)}; idle ${shown(idles)}: ` +
+      `get over HTTP/2 with TLS during a patch of all: ${shown(busies)}; idle ${shown(idles)}: ` +
         `${ratio(at(busies, 0.99), at(idles, 0.99))}`,
     );
   } finally {
@@ -192,11 +200,15 @@ async function benchGets(
 async function patchOver(session: http2.ClientHttp2Session): Promise<void> {
   const path = `/databases/bench/queries?allowStale=false&staleTimeout=${staleTimeout}`;
   const parsed = (text: string) => JSON.parse(Buffer.from(text, "base64").toString()) as object;
-  const started = await ask(session, "PATCH", path, { Query: { Query: patches.all.query } });
+  const started = await sendRequest(session, "PATCH", path, {
+    Query: { Query: patches.all.query },
+  });
   const { OperationId } = parsed(started.body) as { OperationId: number };
   for (;;) {
     const state = `/databases/bench/operations/state?id=${OperationId}`;
-    const { Status } = parsed((await ask(session, "GET", state)).body) as { Status: string };
+    const { Status } = parsed((await sendRequest(session, "GET", state)).body) as {
+      Status: string;
+    };
     if (Status === "Completed") return;
     if (Status !== "InProgress") throw new Error(Status);
     await new Promise((resolve) => setTimeout(resolve, 50));

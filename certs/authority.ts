@@ -1,12 +1,12 @@
 /**
- * Makes certificates: a CA, the server certificate, client certificates. EC keys (P-256; RSA on request), SHA-256. Text
- * in, text out; no files.
+ * Creates certificates: a CA, the server certificate, client certificates. Keys are EC (P-256), or RSA on request;
+ * signatures use SHA-256. Works on PEM text and reads no files.
  *
  * `selfsigned` is loaded for the first certificate (113 ms), never on an ordinary start.
  *
  * Invariants:
  * - Every leaf has digitalSignature and keyEncipherment: clients refuse certificates without the latter.
- * - Every certificate carries its key identifier, and every leaf its issuer's: strict clients require both.
+ * - Every certificate contains its key identifier, and every leaf its issuer's: strict clients require both.
  * - A name given by a user becomes a single attribute of the subject, whatever characters it contains.
  */
 import { generateKeyPair, type KeyObject } from "node:crypto";
@@ -14,10 +14,10 @@ import { isIP } from "node:net";
 import { promisify } from "node:util";
 import { completeCertificate } from "./complete-certificate.ts";
 
-/** A certificate and its private key, both PEM. */
+/** A certificate and its private key, both as PEM. */
 export interface CertificatePair {
   readonly certificate: string;
-  /** PKCS#8, unencrypted unless a password was given; an RSA key as PKCS#1, never encrypted. */
+  /** PKCS#8, encrypted if a password was given; an RSA key is PKCS#1, never encrypted. */
   readonly key: string;
 }
 
@@ -27,14 +27,14 @@ export const authorityDays = 3650;
 export const serverDays = 825;
 export const clientDays = 1826;
 
-const makeRsa = promisify(generateKeyPair);
+const generateRsaKey = promisify(generateKeyPair);
 const rsaBits = 3072;
 
 type Extension = NonNullable<
   NonNullable<Parameters<typeof import("selfsigned").generate>[1]>["extensions"]
 >[number];
 
-/** A self-signed CA; `domain` is only part of its name. */
+/** Creates a self-signed CA; `domain` is only part of its name. */
 export function makeAuthority(domain: string, now = new Date()): Promise<CertificatePair> {
   return make(
     `Jackdaw CA ${domain}`,
@@ -52,7 +52,9 @@ export function makeAuthority(domain: string, now = new Date()): Promise<Certifi
   );
 }
 
-/** A server certificate for `hosts` (names and addresses, at least one), also usable as a client certificate. */
+/**
+ * Creates a server certificate for `hosts` (names and addresses, at least one), also usable as a client certificate.
+ */
 export function makeServerCertificate(
   authority: CertificatePair,
   hosts: readonly string[],
@@ -76,8 +78,9 @@ export function makeServerCertificate(
 }
 
 /**
- * A client certificate named `name`. `notAfter`: the end of its validity; `password` encrypts the key, unless it is
- * RSA. `keyType` "rsa" is for clients that read no other PEM, such as RavenDB's for Node; it can take some seconds.
+ * Creates a client certificate named `name`. `notAfter` is the end of its validity; `password` encrypts the key
+ * unless it is RSA. `keyType` "rsa" is for clients that read no other PEM, such as RavenDB's client for Node; it can
+ * take some seconds.
  */
 export async function makeClientCertificate(
   authority: CertificatePair,
@@ -96,7 +99,7 @@ export async function makeClientCertificate(
     { ...bounds, notAfter: options.notAfter ?? bounds.notAfter },
     authority,
     options.password,
-    options.keyType === "rsa" ? await makeRsa("rsa", { modulusLength: rsaBits }) : undefined,
+    options.keyType === "rsa" ? await generateRsaKey("rsa", { modulusLength: rsaBits }) : undefined,
   );
 }
 
@@ -110,7 +113,7 @@ interface Validity {
   readonly notAfter: Date;
 }
 
-/** Starts a day ago, to allow for clock skew. */
+/** Validity from one day before `now`, to allow for clock skew. */
 function validity(now: Date, days: number): Validity {
   const time = now.getTime();
   return { notBefore: new Date(time - dayMs), notAfter: new Date(time + days * dayMs) };
@@ -135,7 +138,7 @@ async function make(
     ...(authority === undefined ? {} : { ca: { key: authority.key, cert: authority.certificate } }),
     ...(password === undefined ? {} : { passphrase: password }),
   });
-  const key = ending(made.private);
+  const key = normalizeNewlines(made.private);
   const certificate = await completeCertificate(
     made.cert,
     authority,
@@ -151,6 +154,6 @@ function escapeName(name: string): string {
   return name.replace(/[\\,+"<>;=#]/g, "\\$&").replace(/^ | $/g, "\\ ");
 }
 
-function ending(pem: string): string {
+function normalizeNewlines(pem: string): string {
   return pem.replaceAll("\r\n", "\n").trimEnd().concat("\n");
 }

@@ -1,12 +1,12 @@
 /**
- * The folder with a server's set of certificates: finds its files, and creates it as a whole, with mode 0600.
+ * The folder with a server's set of certificates: finds its files, and creates it with all files, with mode 0600.
  *
  *   ca.crt ca.key                                   signs the others
  *   server.crt server.key                           presented by the server
  *   admin.client.certificate.<domain>.crt .key .pfx the first cluster admin
  *
  * Invariants:
- * - The folder is created atomically: it is filled under another name and then renamed.
+ * - The folder is created atomically: it is filled under a temporary name and then renamed.
  */
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -25,12 +25,12 @@ export interface CertificatePaths {
   readonly authorityKey: string;
   readonly server: string;
   readonly serverKey: string;
-  /** undefined: the folder has no admin client certificate. */
+  /** Undefined if the folder has no admin client certificate. */
   readonly admin: AdminPaths | undefined;
 }
 
 export interface AdminPaths {
-  /** `admin.client.certificate.<domain>`, the file name without extension. */
+  /** File name without extension: `admin.client.certificate.<domain>`. */
   readonly name: string;
   readonly certificate: string;
   readonly key: string;
@@ -48,7 +48,7 @@ function adminPaths(folder: string, name: string): AdminPaths {
   };
 }
 
-/** The files of a folder made by `makeCertificateFolder`; undefined when it does not exist. */
+/** Finds the files of a folder created by `makeCertificateFolder`; undefined if it does not exist. */
 export async function findCertificateFolder(folder: string): Promise<CertificatePaths | undefined> {
   if (!existsSync(folder)) return undefined;
   const names = await readdir(folder);
@@ -64,7 +64,7 @@ export async function findCertificateFolder(folder: string): Promise<Certificate
 }
 
 /**
- * Makes a complete set. `domain` is part of the admin file names; `hosts` are the names and addresses served. The
+ * Creates a complete set. `domain` is part of the admin file names; `hosts` are the server's names and addresses. The
  * folder must not exist. @throws node:fs errors
  */
 export async function makeCertificateFolder(
@@ -99,7 +99,7 @@ export async function remakeServerCertificate(
   hosts: readonly string[],
 ): Promise<CertificatePair> {
   const server = await makeServerCertificate(await readAuthority(paths), hosts);
-  // Certificate and key match at every moment: both are in one file until the key is in its own.
+  // Certificate and key always match: until the key is in its own file, both are in the certificate's file.
   await replacePrivate(paths.server, server.certificate + server.key);
   await replacePrivate(paths.serverKey, server.key);
   await replacePrivate(paths.server, server.certificate);
@@ -120,7 +120,7 @@ async function writePair(path: string, pair: CertificatePair): Promise<void> {
   await writePrivate(`${path}.crt`, pair.certificate);
 }
 
-/** Writes a file readable only by its owner, replacing an existing one atomically and durably. */
+/** Writes a file readable only by its owner, replacing an existing file atomically and durably. */
 export async function replacePrivate(path: string, content: string | Buffer): Promise<void> {
   await writePrivate(path, content);
   const folder = await open(dirname(path), "r");
@@ -131,7 +131,7 @@ export async function replacePrivate(path: string, content: string | Buffer): Pr
   }
 }
 
-/** Writes a file readable only by its owner, replacing an existing one; its content is on disk when this resolves. */
+/** Writes a file readable only by its owner, replacing an existing file; the content is durable when this resolves. */
 async function writePrivate(path: string, content: string | Buffer): Promise<void> {
   const partial = `${path}.partial`;
   await rm(partial, { force: true });

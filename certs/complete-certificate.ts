@@ -1,7 +1,7 @@
 /**
- * Completes the output of `selfsigned` with what it cannot do: key identifiers (RFC 5280, 4.2.1.1 and 4.2.1.2), without
- * which strict clients such as Python 3.13 refuse a chain; and a key of another type than its issuer's. The certificate
- * is then signed again, always with ECDSA and SHA-256.
+ * Adds to the output of `selfsigned` what it does not support: key identifiers (RFC 5280, 4.2.1.1 and 4.2.1.2),
+ * without which strict clients such as Python 3.13 reject a chain; and a key of another type than its issuer's. The
+ * certificate is then signed again, always with ECDSA and SHA-256.
  *
  * `pkijs` is loaded for the first certificate.
  */
@@ -12,8 +12,8 @@ const subjectKeyIdentifier = "2.5.29.14";
 const authorityKeyIdentifier = "2.5.29.35";
 
 /**
- * Adds the identifiers and signs again. `issuer`: undefined for a self-signed certificate; `signingKey`: PEM of an
- * unencrypted EC key; `publicKey`: replaces the one in the certificate.
+ * Adds the identifiers and signs again. `issuer` is undefined for a self-signed certificate; `signingKey` is the PEM
+ * of an unencrypted EC key; `publicKey` replaces the one in the certificate.
  */
 export async function completeCertificate(
   certificate: string,

@@ -1,5 +1,5 @@
 /**
- * Command that makes a set of certificates in a new folder, without a server.
+ * Command that creates a set of certificates in a new folder, without a server.
  *
  *   npm run certs -- --domain=db.example.com --out=./certs [--hosts=10.0.0.5,db2.example.com]
  */
@@ -12,7 +12,7 @@ import { domainOf, servedHosts } from "./hosts.ts";
 
 const usage = "npm run certs -- --domain=db.example.com --out=./certs [--hosts=name,address]";
 
-/** Runs the command. @returns its exit code: 0 success, 2 wrong arguments, 1 anything else */
+/** Runs the command. @returns the exit code: 0 success, 2 wrong arguments, 1 any other error */
 export async function generate(
   argv: readonly string[],
   print: (line: string) => void,
@@ -41,7 +41,7 @@ export async function generate(
     return 2;
   }
   if (existsSync(out)) {
-    print(`${out} exists already; nothing was changed. Give another --out, or move it away.`);
+    print(`${out} already exists; nothing was changed. Choose another --out, or move the folder.`);
     return 2;
   }
   const { admin, ...paths } = await makeCertificateFolder(out, domain, servedHosts(domain, more));

@@ -1,10 +1,10 @@
-/** The names and addresses by which a server can be reached, for its certificate. */
+/** Names and addresses by which a server can be reached, for its certificate. */
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 
 /**
- * Names and addresses for a server that listens on `host`, the preferred one first: always the local ones, all of the
- * machine's own when it listens on every address, and those in `others`.
+ * Returns the names and addresses of a server that listens on `host`, the preferred one first: the local ones, all
+ * addresses of the machine if it listens on every address, and `others`.
  */
 export function servedHosts(host: string, others: readonly string[]): string[] {
   const hosts = new Set<string>();
@@ -26,12 +26,12 @@ export function servedHosts(host: string, others: readonly string[]): string[] {
   return [...hosts];
 }
 
-/** `[::1]` -> `::1`: removes the brackets that URLs put around IPv6 addresses. */
+/** Removes the brackets that URLs put around IPv6 addresses: `[::1]` -> `::1`. */
 export function bareHost(host: string): string {
   return host.startsWith("[") ? host.slice(1, -1) : host;
 }
 
-/** The domain in the admin file names: the host name, or "localhost" for an address. */
+/** Returns the domain in the admin file names: the host name, or "localhost" for an address. */
 export function domainOf(host: string): string {
   return isIP(host) !== 0 || !isHostName(host) ? "localhost" : host;
 }

@@ -1,6 +1,6 @@
 /**
- * Writes and reads PKCS#12: certificates and keys in one file, as imported by browsers and .NET. Files are written with
- * PBES2, AES-256 and HMAC-SHA-256, and read with any PBES2 or without encryption.
+ * Writes and reads PKCS#12 files: certificates and keys in one file, as imported by browsers and .NET. Files are
+ * written with PBES2, AES-256 and HMAC-SHA-256. Files with any PBES2 encryption, or without encryption, can be read.
  *
  * `pkijs` is loaded for the first file.
  */
@@ -9,20 +9,20 @@ import type { OctetString } from "asn1js";
 import type { CertBag, SafeBag } from "pkijs";
 import type { CertificatePair } from "./authority.ts";
 
-/** Key derivation rounds for files with a password. */
-const protectedRounds = 100_000;
-/** Rounds for the MAC, which is computed in JavaScript, and for files without a password. */
-const plainRounds = 2048;
+/** Key derivation iterations for files with a password. */
+const passwordIterations = 100_000;
+/** Iterations for the MAC, which is computed in JavaScript, and for files without a password. */
+const minimalIterations = 2048;
 
-const plainKeyBagId = "1.2.840.113549.1.12.10.1.1";
+const unencryptedKeyBagId = "1.2.840.113549.1.12.10.1.1";
 const keyBagId = "1.2.840.113549.1.12.10.1.2";
 const certificateBagId = "1.2.840.113549.1.12.10.1.3";
 const friendlyNameId = "1.2.840.113549.1.9.20";
 const localKeyId = "1.2.840.113549.1.9.21";
 
 /**
- * The bytes of a `.pfx` with `pair`, whose key must be unencrypted. `password` may be empty: then anybody who has the
- * file has the key.
+ * Returns a `.pfx` file with `pair`, whose key must be unencrypted. If `password` is empty, the key in the file is
+ * readable by anyone.
  */
 export async function writePfx(
   pair: CertificatePair,
@@ -33,12 +33,12 @@ export async function writePfx(
   const certificate = new X509Certificate(pair.certificate);
   const keyDer = createPrivateKey(pair.key).export({ type: "pkcs8", format: "der" });
   const secret = toArrayBuffer(Buffer.from(password, "utf8"));
-  const rounds = password === "" ? plainRounds : protectedRounds;
+  const iterationCount = password === "" ? minimalIterations : passwordIterations;
   const encryption = {
     password: secret,
     contentEncryptionAlgorithm: { name: "AES-CBC", length: 256 },
     hmacHashAlgorithm: "SHA-256",
-    iterationCount: rounds,
+    iterationCount,
   };
   // Readers match key and certificate by this id.
   const keyId = toArrayBuffer(Buffer.from(certificate.fingerprint.replaceAll(":", ""), "hex"));
@@ -92,7 +92,7 @@ export async function writePfx(
   const pfx = new pkijs.PFX({ parsedValue: { integrityMode: 0, authenticatedSafe: safes } });
   await pfx.makeInternalValues({
     password: secret,
-    iterations: plainRounds,
+    iterations: minimalIterations,
     pbkdf2HashAlgorithm: "SHA-256",
     hmacHashAlgorithm: "SHA-256",
   });
@@ -114,14 +114,14 @@ export async function readPfx(bytes: Buffer, password: string): Promise<PfxConte
   const pfx = pkijs.PFX.fromBER(toArrayBuffer(bytes));
   await pfx.parseInternalValues({ password: secret, checkIntegrity: false });
   const safes = pfx.parsedValue?.authenticatedSafe;
-  if (safes === undefined) throw new Error("it has no contents");
+  if (safes === undefined) throw new Error("the file has no contents");
   await safes.parseInternalValues({
     safeContents: safes.safeContents.map(() => ({ password: secret })),
   });
   const parsed: readonly { value: { safeBags: SafeBag[] } }[] = safes.parsedValue.safeContents;
   const bags = parsed.flatMap(({ value }) => value.safeBags);
   const keys = bags
-    .filter(({ bagId }) => bagId === keyBagId || bagId === plainKeyBagId)
+    .filter(({ bagId }) => bagId === keyBagId || bagId === unencryptedKeyBagId)
     .map(({ bagValue }) =>
       createPrivateKey({
         key: Buffer.from(bagValue.toSchema().toBER()),
@@ -130,7 +130,7 @@ export async function readPfx(bytes: Buffer, password: string): Promise<PfxConte
         passphrase: password,
       }),
     );
-  // The certificate itself: pkijs could encode what it parsed in another way.
+  // Use the original bytes: pkijs might encode the parsed certificate differently.
   const certificates = bags
     .filter(({ bagId }) => bagId === certificateBagId)
     .map(({ bagValue }) => (bagValue as CertBag).certValue as OctetString)

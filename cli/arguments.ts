@@ -1,6 +1,6 @@
 /**
- * Finds the command in the words of the command line, and parses its options (node:util parseArgs, which knows forms,
- * short names and `--`). Pure.
+ * Finds the command in the words of the command line, and parses its options with `parseArgs` of node:util (long and
+ * short names, `--name=value`, `--`). Pure.
  */
 import { parseArgs } from "node:util";
 import { nearestName } from "../server/settings/nearest-name.ts";
@@ -11,22 +11,22 @@ export interface Parsed {
   readonly command: Command;
   readonly arguments: readonly string[];
   readonly options: Options;
-  readonly asksHelp: boolean;
+  readonly isHelpRequested: boolean;
 }
 
 export const commonOptions: Readonly<Record<string, Option>> = {
-  help: { short: "h", about: "what the command does" },
+  help: { short: "h", about: "show the usage of the command" },
   json: { about: "print JSON" },
-  quiet: { short: "q", about: "no progress" },
-  verbose: { short: "v", about: "where an error comes from" },
+  quiet: { short: "q", about: "show no progress" },
+  verbose: { short: "v", about: "show the stack trace of an error" },
 };
 
 export const connectionOptions: Readonly<Record<string, Option>> = {
-  url: { value: "URL", about: "the server; JACKDAW_URL" },
+  url: { value: "URL", about: "URL of the server; JACKDAW_URL" },
   cert: { value: "FILE", about: "client certificate, PEM; JACKDAW_CERT" },
-  key: { value: "FILE", about: "its key; JACKDAW_KEY" },
-  ca: { value: "FILE", about: "the authority to trust; JACKDAW_CA" },
-  data: { value: "FOLDER", about: "data folder of a local server, to find it; JACKDAW_DATA" },
+  key: { value: "FILE", about: "key of the client certificate; JACKDAW_KEY" },
+  ca: { value: "FILE", about: "certificate authority to trust; JACKDAW_CA" },
+  data: { value: "FOLDER", about: "data folder of a local server; JACKDAW_DATA" },
 };
 
 export const databaseOption: Readonly<Record<string, Option>> = {
@@ -38,7 +38,7 @@ export const databaseOption: Readonly<Record<string, Option>> = {
   },
 };
 
-/** All options of a command, its own first. */
+/** Returns all options of a command, its own options first. */
 export function optionsOf(command: Command): Record<string, Option> {
   return {
     ...command.options,
@@ -48,13 +48,13 @@ export function optionsOf(command: Command): Record<string, Option> {
   };
 }
 
-/** @throws Failure usage */
+/** Parses a command line. @throws Failure usage */
 export function parseCommand(words: readonly string[], table: readonly Command[]): Parsed {
   const { command, rest } = findCommand(words, table);
   const known = optionsOf(command);
   const { values, positionals } = parseOptions(command, known, rest);
-  const asksHelp = values["help"] === true;
-  if (!asksHelp) checkCount(command, positionals);
+  const isHelpRequested = values["help"] === true;
+  if (!isHelpRequested) checkCount(command, positionals);
   const one = (name: string) => {
     const value = values[name];
     return Array.isArray(value) ? value.at(-1) : value;
@@ -62,7 +62,7 @@ export function parseCommand(words: readonly string[], table: readonly Command[]
   return {
     command,
     arguments: positionals,
-    asksHelp,
+    isHelpRequested,
     options: {
       text: (name) => {
         const value = one(name);
@@ -77,7 +77,10 @@ export function parseCommand(words: readonly string[], table: readonly Command[]
   };
 }
 
-/** A group alone (`index`, `cluster`) is its list, or its status. @throws Failure usage */
+/**
+ * Finds a command. A group alone (`index`, `cluster`) is the command `list` or `status` of the group. @throws Failure
+ * usage
+ */
 function findCommand(
   words: readonly string[],
   table: readonly Command[],
@@ -104,8 +107,8 @@ function findCommand(
   throw new Failure(
     "usage",
     near === undefined
-      ? `There is no command '${given}'; 'jackdaw help' lists all`
-      : `There is no command '${given}'; did you mean '${before}${near}'? 'jackdaw help' lists all`,
+      ? `Unknown command '${given}'; 'jackdaw help' lists all commands`
+      : `Unknown command '${given}'; did you mean '${before}${near}'? 'jackdaw help' lists all commands`,
   );
 }
 
@@ -139,7 +142,7 @@ function parseOptions(
         : (message.split(". ")[0] ?? message);
     throw new Failure(
       "usage",
-      `${what}${near === undefined ? ";" : `; did you mean '--${near}'?`} 'jackdaw help ${command.name}' lists them`,
+      `${what}${near === undefined ? ";" : `; did you mean '--${near}'?`} 'jackdaw help ${command.name}' lists its options`,
       { cause: error },
     );
   }
@@ -153,11 +156,13 @@ function checkCount(command: Command, given: readonly string[]): void {
   if (given.length >= needed && given.length <= most) return;
   const missing = command.arguments[given.length];
   const what =
-    given.length < needed ? `${missing?.name} is missing` : `'${given[most]}' is one word too many`;
+    given.length < needed
+      ? `${missing?.name} is missing`
+      : `'${given[most]}' is an unexpected argument`;
   throw new Failure("usage", `${what}: jackdaw ${usageOf(command)}`);
 }
 
-/** `index show NAME`: the command and its arguments. */
+/** Returns a command with its arguments: `index show NAME`. */
 export function usageOf(command: Command): string {
   const words = command.arguments.map(({ name, isOptional, isRest }) => {
     const word = isRest ? `${name}…` : name;

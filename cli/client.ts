@@ -1,4 +1,4 @@
-/** Requests to a server, and the failures that they end in. One connection, kept between requests. */
+/** HTTP client of the command line. Keeps one connection open between requests. */
 import * as http from "node:http";
 import * as https from "node:https";
 import { Readable } from "node:stream";
@@ -11,11 +11,11 @@ export interface Request {
   readonly method?: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON; a Readable as it is. */
+  /** Sent as JSON; a Readable or a string is sent unchanged. */
   readonly body?: unknown;
-  /** Statuses besides 2xx that are answers, not failures. */
+  /** Statuses besides 2xx that are not treated as failures. */
   readonly accepts?: readonly number[];
-  /** Ends the request: then it fails as interrupted. */
+  /** Aborts the request, which then fails as interrupted. */
   readonly signal?: AbortSignal;
 }
 
@@ -38,13 +38,13 @@ export class Client {
     this.#agent = agentFor(connection);
   }
 
-  /** The reply parsed; null for one without a body. @throws Failure */
+  /** Returns the parsed reply, or null if it has no body. @throws Failure */
   async json(path: string, request: Request = {}): Promise<unknown> {
     const answer = await this.send(path, request);
     return answer.text === "" ? null : JSON.parse(answer.text);
   }
 
-  /** @throws Failure */
+  /** Returns the reply as text. @throws Failure */
   async send(path: string, request: Request = {}): Promise<Answer> {
     const response = await this.open(path, request);
     const { statusCode: status = 0, headers } = response;
@@ -55,7 +55,7 @@ export class Client {
     }
   }
 
-  /** The reply as it comes. @throws Failure for a status that is no answer */
+  /** Returns the response stream. @throws Failure for a status that is neither 2xx nor accepted */
   async open(path: string, request: Request = {}): Promise<http.IncomingMessage> {
     const response = await this.#exchange(path, request);
     const status = response.statusCode ?? 0;
@@ -86,7 +86,7 @@ export class Client {
       const request = (secure ? https : http).request(url, options, resolve);
       const fail = (error: Error) => reject(this.#failed(sent, error));
       request.on("error", fail);
-      failWhenUnanswered(request, secure);
+      addConnectTimeout(request, secure);
       if (body instanceof Readable) {
         pipeline(body, request).catch((error: Error) => fail(error));
         return;
@@ -94,7 +94,7 @@ export class Client {
       if (body !== undefined && !("content-type" in headers)) {
         request.setHeader("content-type", "application/json");
       }
-      // Node sends no length for the body of a DELETE by itself.
+      // Node sets no content-length for the body of a DELETE.
       const bytes =
         body === undefined
           ? undefined
@@ -105,7 +105,7 @@ export class Client {
   }
 }
 
-/** Connections that are kept, with the certificate. */
+/** Creates an agent with persistent connections and the client certificate. */
 export function agentFor({ url, cert, key, ca }: Connection): http.Agent {
   if (url.protocol !== "https:") return new http.Agent({ keepAlive: true });
   return new https.Agent({
@@ -115,12 +115,12 @@ export function agentFor({ url, cert, key, ca }: Connection): http.Agent {
   });
 }
 
-/** A request fails that has no connection after some seconds. */
-export function failWhenUnanswered(request: http.ClientRequest, isSecure: boolean): void {
+/** Destroys a request that is not connected within `connectSeconds`. */
+export function addConnectTimeout(request: http.ClientRequest, isSecure: boolean): void {
   request.on("socket", (socket) => {
     if (!socket.connecting) return;
     const timer = setTimeout(
-      () => request.destroy(new Error(`no answer in ${connectSeconds} s`)),
+      () => request.destroy(new Error(`no connection within ${connectSeconds} s`)),
       connectSeconds * 1000,
     );
     socket.once(isSecure ? "secureConnect" : "connect", () => clearTimeout(timer));
@@ -128,32 +128,32 @@ export function failWhenUnanswered(request: http.ClientRequest, isSecure: boolea
   });
 }
 
-/** The path of something in a database. */
+/** Returns the path of a resource in a database. */
 export function inDatabase(name: string, path: string): string {
   return `/databases/${encodeURIComponent(name)}/${path}`;
 }
 
-/** What an error of the connection means. */
+/** Converts a connection error to a failure. */
 export function unreachable({ url, cert }: Connection, error: Error): Failure {
   const { code = "" } = error as { code?: string };
   const why = error.message || code;
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)) {
     return new Failure(
       "refused",
-      `The certificate of ${url.origin} is not trusted (${why}); give the authority with --ca FILE`,
+      `The certificate of ${url.origin} is not trusted (${why}); specify the certificate authority with --ca FILE`,
       { cause: error },
     );
   }
   if (/ALERT|SSL/.test(code)) {
     return new Failure(
       "refused",
-      `${url.origin} refused the connection (${why}); ${cert === undefined ? "give a client certificate with --cert and --key" : "check --cert and --key"}`,
+      `${url.origin} refused the connection (${why}); ${cert === undefined ? "specify a client certificate with --cert and --key" : "check --cert and --key"}`,
       { cause: error },
     );
   }
   return new Failure(
     "unreachable",
-    `No server can be reached at ${url.origin} (${why}); start one with 'jackdaw serve', or name another with --url`,
+    `Cannot connect to ${url.origin} (${why}); start a server with 'jackdaw serve', or specify another URL with --url`,
     { cause: error },
   );
 }
@@ -176,17 +176,17 @@ function failureOf(
   if (missing !== undefined) {
     return new Failure(
       "missing",
-      `There is no database '${decodeURIComponent(String(missing))}'; 'jackdaw databases' lists them`,
+      `Database '${decodeURIComponent(String(missing))}' does not exist; 'jackdaw databases' lists all databases`,
     );
   }
-  let message = `The server answered with status ${status} to ${path}`;
+  let message = `The server returned status ${status} for ${path}`;
   let type = "";
   try {
     const sent = JSON.parse(body) as { Message?: unknown; Type?: unknown };
     if (typeof sent.Message === "string") message = sent.Message.split("\n")[0] ?? message;
     if (typeof sent.Type === "string") type = sent.Type;
   } catch {
-    // No error of a known form: the status says all.
+    // The body is not an error object: report the status.
   }
   const kind = type.endsWith("DatabaseDoesNotExistException")
     ? "missing"

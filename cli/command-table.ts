@@ -1,43 +1,48 @@
-/** The one list of commands: help, docs/commands.md, completion and the checks of arguments are made from it. */
-import type { Argument, Command, Named, Option } from "./command.ts";
+/** The table of commands, from which help, docs/commands.md, completion and argument checks are derived. */
+import type { Argument, Command, NameType, Option } from "./command.ts";
 
 const none: readonly Argument[] = [];
-const name = (word: string, names?: Named): readonly Argument[] => [
+const name = (word: string, names?: NameType): readonly Argument[] => [
   { name: word, ...(names === undefined ? {} : { names }) },
 ];
-const yes: Readonly<Record<string, Option>> = { yes: { short: "y", about: "do not ask" } };
+const yes: Readonly<Record<string, Option>> = {
+  yes: { short: "y", about: "skip the confirmation" },
+};
 const ifMatch: Option = { value: "VECTOR", about: "only if the document has this change vector" };
 const moment: Option = {
   value: "MOMENT",
-  about: "the state of this moment, of a continuous backup; a time with its zone",
+  about: "restore a continuous backup as of this time, with time zone",
 };
 const parameter: Option = {
   short: "p",
   value: "NAME=VALUE",
   isRepeated: true,
-  about: "a parameter of the query; the value is JSON, or else a text",
+  about: "query parameter; the value is JSON or plain text",
 };
 const format: Option = {
   value: "FORMAT",
-  about: "dump, jsonl or csv; without it the ending of the file says so (.jsonl, .csv, .gz)",
+  about: "dump, jsonl or csv; default: by file extension (.jsonl, .csv, .gz)",
 };
 const ofFiles: Readonly<Record<string, Option>> = {
-  days: { value: "COUNT", about: "days until it ends; five years without it" },
-  out: { short: "o", value: "FOLDER", about: "where the files go; never over others" },
+  days: { value: "COUNT", about: "validity in days; default: five years" },
+  out: {
+    short: "o",
+    value: "FOLDER",
+    about: "folder for the files; existing files are not overwritten",
+  },
   "password-variable": {
     value: "NAME",
-    about: "encrypt the key and the PFX with the password in this variable",
+    about: "encrypt the key and the PFX with the password in this environment variable",
   },
 };
 const encryption: Readonly<Record<string, Option>> = {
   "encryption-key": {
     value: "FILE",
-    about:
-      "the file is the key of an encrypted backup: 32 bytes as Base64 (openssl rand -base64 32)",
+    about: "file with the key of an encrypted backup: 32 bytes as Base64 (openssl rand -base64 32)",
   },
 };
 const ofServer: Readonly<Record<string, Option>> = {
-  server: { about: "an operation of the server, not of a database" },
+  server: { about: "the operation belongs to the server, not to a database" },
 };
 
 const databases = () => import("./commands/databases.ts");
@@ -52,7 +57,7 @@ const cluster = () => import("./commands/cluster.ts");
 export const commandTable: readonly Command[] = [
   {
     name: "serve",
-    about: "start a server; also without any word, or with a setting first",
+    about: "start a server; the default command",
     arguments: none,
     options: {},
     example: "jackdaw serve --DataDir=./data --ServerUrl=https://127.0.0.1:8443",
@@ -61,7 +66,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "status",
-    about: "the server, its version and its databases",
+    about: "show the server, its version and its databases",
     arguments: none,
     options: {},
     example: "jackdaw status --json",
@@ -71,10 +76,10 @@ export const commandTable: readonly Command[] = [
   {
     name: "studio",
     about:
-      "open the studio of a server in the browser, signed in with the certificate of the command; until Ctrl-C",
+      "open the studio of a server in the browser, signed in with the client certificate; runs until Ctrl-C",
     arguments: none,
     options: {
-      port: { value: "PORT", about: "the port on this machine; any that is free without it" },
+      port: { value: "PORT", about: "local port; default: any free port" },
       "no-open": { about: "print the address only" },
     },
     example: "jackdaw studio --url https://db.example:8443 --cert ann.crt --key ann.key",
@@ -83,7 +88,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "databases list",
-    about: "the databases",
+    about: "list the databases",
     arguments: none,
     options: {},
     example: "jackdaw databases",
@@ -92,7 +97,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "databases create",
-    about: "make a database",
+    about: "create a database",
     arguments: name("NAME"),
     options: {},
     example: "jackdaw databases create shop",
@@ -101,7 +106,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "databases delete",
-    about: "delete a database with its files",
+    about: "delete a database and its files",
     arguments: name("NAME", "databases"),
     options: yes,
     example: "jackdaw databases delete shop --yes",
@@ -110,7 +115,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "databases enable",
-    about: "serve a disabled database again",
+    about: "enable a disabled database",
     arguments: name("NAME", "databases"),
     options: {},
     example: "jackdaw databases enable shop",
@@ -119,7 +124,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "databases disable",
-    about: "stop serving a database",
+    about: "disable a database",
     arguments: name("NAME", "databases"),
     options: {},
     example: "jackdaw databases disable shop",
@@ -129,17 +134,17 @@ export const commandTable: readonly Command[] = [
   {
     name: "query",
     about:
-      "run a query in RQL; without a text, standard input has it, and a terminal gets a prompt",
+      "run an RQL query; without TEXT it is read from standard input, or from a prompt on a terminal",
     arguments: [{ name: "TEXT", isOptional: true }],
     options: {
-      file: { short: "f", value: "FILE", about: "the text of the query is in this file" },
+      file: { short: "f", value: "FILE", about: "read the query from this file" },
       parameter,
-      limit: { short: "n", value: "COUNT", about: "rows at most; 100 without it" },
+      limit: { short: "n", value: "COUNT", about: "maximum number of rows; default: 100" },
       wait: { short: "w", about: "wait until the index is up to date" },
-      jsonl: { about: "print one row of JSON a line" },
+      jsonl: { about: "print one JSON row per line" },
       csv: { about: "print CSV" },
-      plan: { about: "print how it runs, with counts and times, instead of its rows" },
-      "no-history": { about: "keep nothing of what is typed at the prompt" },
+      plan: { about: "print the query plan with counts and times instead of the rows" },
+      "no-history": { about: "do not store the input of the prompt" },
     },
     example: "jackdaw query -d shop 'from Users where Age > $age' -p age=30 --csv",
     needs: "database",
@@ -159,7 +164,7 @@ export const commandTable: readonly Command[] = [
     about: "store a document from a file or standard input",
     arguments: [{ name: "ID" }, { name: "FILE", isOptional: true }],
     options: {
-      collection: { short: "c", value: "NAME", about: "the collection of the document" },
+      collection: { short: "c", value: "NAME", about: "collection of the document" },
       "if-match": ifMatch,
     },
     example: "jackdaw put -d shop users/1 ann.json --collection Users",
@@ -177,16 +182,21 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "patch",
-    about: "change all documents that a query finds, and wait for it",
+    about: "patch all documents that match a query, and wait for completion",
     arguments: name("TEXT"),
     options: {
       parameter,
-      "dry-run": { about: "try the script on all that is found, count, show some; store nothing" },
-      sample: { value: "COUNT", about: "changed documents that a dry run shows; 5 without it" },
-      id: { value: "ID", about: "a dry run on this document alone" },
-      undo: { about: "keep what was there, so that it can be undone for seven days" },
+      "dry-run": {
+        about: "run the script on all matches without storing, and show counts and samples",
+      },
+      sample: {
+        value: "COUNT",
+        about: "number of changed documents in a dry run's output; default: 5",
+      },
+      id: { value: "ID", about: "dry run on this document only" },
+      undo: { about: "keep the previous versions, so that the patch can be undone for seven days" },
       ...yes,
-      "max-per-second": { value: "COUNT", about: "documents a second at most" },
+      "max-per-second": { value: "COUNT", about: "maximum number of documents per second" },
     },
     example: "jackdaw patch -d shop 'from Users update { this.Age += 1 }' --dry-run",
     needs: "database",
@@ -194,17 +204,17 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "export",
-    about: "write a database to a dump file (.ravendbdump), or its documents to JSON lines or CSV",
+    about: "export a database to a dump file (.ravendbdump), or its documents to JSON Lines or CSV",
     arguments: name("FILE"),
     options: {
       collection: {
         short: "c",
         value: "NAME",
         isRepeated: true,
-        about: "only documents of this collection",
+        about: "export only this collection",
       },
-      types: { value: "LIST", about: "what a dump has, e.g. Documents,Attachments" },
-      query: { value: "RQL", about: "rows of this query, as JSON lines or CSV" },
+      types: { value: "LIST", about: "item types of a dump, e.g. Documents,Attachments" },
+      query: { value: "RQL", about: "export the rows of this query, as JSON Lines or CSV" },
       format,
     },
     example: "jackdaw export -d shop users.csv --collection Users",
@@ -213,17 +223,17 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "import",
-    about: "read a dump file, JSON lines or CSV into a database",
+    about: "import a dump file, JSON Lines or CSV into a database",
     arguments: name("FILE"),
     options: {
       collection: {
         short: "c",
         value: "NAME",
-        about: "the collection of documents that name none",
+        about: "collection of documents without one",
       },
-      "id-field": { value: "NAME", about: "the field that is the id" },
-      "id-prefix": { value: "TEXT", about: "what ids begin with, e.g. users/" },
-      text: { about: "all cells of CSV are texts" },
+      "id-field": { value: "NAME", about: "field to use as the id" },
+      "id-prefix": { value: "TEXT", about: "prefix of the ids, e.g. users/" },
+      text: { about: "import all CSV cells as strings" },
       format,
     },
     example:
@@ -233,12 +243,12 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "backup",
-    about: "back a database up to a folder of the server, and wait for it",
+    about: "back up a database to a folder on the server, and wait for completion",
     arguments: name("FOLDER"),
     options: {
       continuous: {
         value: "SECONDS",
-        about: "from now on, write what has changed every so many seconds",
+        about: "create a continuous backup that writes changes at this interval",
       },
       ...encryption,
     },
@@ -248,7 +258,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "backup status",
-    about: "the tasks that back a database up: last and next runs, and what fails",
+    about: "list the backup tasks of a database with their last and next runs and errors",
     arguments: none,
     options: {},
     example: "jackdaw backup status -d shop",
@@ -257,7 +267,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "backup remove",
-    about: "remove such a task; its files stay",
+    about: "remove a backup task; its files are kept",
     arguments: name("TASK"),
     options: {},
     example: "jackdaw backup remove 3 -d shop",
@@ -266,7 +276,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "restore",
-    about: "make a database of a backup, and wait for it",
+    about: "create a database from a backup, and wait for completion",
     arguments: [{ name: "FOLDER" }, { name: "NAME" }],
     options: { at: moment, ...encryption },
     example: "jackdaw restore /var/backups shop2 --at 2026-11-22T10:00Z",
@@ -275,10 +285,11 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "verify",
-    about: "restore a backup for a moment and compare it with what it should be; 1 when it differs",
+    about:
+      "restore a backup temporarily and compare it with the expected counts; exit code 1 if it differs",
     arguments: name("FOLDER"),
     options: {
-      compare: { value: "NAME", names: "databases", about: "compare it with this database, too" },
+      compare: { value: "NAME", names: "databases", about: "also compare it with this database" },
       at: moment,
       ...encryption,
     },
@@ -288,7 +299,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "compact",
-    about: "give the room of deleted and replaced records back, and wait for it",
+    about: "reclaim the space of deleted and replaced records, and wait for completion",
     arguments: none,
     options: {},
     example: "jackdaw compact -d shop",
@@ -298,7 +309,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "operation list",
     about:
-      "operations under way, and those that have ended lately; without a database of all, and the server's",
+      "list running and recently completed operations, of one database or of all databases and the server",
     arguments: none,
     options: {},
     example: "jackdaw operation list",
@@ -307,7 +318,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation show",
-    about: "the state of an operation, as JSON",
+    about: "print the state of an operation as JSON",
     arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation show 7 -d shop",
@@ -316,7 +327,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation wait",
-    about: "wait until an operation has ended",
+    about: "wait for an operation to complete",
     arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation wait 7 -d shop",
@@ -325,7 +336,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation pause",
-    about: "have a patch or a deletion by query stand still, until it is resumed",
+    about: "pause a patch or deletion by query until it is resumed",
     arguments: name("ID", "operations"),
     options: {},
     example: "jackdaw operation pause 7 -d shop",
@@ -334,7 +345,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation resume",
-    about: "let an operation go on that is paused, or that the end of the server interrupted",
+    about: "resume an operation that was paused, or interrupted when the server stopped",
     arguments: name("ID", "operations"),
     options: {},
     example: "jackdaw operation resume 7 -d shop",
@@ -343,16 +354,21 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation limit",
-    about: "limit a running patch or deletion by query to so many documents a second",
+    about: "limit the rate of a running patch or deletion by query",
     arguments: name("ID", "operations"),
-    options: { "max-per-second": { value: "COUNT", about: "without it, as many as it can" } },
+    options: {
+      "max-per-second": {
+        value: "COUNT",
+        about: "maximum number of documents per second; default: unlimited",
+      },
+    },
     example: "jackdaw operation limit 7 --max-per-second 500 -d shop",
     needs: "database",
     load: operation,
   },
   {
     name: "operation undo",
-    about: "put back what a patch or a deletion with --undo has changed, and wait for it",
+    about: "undo a patch or deletion that ran with --undo, and wait for completion",
     arguments: name("ID", "operations"),
     options: {},
     example: "jackdaw operation undo 7 -d shop",
@@ -361,7 +377,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "operation kill",
-    about: "end an operation",
+    about: "cancel an operation",
     arguments: name("ID", "operations"),
     options: ofServer,
     example: "jackdaw operation kill 7 -d shop",
@@ -370,7 +386,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index list",
-    about: "the indexes, their entries, and whether they are up to date",
+    about: "list the indexes, their entry counts and whether they are stale",
     arguments: none,
     options: {},
     example: "jackdaw index -d shop",
@@ -379,7 +395,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index show",
-    about: "the definition of an index",
+    about: "print the definition of an index",
     arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index show Users/ByAge -d shop",
@@ -388,7 +404,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index errors",
-    about: "documents that indexes could not take",
+    about: "list the indexing errors",
     arguments: [{ name: "NAME", isOptional: true, names: "indexes" }],
     options: {},
     example: "jackdaw index errors -d shop",
@@ -397,7 +413,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index put",
-    about: "deploy an index whose definition is in a file",
+    about: "deploy an index from a definition file",
     arguments: [{ name: "NAME" }, { name: "FILE" }],
     options: {},
     example: "jackdaw index put Users/ByAge by-age.json -d shop",
@@ -406,7 +422,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index reset",
-    about: "build an index anew",
+    about: "rebuild an index",
     arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index reset Users/ByAge -d shop",
@@ -415,7 +431,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index pause",
-    about: "stop indexing, until it is resumed or the server starts again",
+    about: "pause an index until it is resumed or the server restarts",
     arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index pause Users/ByAge -d shop",
@@ -424,7 +440,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "index resume",
-    about: "go on with indexing",
+    about: "resume an index",
     arguments: name("NAME", "indexes"),
     options: {},
     example: "jackdaw index resume Users/ByAge -d shop",
@@ -442,7 +458,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cert list",
-    about: "the certificates that are let in",
+    about: "list the registered client certificates",
     arguments: none,
     options: {},
     example: "jackdaw cert",
@@ -451,7 +467,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cert make",
-    about: "make a client certificate and let it in; writes NAME.crt, NAME.key and NAME.pfx",
+    about: "create and register a client certificate; writes NAME.crt, NAME.key and NAME.pfx",
     arguments: name("NAME"),
     options: {
       clearance: { value: "LEVEL", about: "user (default), operator or admin" },
@@ -459,7 +475,7 @@ export const commandTable: readonly Command[] = [
         short: "a",
         value: "DATABASE=LEVEL",
         isRepeated: true,
-        about: "what a user may do there: read, write or admin",
+        about: "access level of a user for a database: read, write or admin",
       },
       ...ofFiles,
     },
@@ -470,7 +486,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "cert renew",
     about:
-      "another certificate with the same rights; without a name, that which a local server made for itself",
+      "create another certificate with the same access; without NAME, renew the generated certificate of a local server",
     arguments: [{ name: "NAME", isOptional: true }],
     options: ofFiles,
     example: "jackdaw cert renew 'web shop' --out renewed",
@@ -479,7 +495,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cert revoke",
-    about: "let a certificate in no more",
+    about: "revoke a certificate",
     arguments: name("NAME"),
     options: {},
     example: "jackdaw cert revoke 'web shop'",
@@ -488,7 +504,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster status",
-    about: "the nodes of a cluster, who leads each database, and which copies are behind",
+    about: "show the nodes of a cluster, the leader of each database, and the lag of its copies",
     arguments: none,
     options: {},
     example: "jackdaw cluster",
@@ -497,7 +513,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster add",
-    about: "make a running node, by its tag or address, one of the cluster",
+    about: "add a running node to the cluster, by its tag or URL",
     arguments: name("NODE"),
     options: {},
     example: "jackdaw cluster add D",
@@ -506,7 +522,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster remove",
-    about: "take a node out of the cluster; what it leads is handed over first",
+    about: "remove a node from the cluster after transferring its leaderships",
     arguments: name("NODE"),
     options: yes,
     example: "jackdaw cluster remove B --yes",
@@ -515,7 +531,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster adopt",
-    about: "give the cluster a database that a node has for itself, with all that is in it",
+    about: "add a database that exists on one node only to the cluster",
     arguments: [
       { name: "DATABASE", names: "databases" },
       { name: "NODE", isOptional: true },
@@ -527,14 +543,14 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster transfer",
-    about: "have another node lead a database, or others all that a node leads",
+    about: "transfer the leadership of a database, or all leaderships of a node",
     arguments: [
       { name: "DATABASE", isOptional: true, names: "databases" },
       { name: "NODE", isOptional: true },
     ],
     options: {
-      from: { value: "NODE", about: "all databases that this node leads" },
-      even: { about: "as many as make all nodes lead equally many: after nodes were restarted" },
+      from: { value: "NODE", about: "transfer all leaderships of this node" },
+      even: { about: "balance the leaderships over the nodes, for example after restarts" },
     },
     example: "jackdaw cluster transfer --from B",
     needs: "server",
@@ -542,11 +558,11 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster spread",
-    about: "move copies of databases until all nodes have equally many: after a node was added",
+    about: "balance the copies of databases over the nodes, for example after a node was added",
     arguments: none,
     options: {
-      copies: { value: "COUNT", about: "first, so many for each database that has fewer" },
-      "dry-run": { about: "say what would be moved; move nothing" },
+      copies: { value: "COUNT", about: "first add copies to databases that have fewer" },
+      "dry-run": { about: "show the moves without executing them" },
     },
     example: "jackdaw cluster spread",
     needs: "server",
@@ -554,8 +570,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "cluster recover",
-    about:
-      "make a single node of the data folder that is left of a cluster whose other nodes are lost for good",
+    about: "convert the data folder of the last remaining node of a lost cluster to a single node",
     arguments: [{ name: "FOLDER", isOptional: true }],
     options: yes,
     example: "jackdaw cluster recover ./data",
@@ -564,10 +579,10 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "doctor",
-    about: "look at settings, data folder, disk, port, certificates and limits, and say what to do",
+    about: "check settings, data folder, disk, port, certificates and limits, and suggest remedies",
     arguments: none,
     options: {
-      "config-path": { value: "FILE", about: "the settings file; settings.json without it" },
+      "config-path": { value: "FILE", about: "settings file; default: settings.json" },
     },
     example: "jackdaw doctor",
     needs: "server",
@@ -584,7 +599,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "salvage",
-    about: "copy what can be read of a damaged database of a stopped server",
+    about: "copy the readable data of a damaged database of a stopped server",
     arguments: [{ name: "SOURCE" }, { name: "TARGET" }],
     options: {},
     example: "jackdaw salvage data/Databases/shop salvaged/Databases/shop",
@@ -593,10 +608,10 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "config",
-    about: "every setting, its value and where it comes from",
+    about: "list every setting with its value and source",
     arguments: none,
     options: {
-      "config-path": { value: "FILE", about: "the settings file; settings.json without it" },
+      "config-path": { value: "FILE", about: "settings file; default: settings.json" },
     },
     example: "jackdaw config",
     needs: "nothing",
@@ -604,7 +619,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "completion",
-    about: "print a script that completes commands in a shell: bash, zsh, fish or pwsh",
+    about: "print a completion script for a shell: bash, zsh, fish or pwsh",
     arguments: name("SHELL"),
     options: {},
     example: "jackdaw completion bash > /etc/bash_completion.d/jackdaw",
@@ -614,7 +629,7 @@ export const commandTable: readonly Command[] = [
   {
     name: "completion names",
     about:
-      "print names for such a script: databases, indexes or operations; nothing when no server answers at once",
+      "print names for completion: databases, indexes or operations; prints nothing without a responsive server",
     arguments: name("KIND"),
     options: {},
     example: "jackdaw completion names databases",
@@ -623,7 +638,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "help",
-    about: "what there is, or what a command does",
+    about: "list all commands, or show the usage of a command",
     arguments: [{ name: "COMMAND", isRest: true, isOptional: true }],
     options: {},
     example: "jackdaw help query",

@@ -1,27 +1,27 @@
-/** What a command of `jackdaw` is: a row of the table, and the surroundings that it runs in. */
+/** Types of the command table, and the context in which a command runs. */
 
 import type { Variables } from "../server/settings/setting-sources.ts";
 import type { Client } from "./client.ts";
 
 export interface Option {
   readonly short?: string;
-  /** The word for the value in help; undefined: a switch. */
+  /** Placeholder of the value in help; undefined for a switch. */
   readonly value?: string;
   readonly isRepeated?: true;
   readonly about: string;
-  /** What it names, for completion. */
-  readonly names?: Named;
+  /** Type of the named object, for completion. */
+  readonly names?: NameType;
 }
 
-/** Things of a server whose names can be completed. */
-export const namedThings = ["databases", "indexes", "operations"] as const;
-export type Named = (typeof namedThings)[number];
+/** Object types whose names can be completed. */
+export const nameTypes = ["databases", "indexes", "operations"] as const;
+export type NameType = (typeof nameTypes)[number];
 
 export interface Argument {
   readonly name: string;
-  readonly names?: Named;
+  readonly names?: NameType;
   readonly isOptional?: true;
-  /** Takes all that are left. */
+  /** Accepts all remaining arguments. */
   readonly isRest?: true;
 }
 
@@ -32,12 +32,12 @@ export interface Command {
   readonly arguments: readonly Argument[];
   readonly options: Readonly<Record<string, Option>>;
   readonly example: string;
-  /** Does it ask a server? Then it has the options of the connection, too. */
+  /** Whether the command connects to a server, and thus has connection options, and whether it needs a database. */
   readonly needs: "nothing" | "server" | "database";
   readonly load: () => Promise<{ readonly run: Run }>;
 }
 
-export type Run = (surroundings: Surroundings) => Promise<void>;
+export type Run = (context: CommandContext) => Promise<void>;
 
 export interface Streams {
   readonly input: NodeJS.ReadableStream & { isTTY?: boolean };
@@ -45,7 +45,7 @@ export interface Streams {
   readonly errors: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
 }
 
-export interface Surroundings {
+export interface CommandContext {
   readonly command: Command;
   /** All commands. */
   readonly table: readonly Command[];
@@ -53,7 +53,7 @@ export interface Surroundings {
   readonly options: Options;
   readonly streams: Streams;
   readonly environment: Variables;
-  /** The database that is asked for. @throws Failure usage when none is */
+  /** Returns the selected database. @throws Failure usage when none is selected */
   readonly database: () => string;
   readonly client: () => Client;
   /** Prints a line. */

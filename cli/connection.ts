@@ -1,6 +1,6 @@
 /**
- * Which server a command talks to, and with which certificate: options, variables, and what is found beside a local
- * server (server/startup/running-file.ts writes where it listens, and the data folder has its certificates).
+ * Selects the server and the certificate of a command, from options, environment variables, and the data folder of a
+ * local server, which contains its address (server/startup/running-file.ts) and its certificates.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -17,7 +17,7 @@ export interface Connection {
   readonly ca: string | undefined;
 }
 
-/** @throws Failure usage */
+/** Returns the connection. @throws Failure usage */
 export function findConnection(options: Options, environment: Variables): Connection {
   const given = (name: string) =>
     options.text(name) ?? (environment[`JACKDAW_${name.toUpperCase()}`] || undefined);
@@ -26,7 +26,7 @@ export function findConnection(options: Options, environment: Variables): Connec
   const found = foundFiles(join(folder, "certs"));
   const url = readUrl(given("url") ?? readRunningFile(folder)?.Url ?? local.url);
   if (url.protocol === "http:") return { url, cert: undefined, key: undefined, ca: undefined };
-  // A key belongs to its certificate: both come from the same place, or are in one file.
+  // A key belongs to its certificate: both have the same source, or are in one file.
   const pairs = [
     { cert: options.text("cert"), key: options.text("key") },
     {
@@ -44,7 +44,7 @@ export function findConnection(options: Options, environment: Variables): Connec
   };
 }
 
-/** The data folder and address that a server started here would have. */
+/** Returns the data folder and URL of a server started in this folder. */
 export function localSettings(environment: Variables): { dataFolder: string; url: string } {
   const given = readSettings({
     argv: [],
@@ -81,9 +81,9 @@ function readUrl(text: string): URL {
     const url = new URL(text);
     if (url.protocol === "https:" || url.protocol === "http:") return url;
   } catch {
-    // answered below
+    // reported below
   }
-  throw new Failure("usage", `'${text}' is no URL; write --url https://HOST:PORT`);
+  throw new Failure("usage", `'${text}' is not a URL; use --url https://HOST:PORT`);
 }
 
 function readPem(path: string | undefined, option: string): string | undefined {

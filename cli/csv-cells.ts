@@ -1,18 +1,21 @@
-/** Cells of CSV as members of JSON documents, for the command line and for the page: nothing here is of Node. */
+/**
+ * Converts CSV cells to members of JSON documents. Used by the command line and by the studio, so it does not depend
+ * on Node.
+ */
 
 export interface Cell {
   readonly value: string;
   readonly isQuoted: boolean;
 }
 
-/** Members of an object whose values are JSON already. */
-export class Members {
-  readonly #members = new Map<string, Members | string>();
+/** Builder of a JSON object whose values are already JSON text. */
+export class JsonBuilder {
+  readonly #members = new Map<string, JsonBuilder | string>();
 
-  /** A path through what is no object keeps its dots. */
+  /** Adds a value at a path. If an inner name of the path is not an object, the path becomes one name with dots. */
   add([first = "", ...rest]: readonly string[], value: string): void {
-    const inner = this.#members.get(first) ?? new Members();
-    if (rest.length === 0 || !(inner instanceof Members)) {
+    const inner = this.#members.get(first) ?? new JsonBuilder();
+    if (rest.length === 0 || !(inner instanceof JsonBuilder)) {
       this.#members.set([first, ...rest].join("."), value);
       return;
     }
@@ -28,8 +31,8 @@ export class Members {
 
 const numberPattern = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** A cell as JSON. `isText`: always a text. */
-export function spellingOf({ value, isQuoted }: Cell, isText: boolean): string {
+/** Returns a cell as JSON; with `isText`, always as a string. */
+export function cellJson({ value, isQuoted }: Cell, isText: boolean): string {
   if (isText) return JSON.stringify(value);
   if (isQuoted) return isStructure(value) ? value : JSON.stringify(value);
   const word = value.toLowerCase();

@@ -1,4 +1,4 @@
-/** Reasons for a command to fail, each with the exit code that scripts rely on. */
+/** Failures of commands, each with the exit code that scripts rely on. */
 
 export const failureCodes = {
   failed: 1,
@@ -12,18 +12,18 @@ export const failureCodes = {
 
 export type FailureKind = keyof typeof failureCodes;
 
-/** One line for each kind, for help and docs/commands.md. */
+/** Description of each failure, for help and docs/commands.md. */
 export const failureMeanings: Readonly<Record<FailureKind, string>> = {
   failed: "the command failed",
   usage: "wrong arguments",
-  unreachable: "no server can be reached",
-  refused: "the server refused: no certificate, or not enough rights",
-  conflict: "a conflict with what is stored, or an index is stale",
+  unreachable: "cannot connect to the server",
+  refused: "access denied: no certificate, or insufficient access",
+  conflict: "a conflict with stored data, or a stale index",
   missing: "the document, database, index or operation does not exist",
   interrupted: "interrupted with Ctrl-C",
 };
 
-/** The message is one line: what, why, what to do. */
+/** The message is one line with the problem, the reason, and the remedy. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly kind: FailureKind;

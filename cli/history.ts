@@ -1,4 +1,4 @@
-/** The lines typed at the prompt, kept for the next time in a file that only its owner can read. */
+/** History of the prompt, in a file that only its owner can read. */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import type { Variables } from "../server/settings/setting-sources.ts";
 export const historyLinesMax = 500;
 const lineLengthMax = 10_000;
 
-/** Where the lines are kept; undefined: nowhere, as `JACKDAW_HISTORY` is `off`. */
+/** Returns the path of the history file, or undefined if `JACKDAW_HISTORY` is `off`. */
 export function historyPath(environment: Variables): string | undefined {
   const given = environment["JACKDAW_HISTORY"];
   if (given === "off") return undefined;
@@ -20,7 +20,7 @@ export function historyPath(environment: Variables): string | undefined {
   );
 }
 
-/** Oldest first. A file that cannot be read has none. */
+/** Returns the stored lines, oldest first; none if the file cannot be read. */
 export async function readHistory(path: string | undefined): Promise<string[]> {
   if (path === undefined) return [];
   try {
@@ -30,7 +30,7 @@ export async function readHistory(path: string | undefined): Promise<string[]> {
   }
 }
 
-/** Adds lines to those that another prompt may have added meanwhile. What cannot be written is not kept. */
+/** Appends lines to the file, which another prompt may have changed meanwhile. Write errors are ignored. */
 export async function addHistory(
   path: string | undefined,
   lines: readonly string[],

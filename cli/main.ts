@@ -1,6 +1,6 @@
 /**
- * The entry point of the command line: everything but serving, which bin/jackdaw starts directly. The only file here
- * that touches the process.
+ * Entry point of the command line, except for `serve`, which bin/jackdaw starts directly. The only file here that
+ * accesses the process.
  */
 import { failureCodes } from "./failure.ts";
 import { runCommand } from "./run.ts";

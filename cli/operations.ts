@@ -1,10 +1,10 @@
-/** Waiting for operations of the server, with their progress. */
+/** Waits for operations of the server and shows their progress. */
 import { setTimeout as wait } from "node:timers/promises";
 import { inDatabase } from "./client.ts";
-import type { Surroundings } from "./command.ts";
+import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { durationText } from "./output.ts";
-import { ProgressLine, passedText } from "./progress.ts";
+import { ProgressLine, rateText } from "./progress.ts";
 
 export interface OperationState {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
@@ -16,24 +16,25 @@ const pollMs = 100;
 const pollMsMax = 1000;
 
 /**
- * Waits for the end of an operation; `database` undefined: one of the server. Ctrl-C ends the waiting, not the operation.
+ * Waits for an operation to complete; `database` is undefined for an operation of the server. Ctrl-C stops waiting,
+ * but does not cancel the operation.
  * @throws Failure failed, interrupted, missing
  */
 export async function waitForOperation(
-  surroundings: Surroundings,
+  context: CommandContext,
   database: string | undefined,
   id: number,
 ): Promise<OperationState> {
-  const progress = new ProgressLine(surroundings);
+  const progress = new ProgressLine(context);
   let pauseMs = pollMs;
   try {
     for (;;) {
-      const state = await operationState(surroundings, database, id);
+      const state = await operationState(context, database, id);
       if (state.Status === "Completed") return state;
-      if (state.Status !== "InProgress") throw endedOtherwise(id, state);
+      if (state.Status !== "InProgress") throw failureOf(id, state);
       progress.show(() => progressText(state.Progress, progress.elapsedMs));
-      if (surroundings.interrupted.aborted) throw detached(database, id);
-      await wait(pauseMs, undefined, { signal: surroundings.interrupted }).catch(() => undefined);
+      if (context.interrupted.aborted) throw detached(database, id);
+      await wait(pauseMs, undefined, { signal: context.interrupted }).catch(() => undefined);
       pauseMs = Math.min(pollMsMax, pauseMs * 1.5);
     }
   } finally {
@@ -42,7 +43,7 @@ export async function waitForOperation(
 }
 
 export async function operationState(
-  { client }: Surroundings,
+  { client }: CommandContext,
   database: string | undefined,
   id: number,
 ): Promise<OperationState> {
@@ -50,32 +51,35 @@ export async function operationState(
   const where = database === undefined ? `/${path}` : inDatabase(database, path);
   const answer = await client().send(where, { query: { id }, accepts: [404] });
   if (answer.status !== 404) return JSON.parse(answer.text) as OperationState;
-  throw new Failure("missing", `There is no operation ${id}; 'jackdaw operation list' lists them`);
+  throw new Failure(
+    "missing",
+    `Operation ${id} does not exist; 'jackdaw operation list' lists all operations`,
+  );
 }
 
 function detached(database: string | undefined, id: number): Failure {
   const where = database === undefined ? "" : ` -d ${database}`;
   return new Failure(
     "interrupted",
-    `Operation ${id} goes on at the server: 'jackdaw operation wait ${id}${where}', or 'jackdaw operation kill ${id}${where}'`,
+    `Operation ${id} continues on the server: use 'jackdaw operation wait ${id}${where}' or 'jackdaw operation kill ${id}${where}'`,
   );
 }
 
-function endedOtherwise(id: number, { Status, Result }: OperationState): Failure {
-  if (Status === "Canceled") return new Failure("failed", `Operation ${id} was killed`);
-  const why = String(Result?.["Message"] ?? "no reason was given").split("\n")[0];
+function failureOf(id: number, { Status, Result }: OperationState): Failure {
+  if (Status === "Canceled") return new Failure("failed", `Operation ${id} was canceled`);
+  const why = String(Result?.["Message"] ?? "unknown reason").split("\n")[0];
   return new Failure("failed", `Operation ${id} failed: ${why}`);
 }
 
-/** Figures of an operation as one line, with rate and time left where the total is known. */
+/** Returns the progress of an operation on one line, with rate and remaining time if the total is known. */
 export function progressText(progress: OperationState["Progress"], elapsedMs: number): string {
   const processed = Number(progress?.["Processed"] ?? Number.NaN);
   const total = Number(progress?.["Total"] ?? Number.NaN);
   if (Number.isNaN(processed)) {
     const message = progress?.["Message"];
-    return `${typeof message === "string" ? message : "under way"}, ${durationText(elapsedMs)}`;
+    return `${typeof message === "string" ? message : "running"}, ${durationText(elapsedMs)}`;
   }
-  return passedText(processed, total > 0 ? total : undefined, elapsedMs, (count) =>
+  return rateText(processed, total > 0 ? total : undefined, elapsedMs, (count) =>
     count.toLocaleString("en"),
   );
 }

@@ -1,13 +1,13 @@
-/** Text for people: colors, tables, sizes and times; and CSV. */
+/** Formats text for people (colors, tables, sizes and durations) and CSV. */
 import { styleText } from "node:util";
 import stringWidth from "fast-string-width";
 import type { Variables } from "../server/settings/setting-sources.ts";
-import { Spelled } from "./json-pieces.ts";
+import { RawJson } from "./json-text.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow";
 export type Paint = (style: Style, text: string) => string;
 
-/** Colors only for a terminal, unless FORCE_COLOR or NO_COLOR says otherwise. */
+/** Returns a painter that uses colors on a terminal, unless FORCE_COLOR or NO_COLOR overrides it. */
 export function painter(isTerminal: boolean, environment: Variables): Paint {
   const {
     NO_COLOR: none = "",
@@ -25,7 +25,7 @@ export function painter(isTerminal: boolean, environment: Variables): Paint {
     : (_style, text) => text;
 }
 
-/** Aligned columns under a header; numbers to the right. Lines are cut at `width`; undefined: they are not. */
+/** Returns aligned columns under a header, with numbers right-aligned. Lines are truncated at `width`, if defined. */
 export function tableLines(
   header: readonly string[],
   rows: readonly (readonly unknown[])[],
@@ -50,13 +50,13 @@ export function tableLines(
 }
 
 function isNumber(value: unknown): boolean {
-  return typeof value === "number" || (value instanceof Spelled && value.isNumber);
+  return typeof value === "number" || (value instanceof RawJson && value.isNumber);
 }
 
-/** A value as one cell of a table or CSV: objects as JSON, nothing for null. */
+/** Returns a value as a cell of a table or CSV: objects as JSON, an empty string for null. */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return "";
-  if (value instanceof Spelled) return value.text;
+  if (value instanceof RawJson) return value.text;
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
@@ -76,7 +76,7 @@ function cut(text: string, width: number | undefined): string {
   return `${kept}…`;
 }
 
-/** One line of CSV (RFC 4180), without its end. */
+/** Returns a line of CSV (RFC 4180) without line break. */
 export function csvLine(values: readonly unknown[]): string {
   return values
     .map(cellText)
@@ -95,7 +95,7 @@ export function sizeText(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** `3 s`, `4 min 10 s`, `2 h 5 min`. */
+/** Formats a duration: `3 s`, `4 min 10 s`, `2 h 5 min`. */
 export function durationText(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;

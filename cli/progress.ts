@@ -1,21 +1,21 @@
-/** How far something is, on standard error: on a terminal one line that is written over, elsewhere a line every 5 seconds. */
-import type { Surroundings } from "./command.ts";
+/** Progress on standard error: one updated line on a terminal, otherwise a line every 5 seconds. */
+import type { CommandContext } from "./command.ts";
 import { durationText, sizeText } from "./output.ts";
 
 const terminalMs = 100;
 const lineMs = 5000;
 
 export class ProgressLine {
-  readonly #errors: Surroundings["streams"]["errors"];
+  readonly #errors: CommandContext["streams"]["errors"];
   readonly #isQuiet: boolean;
   readonly #nowMs: () => number;
   readonly #beganMs: number;
   #shownMs: number;
   #isShown = false;
 
-  /** `nowMs`: a monotonic clock. */
+  /** `nowMs` is a monotonic clock. */
   constructor(
-    { streams, options }: Pick<Surroundings, "streams" | "options">,
+    { streams, options }: Pick<CommandContext, "streams" | "options">,
     nowMs: () => number = () => performance.now(),
   ) {
     this.#errors = streams.errors;
@@ -29,7 +29,7 @@ export class ProgressLine {
     return this.#nowMs() - this.#beganMs;
   }
 
-  /** Shows `text()` if it is time to. */
+  /** Shows `text()` unless the last update was too recent. */
   show(text: () => string): void {
     if (this.#isQuiet) return;
     const isTerminal = this.#errors.isTTY === true;
@@ -40,20 +40,20 @@ export class ProgressLine {
     this.#isShown = isTerminal;
   }
 
-  /** Bytes of `total`, if that is known, with rate and time left. */
+  /** Shows bytes of `total`, if known, with rate and remaining time. */
   showBytes(bytes: number, total?: number): void {
-    this.show(() => passedText(bytes, total, this.elapsedMs, sizeText));
+    this.show(() => rateText(bytes, total, this.elapsedMs, sizeText));
   }
 
-  /** Removes the line. */
+  /** Clears the line. */
   end(): void {
     if (this.#isShown) this.#errors.write("\r\u001b[K");
     this.#isShown = false;
   }
 }
 
-/** `40 %  2.0 MB of 5.0 MB, 1.0 MB/s, 3 s left`; without a total what has passed, the rate and the time. */
-export function passedText(
+/** Returns `40 %  2.0 MB of 5.0 MB, 1.0 MB/s, 3 s left`; without a total, the amount, the rate and the elapsed time. */
+export function rateText(
   passed: number,
   total: number | undefined,
   elapsedMs: number,

@@ -1,34 +1,34 @@
 /**
- * The prompt of `jackdaw query`: queries over as many lines as they need, and commands that begin with a backslash.
+ * The prompt of `jackdaw query`: queries over several lines, and commands that begin with a backslash.
  *
  * Invariants:
- * - One line is worked on at a time; what is typed meanwhile waits.
- * - Nothing that fails ends the prompt.
+ * - One line is processed at a time; further input is queued.
+ * - No error closes the prompt.
  */
 import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Surroundings } from "./command.ts";
+import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { addHistory, historyLinesMax, historyPath, readHistory } from "./history.ts";
 import { painter, tableLines } from "./output.ts";
 import { Schema } from "./schema.ts";
 
-/** What runs a query and prints what it gives. */
-export interface Asks {
-  /** From row `start` on. @returns rows printed, and how many there are */
+/** Runs queries and prints the results. */
+export interface QueryRunner {
+  /** Prints rows from offset `start`. @returns the number of printed rows, and the total */
   rows(text: string, start: number, signal: AbortSignal): Promise<{ rows: number; total: number }>;
-  /** How it runs. */
+  /** Prints the query plan. */
   plan(text: string, signal: AbortSignal): Promise<void>;
 }
 
 const commands: Readonly<Record<string, string>> = {
-  "\\d [COLLECTION]": "the collections, or the fields of one",
-  "\\more": "the next rows, as an empty line does",
-  "\\plan": "how the last query runs, with counts and times",
-  "\\watch [SECONDS]": "the last query again and again; Ctrl-C ends it",
-  "\\?": "this list",
-  "\\q": "leave, as Ctrl-D does",
+  "\\d [COLLECTION]": "list the collections, or the fields of one",
+  "\\more": "show the next rows (or enter an empty line)",
+  "\\plan": "show the plan of the last query, with counts and times",
+  "\\watch [SECONDS]": "repeat the last query until Ctrl-C",
+  "\\?": "list the commands",
+  "\\q": "quit (or press Ctrl-D)",
 };
 const keywords =
   "from index where order by select limit offset group include and or not in between exists search startsWith endsWith boost fuzzy lucene as desc asc distinct count sum key true false null load filter declare function".split(
@@ -37,8 +37,8 @@ const keywords =
 const watchSecondsDefault = 2;
 const watchSecondsMax = 86_400;
 
-export async function runPrompt(surroundings: Surroundings, ask: Asks): Promise<void> {
-  const { streams, environment, options, database, client } = surroundings;
+export async function runPrompt(context: CommandContext, ask: QueryRunner): Promise<void> {
+  const { streams, environment, options, database, client } = context;
   const path = options.is("no-history") ? undefined : historyPath(environment);
   const history = (await readHistory(path)).reverse();
   const schema = new Schema(client(), database());
@@ -58,7 +58,7 @@ export async function runPrompt(surroundings: Surroundings, ask: Asks): Promise<
     completer,
   });
   const typed: string[] = [];
-  const prompt = new Prompt(surroundings, ask, schema, terminal);
+  const prompt = new Prompt(context, ask, schema, terminal);
   let work = prompt.begin();
   terminal.on("line", (line) => {
     if (line.trim() !== "") typed.push(line);
@@ -72,29 +72,29 @@ export async function runPrompt(surroundings: Surroundings, ask: Asks): Promise<
 }
 
 class Prompt {
-  readonly #surroundings: Surroundings;
-  readonly #ask: Asks;
+  readonly #context: CommandContext;
+  readonly #ask: QueryRunner;
   readonly #schema: Schema;
   readonly #terminal: Interface;
-  /** Lines of a query that is not complete. */
+  /** Lines of an incomplete query. */
   #lines: string[] = [];
   #last: { readonly text: string; shown: number; total: number } | null = null;
   #running: AbortController | null = null;
   #isClosed = false;
 
-  constructor(surroundings: Surroundings, ask: Asks, schema: Schema, terminal: Interface) {
-    this.#surroundings = surroundings;
+  constructor(context: CommandContext, ask: QueryRunner, schema: Schema, terminal: Interface) {
+    this.#context = context;
     this.#ask = ask;
     this.#schema = schema;
     this.#terminal = terminal;
   }
 
   async begin(): Promise<void> {
-    this.#say("\\? lists commands, \\q leaves; a query ends with ; or an empty line");
+    this.#say("\\? lists commands, \\q quits; end a query with ; or an empty line");
     this.#ready();
   }
 
-  /** Ctrl-C: ends what runs, else drops what is typed. */
+  /** Handles Ctrl-C: cancels the running query, or discards the typed lines. */
   interrupt(): void {
     if (this.#running !== null) {
       this.#running.abort();
@@ -158,10 +158,10 @@ class Prompt {
       if (this.#hasMore()) await this.#more(signal);
       else this.#say("There are no more rows.");
     } else if (name === "\\plan") {
-      if (this.#last === null) throw new Failure("usage", "There is no query to explain yet");
+      if (this.#last === null) throw new Failure("usage", "No query to explain yet");
       await this.#ask.plan(this.#last.text, signal);
     } else if (name === "\\watch") await this.#watch(argument, signal);
-    else throw new Failure("usage", `There is no command '${name}'; \\? lists them`);
+    else throw new Failure("usage", `Unknown command '${name}'; \\? lists the commands`);
   }
 
   #hasMore(): boolean {
@@ -176,12 +176,12 @@ class Prompt {
     last.total = rows === 0 ? last.shown : total;
     if (this.#hasMore()) {
       const left = total - last.shown;
-      this.#say(this.#paint("dim", `-- ${left} more: an empty line shows them`));
+      this.#say(this.#paint("dim", `-- ${left} more: enter an empty line to show them`));
     }
   }
 
   async #watch(argument: string | undefined, signal: AbortSignal): Promise<void> {
-    if (this.#last === null) throw new Failure("usage", "There is no query to repeat yet");
+    if (this.#last === null) throw new Failure("usage", "No query to repeat yet");
     const seconds = argument === undefined ? watchSecondsDefault : Number(argument);
     if (!(seconds > 0 && seconds <= watchSecondsMax)) {
       throw new Failure("usage", `\\watch '${argument}' must be a number of seconds`);
@@ -194,7 +194,7 @@ class Prompt {
   }
 
   async #describe(collection: string | undefined): Promise<void> {
-    const { streams } = this.#surroundings;
+    const { streams } = this.#context;
     const counts = await this.#schema.collections(true);
     const table = (header: string[], rows: unknown[][]) => {
       const paint = this.#paint;
@@ -206,7 +206,10 @@ class Prompt {
     }
     const name = Object.keys(counts).find((one) => one.toLowerCase() === collection.toLowerCase());
     if (name === undefined)
-      throw new Failure("missing", `There is no collection '${collection}'; \\d lists them`);
+      throw new Failure(
+        "missing",
+        `Collection '${collection}' does not exist; \\d lists all collections`,
+      );
     const fields = await this.#schema.fields(name, true);
     table(
       ["field", "type", "in"],
@@ -216,7 +219,7 @@ class Prompt {
 
   #ready(): void {
     if (this.#isClosed) return;
-    const name = this.#surroundings.database();
+    const name = this.#context.database();
     this.#terminal.setPrompt(
       this.#lines.length === 0 ? `${name}> ` : `${" ".repeat(name.length)}- `,
     );
@@ -224,16 +227,16 @@ class Prompt {
   }
 
   get #paint() {
-    const { streams, environment } = this.#surroundings;
+    const { streams, environment } = this.#context;
     return painter(streams.output.isTTY === true, environment);
   }
 
   #say(line: string): void {
-    this.#surroundings.print(line);
+    this.#context.print(line);
   }
 }
 
-/** What may follow in the place of the last word of `line`, and that word. */
+/** Returns the completions of the last word of `line`, and that word. */
 export async function completions(line: string, schema: Schema): Promise<[string[], string]> {
   const word = /[\w.\\@/-]*$/.exec(line)?.[0] ?? "";
   const before = line.slice(0, line.length - word.length);

@@ -2,12 +2,12 @@
 import { createInterface } from "node:readline/promises";
 import type { Streams } from "./command.ts";
 
-/** Is there somebody to answer? */
-export function canAsk({ input, output }: Streams): boolean {
+/** Returns true if input and output are terminals. */
+export function isInteractive({ input, output }: Streams): boolean {
   return input.isTTY === true && output.isTTY === true;
 }
 
-export async function ask({ input, output }: Streams, question: string): Promise<string> {
+export async function askQuestion({ input, output }: Streams, question: string): Promise<string> {
   const terminal = createInterface({ input, output });
   try {
     return (await terminal.question(question)).trim();

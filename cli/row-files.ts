@@ -1,32 +1,33 @@
 /**
- * Documents in files of lines: JSON lines and CSV. Knows nothing of servers.
+ * Reads documents from JSON Lines and CSV files. Independent of servers.
  *
- * In CSV the first line names the columns, `Address.City` is a field of an object, and `@id` and `@metadata.@collection` are
- * the id and the collection. A cell in quotes is a text, or an array or object as JSON; one without is a number, true, false or
- * null if it is spelled like one, else a text; an empty one is left out.
+ * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` and
+ * `@metadata.@collection` are the id and the collection. A quoted cell is a string, or an array or object in JSON. An
+ * unquoted cell is a number, true, false or null if it has that syntax, otherwise a string; empty unquoted cells are
+ * omitted.
  */
 import { pipeline, type Readable } from "node:stream";
-import { type Cell, Members, spellingOf } from "./csv-cells.ts";
+import { type Cell, cellJson, JsonBuilder } from "./csv-cells.ts";
 import { Failure } from "./failure.ts";
-import { type Piece, piecesOf } from "./json-pieces.ts";
+import { type JsonMember, jsonMembers } from "./json-text.ts";
 
-/** Characters of one document. */
+/** Maximum line length, in bytes. */
 const lineBytesMax = 64 * 1024 * 1024;
 
-/** One document of a file, and where it was found. */
+/** A document of a file, with its line number. */
 export interface FileRow {
   readonly line: number;
   readonly id: string | undefined;
   readonly collection: string | undefined;
-  /** The document as JSON, with the spelling of its numbers. */
+  /** JSON text of the document, with the original text of its numbers. */
   readonly text: string;
-  /** The value of a field at the top. */
+  /** Returns the value of a top-level field. */
   readonly field: (name: string) => unknown;
 }
 
 type Fields = Record<string, unknown>;
 
-/** Lines without their ends; U+2028 ends none. @throws Failure failed for one that is too long */
+/** Yields lines without line breaks; U+2028 is not a line break. @throws Failure failed for a line that is too long */
 export async function* linesOf(source: Readable): AsyncGenerator<{ line: number; text: string }> {
   let line = 0;
   let held: Buffer[] = [];
@@ -54,7 +55,7 @@ export async function* linesOf(source: Readable): AsyncGenerator<{ line: number;
   if (heldBytes > 0) yield taken();
 }
 
-/** @throws Failure failed, naming the line */
+/** Yields the documents of a JSON Lines file. @throws Failure failed with the line number */
 export async function* jsonLines(source: Readable): AsyncGenerator<FileRow> {
   for await (const { line, text } of linesOf(source)) {
     if (text.trim() === "") continue;
@@ -62,12 +63,12 @@ export async function* jsonLines(source: Readable): AsyncGenerator<FileRow> {
     try {
       fields = JSON.parse(text) as Fields;
     } catch (error) {
-      throw new Failure("failed", `line ${line} is no JSON (${(error as Error).message})`, {
+      throw new Failure("failed", `line ${line} is not valid JSON (${(error as Error).message})`, {
         cause: error,
       });
     }
     if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
-      throw new Failure("failed", `line ${line} is no document: it must be an object`);
+      throw new Failure("failed", `line ${line} is not a JSON object`);
     }
     yield rowOf(line, text.trim(), fields);
   }
@@ -85,14 +86,14 @@ function rowOf(line: number, text: string, fields: Fields): FileRow {
   };
 }
 
-/** `isText`: every cell is a text. @throws Failure failed, naming the line */
+/** Yields the rows of a CSV file. With `isText`, every cell is a string. @throws Failure failed with the line number */
 export async function* csvRows(source: Readable, isText: boolean): AsyncGenerator<FileRow> {
   const { parse } = await import("csv-parse");
   const parser = parse({
     bom: true,
     info: true,
     max_record_size: lineBytesMax,
-    // Counted here: an error of the parser drops the lines before it, too.
+    // The number of cells is checked below: an error of the parser would discard preceding lines.
     relax_column_count: true,
     skip_empty_lines: true,
     cast: (value, { quoting }): Cell => ({ value, isQuoted: quoting }),
@@ -112,7 +113,7 @@ export async function* csvRows(source: Readable, isText: boolean): AsyncGenerato
         continue;
       }
       if (record.length !== columns.length) {
-        const counts = `${record.length} cells, and the header ${columns.length}`;
+        const counts = `${record.length} cells; the header has ${columns.length}`;
         throw new Failure("failed", `line ${info.lines} has ${counts}`);
       }
       yield csvRow(columns, record, info.lines, isText);
@@ -130,7 +131,7 @@ function headerOf(cells: readonly Cell[]): string[] {
   const names = cells.map(({ value }) => value.trim());
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (names.includes("")) throw new Failure("failed", "line 1: a column has no name");
-  if (twice !== undefined) throw new Failure("failed", `line 1: two columns are called '${twice}'`);
+  if (twice !== undefined) throw new Failure("failed", `line 1: duplicate column '${twice}'`);
   return names;
 }
 
@@ -140,28 +141,27 @@ function csvRow(
   line: number,
   isText: boolean,
 ): FileRow {
-  const root = new Members();
+  const root = new JsonBuilder();
   let id: string | undefined;
   for (const [at, name] of columns.entries()) {
     const cell = cells[at] as Cell; // as many as columns
     if (name === "@id") id = cell.value === "" ? undefined : cell.value;
-    else if (cell.isQuoted || cell.value !== "")
-      root.add(name.split("."), spellingOf(cell, isText));
+    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), cellJson(cell, isText));
   }
   const text = root.toString();
   if (columns.some((name) => name.startsWith("@metadata"))) {
     const row = rowOf(line, text, JSON.parse(text) as Fields);
     return { ...row, id: id ?? row.id };
   }
-  // Most rows are never parsed.
+  // Parse only on request: most rows are never parsed.
   const field = (name: string) => (JSON.parse(text) as Fields)[name];
   return { line, id, collection: undefined, text, field };
 }
 
-/** The cells of a document by column. Objects in it are columns of their own. */
+/** Returns the cells of a document by column. Objects in it become columns with dotted names. */
 export function cellsOf(document: string): Map<string, string> {
   const cells = new Map<string, string>();
-  const fields = piecesOf(document);
+  const fields = jsonMembers(document);
   const metadata = fields.findLast(({ name }) => name === "@metadata")?.text ?? "{}";
   const { "@id": id, "@collection": collection } = JSON.parse(metadata) as Fields;
   if (typeof id === "string") cells.set("@id", csvText(id));
@@ -176,17 +176,17 @@ export function cellsOf(document: string): Map<string, string> {
   return cells;
 }
 
-function addCells(cells: Map<string, string>, before: string, fields: readonly Piece[]): void {
+function addCells(cells: Map<string, string>, before: string, fields: readonly JsonMember[]): void {
   for (const { name, text } of fields) {
     const column = before + name;
-    const inner = text.startsWith("{") ? piecesOf(text) : [];
+    const inner = text.startsWith("{") ? jsonMembers(text) : [];
     if (inner.length > 0) addCells(cells, `${column}.`, inner);
     else if (text.startsWith('"')) cells.set(column, csvText(JSON.parse(text) as string));
     else cells.set(column, /^[[{]/.test(text) ? csvText(text) : text);
   }
 }
 
-/** In quotes, always: so it is a text for whoever reads it. */
+/** Returns a quoted CSV cell, which readers treat as a string. */
 export function csvText(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
 }

@@ -1,15 +1,15 @@
-/** Runs one command line. Independent of the process: streams, variables and the signal come in. */
+/** Runs one command line. Independent of the process: streams, environment variables and the signal are passed in. */
 
 import type { Variables } from "../server/settings/setting-sources.ts";
 import { StartError } from "../server/settings/start-error.ts";
 import { parseCommand } from "./arguments.ts";
 import { Client } from "./client.ts";
-import type { Streams, Surroundings } from "./command.ts";
+import type { CommandContext, Streams } from "./command.ts";
 import { commandTable } from "./command-table.ts";
 import { findConnection } from "./connection.ts";
 import { Failure } from "./failure.ts";
 
-/** @returns the exit code */
+/** Runs a command. @returns the exit code */
 export async function runCommand(
   words: readonly string[],
   streams: Streams,
@@ -19,12 +19,17 @@ export async function runCommand(
   const print = (line: string) => void streams.output.write(`${line}\n`);
   let client: Client | undefined;
   try {
-    const { command, arguments: given, options, asksHelp } = parseCommand(words, commandTable);
-    if (asksHelp || command.name === "serve") {
+    const {
+      command,
+      arguments: given,
+      options,
+      isHelpRequested,
+    } = parseCommand(words, commandTable);
+    if (isHelpRequested || command.name === "serve") {
       print((await import("./commands/help.ts")).helpOf(command));
       return 0;
     }
-    const surroundings: Surroundings = {
+    const context: CommandContext = {
       command,
       table: commandTable,
       arguments: given,
@@ -40,20 +45,23 @@ export async function runCommand(
       database: () => {
         const name = options.text("database") ?? environment["JACKDAW_DATABASE"];
         if (name) return name;
-        throw new Failure("usage", "Which database? Give -d NAME; 'jackdaw databases' lists them");
+        throw new Failure(
+          "usage",
+          "No database selected; use -d NAME. 'jackdaw databases' lists all databases",
+        );
       },
     };
-    await (await command.load()).run(surroundings);
+    await (await command.load()).run(context);
     return 0;
   } catch (error) {
-    return told(error, words, streams);
+    return reportError(error, words, streams);
   } finally {
     client?.close();
   }
 }
 
-/** Says what failed, on one line; with --verbose where. */
-function told(error: unknown, words: readonly string[], { errors }: Streams): number {
+/** Prints an error on one line, and with --verbose its stack trace. */
+function reportError(error: unknown, words: readonly string[], { errors }: Streams): number {
   const failure = asFailure(error);
   errors.write(`jackdaw: ${failure.message.replace(/[.!?]+$/, "")}.\n`);
   if (words.includes("--verbose") || words.includes("-v")) {

@@ -1,13 +1,13 @@
-/** What there is to query in a database: collections, and the fields of a sample of their documents. */
+/** Schema of a database for the prompt: collections, and the fields of sampled documents. */
 import { type Client, inDatabase } from "./client.ts";
 
 const sampleSize = 50;
 
 export interface Field {
   readonly name: string;
-  /** `string`, `number or null`. */
+  /** Types, for example `number or null`. */
   readonly types: string;
-  /** Documents of the sample that have it. */
+  /** Number of sampled documents with the field. */
   readonly count: number;
 }
 
@@ -22,7 +22,7 @@ export class Schema {
     this.#database = database;
   }
 
-  /** Documents by collection; those of a moment ago unless `isFresh`. */
+  /** Returns the number of documents of each collection, cached unless `isFresh`. */
   async collections(isFresh = false): Promise<Readonly<Record<string, number>>> {
     if (this.#collections === undefined || isFresh) {
       const path = inDatabase(this.#database, "collections/stats");
@@ -34,7 +34,7 @@ export class Schema {
     return this.#collections;
   }
 
-  /** Top-level fields, and those of objects in them as `Address.City`. */
+  /** Returns the top-level fields, and the fields of objects in them as `Address.City`. */
   async fields(collection: string, isFresh = false): Promise<readonly Field[]> {
     const known = this.#fields.get(collection);
     if (known !== undefined && !isFresh) return known;

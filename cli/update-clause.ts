@@ -1,11 +1,13 @@
-/** The query of a patch, without what it does: `from Users where Age > 3` of `from Users where Age > 3 update { … }`. Pure. */
+/**
+ * Removes the update clause of a patch: `from Users where Age > 3` of `from Users where Age > 3 update { … }`. Pure.
+ */
 import { Failure } from "./failure.ts";
 
-/** A quoted text, a comment, a word, or any other character. */
+/** Matches a string, a comment, a word, or any other character. */
 const token =
   /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`|\/\/[^\n]*|\/\*[\s\S]*?\*\/|[\w$]+|[\s\S]/g;
 
-/** @throws Failure usage when there is no `update` */
+/** Returns the query without `update`. @throws Failure usage when it has no `update` */
 export function withoutUpdate(text: string): string {
   let depth = 0;
   for (const { 0: word, index } of text.matchAll(token)) {

@@ -11,8 +11,8 @@ export function openAttachment(
   if (found === undefined) return null;
   const { hash, size, contentType, changeVector } = found;
   const stream = async function* (): AsyncGenerator<Uint8Array> {
-    // A copy: pieces may be parts of a buffer that is used again.
-    for await (const piece of attachments.stream(found)) yield Uint8Array.from(piece);
+    // Chunks may be views of a reused buffer: copy them.
+    for await (const chunk of attachments.stream(found)) yield Uint8Array.from(chunk);
   };
   return {
     name: found.name,
@@ -22,9 +22,9 @@ export function openAttachment(
     changeVector,
     stream,
     bytes: async () => {
-      const pieces: Uint8Array[] = [];
-      for await (const piece of stream()) pieces.push(piece);
-      return new Uint8Array(Buffer.concat(pieces));
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of stream()) chunks.push(chunk);
+      return new Uint8Array(Buffer.concat(chunks));
     },
   };
 }

@@ -1,9 +1,9 @@
-/** Batches of a program as those of the interface: the engine executes one kind of batch. */
+/** Batches of the library, encoded as batches of the HTTP interface, so that the engine executes only one format. */
 import type { Database as OpenDatabase } from "../engine/engine.ts";
 import type { Command, CommandResult } from "./surface.ts";
 import { expectedText, membersText, textOf } from "./texts.ts";
 
-/** The row of a command in the result. */
+/** Result of one command. */
 interface Row {
   readonly "@change-vector"?: string;
   readonly "@id"?: string;
@@ -12,7 +12,7 @@ interface Row {
   readonly Type: string;
 }
 
-/** @throws EngineError that of the first failing command; then nothing has happened */
+/** Runs a batch. @throws EngineError of the first command that fails; the batch then has no effect */
 export async function runBatch(
   { batches }: OpenDatabase,
   commands: readonly Command[],

@@ -1,9 +1,9 @@
 /**
- * Changes of documents for a loop of the program.
+ * Document changes as an asynchronous iterator.
  *
  * Invariants:
- * - Changes come in the order of the log, and none is left out between `follow` and the end.
- * - At most `changesWaitingMax` wait for the loop: a stream that nobody reads ends by itself.
+ * - Changes are delivered in log order, without gaps, from `follow` until the stream closes.
+ * - At most `changesWaitingMax` changes are buffered: a stream that is not read closes with an error.
  */
 import { foldedName, lowerCased } from "../engine/base/case-folding.ts";
 import { changesWaitingMax } from "../engine/base/limits.ts";
@@ -21,33 +21,33 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
   readonly #lowerCollection: string | undefined;
   readonly #lowerPrefix: string;
   readonly #signal: AbortSignalLike | undefined;
-  readonly #life: AbortSignal;
-  /** Read up to `#at`. */
-  #waiting: Change[] = [];
+  readonly #lifetime: AbortSignal;
+  /** Buffered changes, delivered up to `#at`. */
+  #buffered: Change[] = [];
   #at = 0;
   readonly #readers: Reader[] = [];
   #stops: (() => void)[] = [];
-  #hasEnded = false;
-  /** What the next reader is told, once; undefined: nothing. */
+  #isClosed = false;
+  /** Error that the next read rejects with, once. */
   #failure: { readonly error: unknown } | undefined;
 
-  /** `life`: the stream ends when it is aborted. */
-  constructor({ collection, idPrefix = "", signal }: ChangesOptions, life: AbortSignal) {
+  /** The stream closes when `lifetime` is aborted. */
+  constructor({ collection, idPrefix = "", signal }: ChangesOptions, lifetime: AbortSignal) {
     this.#lowerCollection = collection === undefined ? undefined : foldedName(collection);
     this.#lowerPrefix = lowerCased(idPrefix);
     this.#signal = signal;
-    this.#life = life;
+    this.#lifetime = lifetime;
     if (signal?.aborted === true) this.#aborted();
-    else if (life.aborted) this.#end();
+    else if (lifetime.aborted) this.#close();
     else {
       signal?.addEventListener("abort", this.#aborted);
-      life.addEventListener("abort", this.#end);
+      lifetime.addEventListener("abort", this.#close);
     }
   }
 
-  /** Takes what becomes visible from now on. */
+  /** Subscribes to changes committed from now on. */
   follow({ changes }: OpenDatabase): void {
-    if (this.#hasEnded) return;
+    if (this.#isClosed) return;
     this.#stops = [
       changes.listenToEnd((reason) => this.fail(new EngineError("database-stopped", reason))),
       changes.listen((change) => {
@@ -59,20 +59,20 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
     ];
   }
 
-  /** Ends the stream with an error, behind what waits. */
+  /** Closes the stream with an error, which is delivered after the buffered changes. */
   readonly fail = (error: unknown): void => {
-    if (this.#hasEnded) return;
+    if (this.#isClosed) return;
     const reader = this.#readers.shift();
     if (reader === undefined) this.#failure = { error };
     else reader.reject(error);
-    this.#end();
+    this.#close();
   };
 
   next(): Promise<Result> {
-    const value = this.#waiting[this.#at];
+    const value = this.#buffered[this.#at];
     if (value !== undefined) {
       this.#at++;
-      if (this.#at === this.#waiting.length) this.#forget();
+      if (this.#at === this.#buffered.length) this.#dropBuffered();
       return Promise.resolve({ done: false, value });
     }
     if (this.#failure !== undefined) {
@@ -80,14 +80,14 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
       this.#failure = undefined;
       return Promise.reject(error);
     }
-    if (this.#hasEnded) return Promise.resolve({ done: true, value: undefined });
+    if (this.#isClosed) return Promise.resolve({ done: true, value: undefined });
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
 
-  /** The loop was left. */
+  /** Closes the stream; called when the caller leaves the loop. */
   return(): Promise<Result> {
-    this.#end();
-    this.#forget();
+    this.#close();
+    this.#dropBuffered();
     this.#failure = undefined;
     return Promise.resolve({ done: true, value: undefined });
   }
@@ -105,28 +105,31 @@ export class ChangeStream implements AsyncIterableIterator<Change, undefined> {
   #add(change: Change): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) reader.resolve({ done: false, value: change });
-    else if (this.#waiting.length - this.#at < changesWaitingMax) this.#waiting.push(change);
+    else if (this.#buffered.length - this.#at < changesWaitingMax) this.#buffered.push(change);
     else {
-      const message = `A loop over changes is ${changesWaitingMax} changes behind: it gets no more.`;
+      const message = `The change stream was closed: ${changesWaitingMax} changes are buffered and unread.`;
       this.fail(new EngineError("overloaded", message));
     }
   }
 
-  #forget(): void {
-    this.#waiting = [];
+  #dropBuffered(): void {
+    this.#buffered = [];
     this.#at = 0;
   }
 
   readonly #aborted = (): void => {
-    this.#forget();
-    this.fail(this.#signal?.reason ?? new EngineError("operation-cancelled", "It was aborted."));
+    this.#dropBuffered();
+    this.fail(
+      this.#signal?.reason ??
+        new EngineError("operation-cancelled", "The change stream was aborted."),
+    );
   };
 
-  readonly #end = (): void => {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
+  readonly #close = (): void => {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#signal?.removeEventListener("abort", this.#aborted);
-    this.#life.removeEventListener("abort", this.#end);
+    this.#lifetime.removeEventListener("abort", this.#close);
     for (const stop of this.#stops) stop();
     for (const reader of this.#readers) reader.resolve({ done: true, value: undefined });
     this.#readers.length = 0;

@@ -1,7 +1,10 @@
-/** Counters of documents, which have 64 bits. */
+/** Counters of documents: 64-bit integers. */
 import { type Counters, EngineError } from "../engine/engine.ts";
 
-/** @returns the new value @throws EngineError document-missing, counter-overflow, invalid-argument */
+/**
+ * Adds `by` to a counter and returns the new value. @throws EngineError document-missing, counter-overflow,
+ * invalid-argument
+ */
 export async function changeCounter(
   counters: Counters,
   id: string,

@@ -1,4 +1,4 @@
-/** RavenDB's dumps of a database inside a program, as plain text. */
+/** Export and import of RavenDB dumps as uncompressed text. */
 import { type Database as OpenDatabase, parseDumpOptions } from "../engine/engine.ts";
 import type { DumpOptions } from "./surface.ts";
 
@@ -9,13 +9,13 @@ export function exportedDump(
   return smuggler.export(optionsOf(options));
 }
 
-/** @throws EngineError json-invalid and others; the transactions before that are kept */
+/** Imports a dump. @throws EngineError json-invalid and others; transactions committed before the error remain */
 export async function importDump(
   database: OpenDatabase,
   dump: AsyncIterable<Uint8Array>,
   options: DumpOptions,
 ): Promise<void> {
-  // The program could do all of this by itself.
+  // The embedding program has full rights.
   const settings = {
     mayChangeRecord: true,
     mayDeployCSharp: true,

@@ -1,6 +1,6 @@
 /**
- * A database inside a program. It holds no open database: each call finds it by its name, because one that had to stop
- * is opened again as another object.
+ * A database of the embedded engine. Each call looks up the open database by name: a database that stopped is
+ * reopened as a new object.
  */
 import { EngineError, type Database as OpenDatabase, type PatchResult } from "../engine/engine.ts";
 import { openAttachment } from "./attachments.ts";
@@ -40,14 +40,14 @@ export class EmbeddedDatabase implements Database {
   readonly #find: () => Found | Promise<Found>;
   readonly #life: AbortSignal;
 
-  /** `life`: aborted when the engine is closed. */
+  /** `life` is aborted when the engine is closed. */
   constructor(name: string, find: () => Found | Promise<Found>, life: AbortSignal) {
     this.name = name;
     this.#find = find;
     this.#life = life;
   }
 
-  /** @throws EngineError database-missing when it was deleted */
+  /** Returns the open database. @throws EngineError database-missing when it was deleted */
   readonly #open = async (finding = this.#find()): Promise<OpenDatabase> => {
     const found = await finding;
     if (found !== undefined) return found;
@@ -91,7 +91,7 @@ export class EmbeddedDatabase implements Database {
     const { patches } = await this.#open();
     const result = await patches.run(request);
     const status = patchStatuses[result.status];
-    // What a patch leaves is shown without the metadata of the write.
+    // Read without the metadata that the write itself would add.
     const document = status === "missing" ? null : await this.get<T>(id);
     return { status, document };
   }
@@ -111,7 +111,7 @@ export class EmbeddedDatabase implements Database {
   changes(options: ChangesOptions = {}): AsyncIterableIterator<Change> {
     const stream = new ChangeStream(options, this.#life);
     const found = this.#find();
-    // Usually it is open: then what is written right after this call is not missed.
+    // The database is usually open: subscribing now includes writes that follow this call.
     if (found !== undefined && !(found instanceof Promise)) stream.follow(found);
     else this.#open(found).then((database) => stream.follow(database), stream.fail);
     return stream;
@@ -176,7 +176,7 @@ const patchStatuses: Readonly<Record<PatchResult["status"], Patched<unknown>["st
   Created: "created",
   Patched: "patched",
   NotModified: "unchanged",
-  // Only for requests that ask for it.
+  // Returned only to requests that set skipPatchIfChangeVectorMismatch.
   Skipped: "unchanged",
   DocumentDoesNotExist: "missing",
 };

@@ -1,11 +1,11 @@
-/** An engine inside a program: names of databases to databases, which are opened or created on first use. */
+/** The embedded engine: opens or creates databases by name on first use. */
 import { EngineError, type Engine as Storage } from "../engine/engine.ts";
 import { EmbeddedDatabase, type OpenDatabase } from "./embedded-database.ts";
 import type { Database, Engine } from "./surface.ts";
 
 export class EmbeddedEngine implements Engine {
   readonly #storage: Storage;
-  /** Ended when the engine is closed, so that loops over changes end. */
+  /** Aborted when the engine is closed, which closes change streams. */
   readonly #life = new AbortController();
   #closing: Promise<void> | null = null;
 
@@ -14,12 +14,12 @@ export class EmbeddedEngine implements Engine {
   }
 
   async database(name: string): Promise<Database> {
-    const { name: spelled } = await this.#openOrCreate(name);
+    const { name: storedName } = await this.#openOrCreate(name);
     const { databases } = this.#storage;
-    return new EmbeddedDatabase(spelled, () => databases.find(spelled), this.#life.signal);
+    return new EmbeddedDatabase(storedName, () => databases.find(storedName), this.#life.signal);
   }
 
-  /** Another caller may create or delete it at any time. */
+  /** Retries, because another caller may create or delete the database concurrently. */
   async #openOrCreate(name: string): Promise<OpenDatabase> {
     const { databases } = this.#storage;
     for (;;) {

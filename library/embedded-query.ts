@@ -1,11 +1,11 @@
-/** A query of a program: runs when its rows are read, and gives them as they are found. */
+/** A query of the embedded engine: runs when its rows are read, and streams rows as they are found. */
 import { rowBytesWaitingMax, rowsWaitingMax } from "../engine/base/limits.ts";
 import type { QueryOutcome } from "../engine/engine.ts";
 import { EngineError, type Database as OpenDatabase } from "../engine/engine.ts";
 import type { Document, JsonObject, Query, QueryOptions, QueryResult, Row } from "./surface.ts";
 import { membersText } from "./texts.ts";
 
-/** Takes the text of a row. A promise: wait before the next one. */
+/** Receives the text of a row. If it returns a promise, the query waits for it before the next row. */
 type Take = (text: string) => Promise<void> | null;
 
 export class EmbeddedQuery<T> implements Query<T> {
@@ -69,7 +69,10 @@ export class EmbeddedQuery<T> implements Query<T> {
     }
   }
 
-  /** @throws the reason of the caller's signal, EngineError; `left`: aborted when nobody wants more rows */
+  /**
+   * Runs the query; `left` is aborted when the caller reads no more rows. @throws the reason of the caller's signal,
+   * EngineError
+   */
   async #run(take: Take, left?: AbortSignal): Promise<QueryOutcome> {
     const { waitMs, signal } = this.#options;
     const stopping = new AbortController();
@@ -89,7 +92,7 @@ export class EmbeddedQuery<T> implements Query<T> {
       if (signal?.aborted === true) throw this.#reason();
       const { queries } = await this.#open();
       const sink = { add: (row: Buffer) => take(row.toString()) };
-      // Null is for a caller who has the answer already.
+      // Null is returned only to callers that pass a known etag.
       return (await queries.run(this.#rql, options, sink)) as QueryOutcome;
     } catch (error) {
       throw signal?.aborted === true ? this.#reason() : error;
@@ -104,43 +107,41 @@ export class EmbeddedQuery<T> implements Query<T> {
   }
 }
 
-/**
- * Rows between a query and a loop. The query waits while `rowsWaitingMax` rows or `rowBytesWaitingMax` bytes do.
- */
+/** Buffer between a query and its reader. The query pauses at `rowsWaitingMax` rows or `rowBytesWaitingMax` bytes. */
 class RowPipe {
   #rows: string[] = [];
   #at = 0;
   #length = 0;
   #end: { readonly error?: unknown } | null = null;
   #isDrained = false;
-  /** Resumes the query, and the loop. */
-  #room: () => void = () => undefined;
-  #news: () => void = () => undefined;
+  /** Resume the query and the reader. */
+  #resumeQuery: () => void = () => undefined;
+  #resumeReader: () => void = () => undefined;
 
   add(text: string): Promise<void> | null {
     if (this.#isDrained) return null;
     this.#rows.push(text);
     this.#length += text.length;
-    this.#news();
+    this.#resumeReader();
     const isFull = this.#rows.length - this.#at >= rowsWaitingMax;
     if (!isFull && this.#length < rowBytesWaitingMax) return null;
     return new Promise((resolve) => {
-      this.#room = resolve;
+      this.#resumeQuery = resolve;
     });
   }
 
   end(failure: { readonly error?: unknown } = {}): void {
     this.#end = failure;
-    this.#news();
+    this.#resumeReader();
   }
 
-  /** Drops what waits and comes. */
+  /** Discards buffered and future rows. */
   drain(): void {
     this.#isDrained = true;
-    this.#room();
+    this.#resumeQuery();
   }
 
-  /** The next row; null at the end. @throws what the query threw */
+  /** Returns the next row, or null at the end. @throws the error of the query */
   async next(): Promise<string | null> {
     while (this.#at === this.#rows.length) {
       if (this.#end !== null) {
@@ -148,7 +149,7 @@ class RowPipe {
         return null;
       }
       await new Promise<void>((resolve) => {
-        this.#news = resolve;
+        this.#resumeReader = resolve;
       });
     }
     const text = this.#rows[this.#at++] as string; // at < length
@@ -156,7 +157,7 @@ class RowPipe {
     if (this.#at === this.#rows.length) {
       this.#rows = [];
       this.#at = 0;
-      this.#room();
+      this.#resumeQuery();
     }
     return text;
   }

@@ -1,5 +1,5 @@
 /**
- * The package `jackdaw-db`: the engine inside a program, without HTTP and certificates. The types are in surface.ts.
+ * The package `jackdaw-db`: the engine as a library, without HTTP and certificates. Its types are in surface.ts.
  *
  *     const engine = await openEngine({ folder: "./data" });
  *     const shop = await engine.database("shop");
@@ -17,7 +17,7 @@ import type { Engine, EngineOptions, SalvagedDatabase } from "./surface.ts";
 
 /**
  * Opens the databases of a folder, or an engine in memory.
- * @throws EngineError database-locked when another process has the folder, database-damaged
+ * @throws EngineError database-locked when another process has locked the folder, database-damaged
  */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const { folder, report } = options;
@@ -25,8 +25,8 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
 }
 
 /**
- * Copies everything readable of a damaged database into a new one. `source` is the folder of the database, which nobody
- * may have open and which is not changed; `target` is a folder that is absent or empty.
+ * Copies all readable data of a damaged database into a new one. `source` is the folder of the database, which must
+ * not be open and is not changed; `target` must be absent or an empty folder.
  * @throws EngineError database-locked, database-missing, database-exists, disk-full
  */
 export function salvageDatabase(source: string, target: string): Promise<SalvagedDatabase> {

@@ -1,20 +1,20 @@
 /**
- * What programs see of the package `jackdaw-db`: types only, in words of their own. The build puts this file, the errors
- * and library.ts into one declaration file, which needs no other package's types.
+ * Public types of the package `jackdaw-db`. The build writes this file, the errors and library.ts into one
+ * declaration file, which needs no types of other packages.
  *
  * Invariants:
- * - Nothing here is a type of the engine, of Node or of the DOM: a program compiles without `@types/node`.
+ * - No type of the engine, of Node or of the DOM is used: programs compile without `@types/node`.
  */
 
-/** A JSON object whose members are not described. */
+/** A JSON object with any members. */
 export interface JsonObject {
   [key: string]: unknown;
 }
 
-/** What the engine keeps about a document. The members listed here are the engine's; others are the program's. */
+/** Metadata of a document. The members listed here are set by the engine; others are set by the program. */
 export interface Metadata {
   readonly "@id": string;
-  /** `@empty` or absent when the document names none. */
+  /** Collection; `@empty` or absent for a document without one. */
   readonly "@collection"?: string;
   /** Changes with each write of the document. */
   readonly "@change-vector": string;
@@ -23,13 +23,13 @@ export interface Metadata {
   readonly [key: string]: unknown;
 }
 
-/** A document as it is read: a plain object, with its metadata. */
+/** A document as a plain object with its metadata. */
 export type Document<T> = T & { "@metadata": Metadata };
 
-/** A row of a query. A projection has the metadata of its document; a row of a `group by` has no id. */
+/** A query row. A projection has the metadata of its document; a row of a `group by` has no id. */
 export type Row<T> = T & { "@metadata": Partial<Metadata> };
 
-/** What is used of an `AbortSignal`. */
+/** The members of `AbortSignal` that the library uses. */
 export interface AbortSignalLike {
   readonly aborted: boolean;
   readonly reason?: unknown;
@@ -38,9 +38,11 @@ export interface AbortSignalLike {
 }
 
 export interface EngineOptions {
-  /** Folder of the databases, created when it is absent. Left out: they are in memory, and end with the engine. */
+  /**
+   * Folder of the databases, created if absent. If omitted, databases are kept in memory until the engine is closed.
+   */
   readonly folder?: string;
-  /** Told what goes wrong in the background. Left out: nobody is told. */
+  /** Receives errors of background work. If omitted, they are dropped. */
   readonly report?: (message: string, cause?: unknown) => void;
 }
 
@@ -51,49 +53,51 @@ export interface Engine {
    * @throws EngineError database-name-invalid, database-damaged
    */
   database(name: string): Promise<Database>;
-  /** The names of all databases, in the order of the alphabet. */
+  /** Returns the names of all databases in alphabetical order. */
   databaseNames(): string[];
-  /** Deletes a database with all its files. Resolves to false when there is none. */
+  /** Deletes a database with all its files. Resolves to false if it does not exist. */
   deleteDatabase(name: string): Promise<boolean>;
-  /** Resolves when another process has taken the folder: nothing is written from then on. */
+  /** Resolves when another process has taken over the folder; nothing is written after that. */
   readonly lost: Promise<Error>;
-  /** Makes everything durable and releases the folder. Loops over changes end. */
+  /** Makes all writes durable, closes change streams, and releases the folder. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** One database. Each promise of a write resolves when the write is durable. */
+/** A database. Promises of writes resolve when the write is durable. */
 export interface Database {
   readonly name: string;
 
   /**
-   * A document; null when there is none. Numbers beyond the precision of a double are rounded: see `getText`.
+   * Returns a document, or null if it does not exist. Numbers beyond the precision of a double are rounded; `getText`
+   * returns them exactly.
    * @throws EngineError record-damaged
    */
   get<T = JsonObject>(id: string): Promise<Document<T> | null>;
-  /** The JSON text of a document, with its numbers as they were written; null when there is none. */
+  /** Returns the JSON text of a document, with the original text of its numbers, or null if it does not exist. */
   getText(id: string): Promise<string | null>;
   /**
-   * Stores a document, an object or its JSON text. An id that ends with `/` gets a number appended by the engine, one that
-   * ends with `|` the next one of a sequence.
+   * Stores a document, given as an object or as JSON text. If the id ends with `/`, the engine appends a number; if
+   * it ends with `|`, the engine appends the next number of a sequence.
    * @throws EngineError concurrency, collection-mismatch, json-invalid, json-not-object, invalid-argument
    */
   put(id: string, document: object | string, options?: PutOptions): Promise<Stored>;
-  /** Deletes a document. Resolves to false when there was none. @throws EngineError concurrency */
+  /** Deletes a document. Resolves to false if it does not exist. @throws EngineError concurrency */
   delete(id: string, options?: DeleteOptions): Promise<boolean>;
   /**
-   * Changes a document by a script, in which `this` is the document and `args` are `options.args`.
+   * Changes a document by a script, in which `this` is the document and `args` holds `options.args`.
    * @throws EngineError script-syntax, script-failed, concurrency
    */
   patch<T = JsonObject>(id: string, script: string, options?: PatchOptions): Promise<Patched<T>>;
   /**
-   * Does all commands in one transaction, in order, or none of them.
-   * @throws EngineError that of the first command that fails
+   * Runs commands in order in one transaction: either all of them take effect or none does.
+   * @throws EngineError of the first command that fails
    */
   batch(commands: readonly Command[]): Promise<CommandResult[]>;
 
   /**
-   * Runs a query in RQL when its rows are read. `parameters` are the values of `$name` in it; a bigint keeps its digits.
+   * Creates an RQL query, which runs when its rows are read. `parameters` are the values of `$name`; a bigint is
+   * passed exactly.
    *
    *     for await (const user of database.query<User>("from Users where Age > $age", { age: 30 })) …
    *
@@ -106,63 +110,67 @@ export interface Database {
   ): Query<T>;
 
   /**
-   * Documents that are stored or deleted from now on, each once its write is durable. The loop ends when the engine is
-   * closed, and fails when its signal is aborted, when the database is deleted, and when it falls too far behind.
+   * Streams documents that are stored or deleted from now on, each after its write is durable. The stream closes when
+   * the engine is closed. It fails when its signal is aborted, when the database is deleted, and when too many
+   * changes are unread.
    * @throws (when read) the signal's reason, EngineError overloaded, database-stopped
    */
   changes(options?: ChangesOptions): AsyncIterableIterator<Change>;
 
-  /** Adds to a counter of a document, 1 unless told. Resolves to the new value. @throws EngineError document-missing */
+  /**
+   * Adds `by` (1 by default) to a counter of a document. Resolves to the new value. @throws EngineError
+   * document-missing
+   */
   incrementCounter(id: string, name: string, by?: number | bigint): Promise<bigint>;
-  /** The counters of a document by name. */
+  /** Returns the counters of a document by name. */
   counters(id: string): Promise<Record<string, bigint>>;
-  /** Resolves to false when there was no such counter. */
+  /** Deletes a counter. Resolves to false if it does not exist. */
   deleteCounter(id: string, name: string): Promise<boolean>;
 
-  /** Stores binary content under a name of a document. @throws EngineError document-missing */
+  /** Stores an attachment of a document. @throws EngineError document-missing */
   putAttachment(
     id: string,
     name: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
     options?: AttachmentOptions,
   ): Promise<AttachmentFacts>;
-  /** An attachment, whose content is read when it is asked for; null when there is none. */
+  /** Returns an attachment, whose content is read on request, or null if it does not exist. */
   attachment(id: string, name: string): Promise<Attachment | null>;
-  /** Resolves to false when there was no such attachment. */
+  /** Deletes an attachment. Resolves to false if it does not exist. */
   deleteAttachment(id: string, name: string): Promise<boolean>;
 
-  /** The settings of the database, in RavenDB's terms: `Expiration`, `Revisions`, … */
+  /** Returns the settings of the database, with RavenDB's names: `Expiration`, `Revisions`, … */
   settings(): Promise<JsonObject>;
-  /** Replaces the settings with what `change` makes of them. */
+  /** Replaces the settings with the object that `change` returns. */
   changeSettings(change: (settings: JsonObject) => JsonObject): Promise<JsonObject>;
 
-  /** The whole database at this moment as the text of a RavenDB dump, not compressed. */
+  /** Exports the database at this moment as an uncompressed RavenDB dump. */
   exportDump(options?: DumpOptions): AsyncIterable<Uint8Array>;
-  /** Reads a dump into the database. One that is compressed must be decompressed on the way. */
+  /** Imports a RavenDB dump, which must not be compressed. */
   importDump(dump: AsyncIterable<Uint8Array>, options?: DumpOptions): Promise<void>;
 }
 
 export interface PutOptions {
-  /** The collection of a document given as an object. Left out: that in its `@metadata`. */
+  /** Collection of a document given as an object. If omitted, the collection in its `@metadata`. */
   readonly collection?: string;
-  /** The change vector that the stored document must have; null: it must not exist. Left out: not checked. */
+  /** Change vector that the stored document must have; null: the document must not exist. If omitted, not checked. */
   readonly expected?: string | null;
 }
 
 export interface DeleteOptions {
-  /** The change vector that the stored document must have. Left out: not checked. */
+  /** Change vector that the stored document must have. If omitted, not checked. */
   readonly expected?: string;
 }
 
 export interface PatchOptions {
   readonly args?: Readonly<Record<string, unknown>>;
   readonly expected?: string;
-  /** Stored when there is no such document. */
+  /** Document to store if the document does not exist. */
   readonly orCreate?: object;
 }
 
 export interface Stored {
-  /** As it was stored: ids that end with `/` or `|` are completed. */
+  /** Stored id; ids that end with `/` or `|` are completed. */
   readonly id: string;
   readonly collection: string;
   readonly changeVector: string;
@@ -170,11 +178,11 @@ export interface Stored {
 
 export interface Patched<T> {
   readonly status: "patched" | "created" | "unchanged" | "missing";
-  /** As it is now; null when there is none. */
+  /** Document after the patch; null if it does not exist. */
   readonly document: Document<T> | null;
 }
 
-/** One step of a batch. */
+/** One command of a batch. */
 export type Command =
   | {
       readonly type: "put";
@@ -200,46 +208,46 @@ export type Command =
 
 export interface CommandResult {
   readonly id: string;
-  /** Null when nothing was stored: after a deletion, and a patch that changed nothing. */
+  /** Null if nothing was stored: after a deletion, or a patch without changes. */
   readonly changeVector: string | null;
 }
 
 export interface QueryOptions {
-  /** Milliseconds to wait for indexes that are behind; 0: do not wait. Left out: 15,000. */
+  /** Time to wait for stale indexes, in milliseconds; 0: do not wait. If omitted, 15,000. */
   readonly waitMs?: number;
   readonly signal?: AbortSignalLike;
 }
 
 /**
- * A query that has not run yet. Each reading runs it. A loop over it gets rows as they are found; while the loop is busy,
- * the query waits, and a loop that is left ends it.
+ * A query that runs each time it is read. A loop over it receives rows as they are found; the query pauses while the
+ * loop is busy, and stops when the loop is left.
  */
 export interface Query<T> extends AsyncIterable<Row<T>> {
   toArray(): Promise<Row<T>[]>;
-  /** The first row; null when there is none. */
+  /** Returns the first row, or null if the result is empty. */
   first(): Promise<Row<T> | null>;
-  /** All rows, with what is known of the result as a whole. */
+  /** Returns all rows, with information about the result as a whole. */
   result(): Promise<QueryResult<T>>;
-  /** The rows as JSON text, with their numbers as they were written. */
+  /** Returns the rows as JSON text, with the original text of their numbers. */
   texts(): AsyncIterable<string>;
 }
 
 export interface QueryResult<T> {
   readonly rows: Row<T>[];
-  /** Matches before `limit`; -1 when they were not counted. */
+  /** Number of matches before `limit`; -1 if they were not counted. */
   readonly totalResults: number;
-  /** The index that was used; for a scan of a collection a name that begins with `collection/`. */
+  /** Index used; a name that begins with `collection/` for a scan of a collection. */
   readonly indexName: string;
-  /** Was the index behind, although it was waited for? */
+  /** True if the index was still stale after the wait. */
   readonly isStale: boolean;
-  /** Documents named by an `include`, by id. */
+  /** Documents included by the query, by id. */
   readonly includes: Readonly<Record<string, Document<JsonObject>>>;
 }
 
 export interface ChangesOptions {
-  /** Only of this collection. */
+  /** Only changes in this collection. */
   readonly collection?: string;
-  /** Only of documents whose ids begin so. */
+  /** Only changes of documents whose id begins with this prefix. */
   readonly idPrefix?: string;
   readonly signal?: AbortSignalLike;
 }
@@ -258,17 +266,17 @@ export interface AttachmentOptions {
 export interface AttachmentFacts {
   readonly name: string;
   readonly contentType: string;
-  /** Bytes. */
+  /** Size, in bytes. */
   readonly size: number;
-  /** Base64 of the content's BLAKE2b-256. */
+  /** BLAKE2b-256 of the content, in Base64. */
   readonly hash: string;
   readonly changeVector: string;
 }
 
 export interface Attachment extends AttachmentFacts {
-  /** The content in pieces. @throws (when read) EngineError record-damaged */
+  /** Streams the content in chunks. @throws (when read) EngineError record-damaged */
   stream(): AsyncIterable<Uint8Array>;
-  /** The content as a whole. */
+  /** Returns the whole content. */
   bytes(): Promise<Uint8Array>;
 }
 
@@ -277,17 +285,17 @@ export interface DumpOptions {
   readonly collections?: readonly string[];
 }
 
-/** The result of a salvage. */
+/** Result of a salvage. */
 export interface SalvagedDatabase {
   readonly documents: number;
   readonly revisions: number;
-  /** Counters, attachments, time series, identities and so on. */
+  /** Number of counters, attachments, time series, identities and other entries. */
   readonly entries: number;
-  /** Unreadable parts of the log. What was stored there may be missing, or appear in an older version. */
+  /** Unreadable ranges of the log. Data stored there may be missing or appear in an older version. */
   readonly losses: readonly SalvageLoss[];
-  /** What belonged to a lost document: `document/name`. It is left out. */
+  /** Entries dropped because their document is lost: `document/name`. */
   readonly orphans: readonly string[];
-  /** Attachments whose content is lost or damaged: `document/name`. Their names are kept. */
+  /** Attachments with lost or damaged content: `document/name`. Their names are kept. */
   readonly lostContents: readonly string[];
   /** New names of collections whose names are lost. */
   readonly renamedCollections: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * The package's `jackdaw-db/testing`: a server in the process of the tests, for the official client, with a database for
- * each test. Everything is in memory.
+ * `jackdaw-db/testing`: an in-memory server in the test process, for the official client, with a database for each
+ * test.
  *
  *     const server = await startTestServer();
  *     const { name } = await server.database();
@@ -10,7 +10,7 @@
  *
  * Invariants:
  * - The server listens on the loopback interface only, and does not keep the process alive.
- * - The declarations of this file name no types of other files.
+ * - The declarations of this file use no types of other files.
  */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,21 +22,21 @@ import { type RunningServer, startServer } from "../server/startup/run.ts";
 import { openStorage } from "../server/startup/storage.ts";
 
 export interface TestServerOptions {
-  /** With TLS and certificates of its own: see `TestServer.authOptions`. */
+  /** Use TLS with generated certificates: see `TestServer.authOptions`. */
   readonly secure?: boolean;
-  /** Settings of the server by name, such as `{ "Query.MaxWorkInMillions": "10" }`. */
+  /** Server settings by name, for example `{ "Query.MaxWorkInMillions": "10" }`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Told of errors whose details no reply shows. Left out: they are printed on standard error. */
+  /** Receives errors whose details are not part of a reply. If omitted, they are printed on standard error. */
   readonly report?: (message: string, cause?: unknown) => void;
 }
 
-/** A server for tests. It ends with the process; `close` ends it earlier. */
+/** A server for tests. It stops with the process, or when `close` is called. */
 export interface TestServer {
-  /** Such as `http://127.0.0.1:40123`. */
+  /** For example `http://127.0.0.1:40123`. */
   readonly url: string;
-  /** The third argument of `DocumentStore` for a secure server; undefined for another. */
+  /** Third argument of `DocumentStore` for a secure server; undefined for an insecure one. */
   readonly authOptions: TestAuthOptions | undefined;
-  /** Creates an empty database with a name of its own. `settings`: its record, in RavenDB's terms. */
+  /** Creates an empty database with a unique name. `settings` is its database record, with RavenDB's names. */
   database(settings?: Readonly<Record<string, unknown>>): Promise<TestDatabase>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -44,12 +44,12 @@ export interface TestServer {
 
 export interface TestDatabase {
   readonly name: string;
-  /** Deletes it, which frees its memory. Otherwise it ends with the server. */
+  /** Deletes the database and frees its memory. Otherwise it exists until the server is closed. */
   delete(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The administrator's certificate, as the official client takes it. */
+/** The administrator's certificate, in the format of the official client. */
 export interface TestAuthOptions {
   readonly type: "pfx";
   readonly certificate: Uint8Array;
@@ -57,12 +57,12 @@ export interface TestAuthOptions {
   readonly ca: string;
 }
 
-/** Seconds that `close` leaves to requests in flight. */
+/** Time that `close` allows requests in progress to complete, in seconds. */
 const shutdownSeconds = 1;
 
 /** Starts a server on a free port. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  // Only the certificates are in it.
+  // The folder holds only the certificates.
   const folder = options.secure === true ? await mkdtemp(join(tmpdir(), "jackdaw-test-")) : null;
   const remove = () => (folder === null ? null : rm(folder, { recursive: true, force: true }));
   try {
@@ -77,7 +77,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 
 function start(
   folder: string | null,
-  { settings = {}, report = printed }: TestServerOptions,
+  { settings = {}, report = printError }: TestServerOptions,
 ): Promise<RunningServer> {
   const { config } = loadConfig({
     argv: [
@@ -100,11 +100,11 @@ function start(
   });
 }
 
-function printed(message: string, cause?: unknown): void {
+function printError(message: string, cause?: unknown): void {
   console.error(message, cause ?? "");
 }
 
-/** Undefined without TLS. */
+/** Returns the client's options, or undefined without TLS. */
 function authOptionsOf({ certificate }: RunningServer): TestAuthOptions | undefined {
   const { admin, authorityPath } = certificate ?? {};
   if (admin === undefined || authorityPath === undefined) return undefined;
@@ -119,7 +119,7 @@ class EmbeddedServer implements TestServer {
   #count = 0;
   #closing: Promise<void> | null = null;
 
-  /** `remove` removes its folder. */
+  /** `remove` deletes the server's folder. */
   constructor(
     running: RunningServer,
     authOptions: TestAuthOptions | undefined,

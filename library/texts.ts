@@ -1,20 +1,20 @@
-/** What a program passes, as the JSON text that the engine takes. */
+/** Encodes arguments of the program as the JSON text that the engine accepts. */
 import { EngineError } from "../engine/engine.ts";
 
 /**
- * The text of a document in a collection; undefined: the one in its metadata.
+ * Returns the text of a document with the given collection, or with the collection in its metadata.
  * @throws EngineError json-not-object, invalid-argument for a text with a collection
  */
 export function textOf(document: object | string, collection: string | undefined): string {
   if (typeof document === "string") {
     if (collection === undefined) return document;
-    const message = "The collection of a document given as text is in its '@metadata'.";
+    const message = "A document given as text must name its collection in '@metadata'.";
     throw new EngineError("invalid-argument", message);
   }
   const text = JSON.stringify(collection === undefined ? document : within(document, collection));
-  // A function has no text.
+  // A function has no JSON text.
   if (text !== undefined) return text;
-  throw new EngineError("json-not-object", "A document is an object.");
+  throw new EngineError("json-not-object", "A document must be an object.");
 }
 
 function within(document: object, collection: string): object {
@@ -22,12 +22,12 @@ function within(document: object, collection: string): object {
   return { ...document, "@metadata": { ...metadata, "@collection": collection } };
 }
 
-/** The engine's form of `expected`: "" for a document that must not exist. */
+/** Converts `expected` for the engine: "" for a document that must not exist. */
 export function expectedText(expected: string | null | undefined): string | undefined {
   return expected === null ? "" : expected;
 }
 
-/** The text of an object of parameters or arguments, whose bigints are whole numbers. */
+/** Returns the JSON text of parameters or arguments; bigints become integers. */
 export function membersText(members: Readonly<Record<string, unknown>>): string {
   const texts = Object.entries(members).flatMap(([name, value]) => {
     const text = typeof value === "bigint" ? String(value) : JSON.stringify(value);

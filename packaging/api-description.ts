@@ -1,16 +1,17 @@
 /**
- * The description of the interface in OpenAPI 3.1, of the route table and of what the code of the handlers reads.
+ * Generates the OpenAPI 3.1 description of the HTTP interface from the route table and from static analysis of the
+ * handlers.
  *
  * Invariants:
- * - Every route is described: one whose handler has no comment that says what it does is an error here.
- * - The text depends on the source alone. An operation is one line, so that a change shows what it changes.
- * - Methods that OpenAPI does not know are under `x-additional-operations` of their path, as in OpenAPI 3.2.
+ * - Every route is described: a handler without a descriptive comment is an error.
+ * - The output depends on the source alone. Each operation is one line, so that diffs are readable.
+ * - Methods that OpenAPI 3.1 does not define are under `x-additional-operations` of their path, as in OpenAPI 3.2.
  */
 import type { Route } from "../server/routing/route.ts";
 import type { HandlerReader, Reading, ReadParameter } from "./handler-reading.ts";
 import { bodyTypes, headerTexts, parameterTexts, statusTexts } from "./parameter-texts.ts";
 
-/** A file of `server/endpoints/` and its routes. */
+/** A file in `server/endpoints/` and its routes. */
 export interface Resource {
   readonly file: string;
   readonly routes: readonly Route[];
@@ -18,11 +19,11 @@ export interface Resource {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What was found on the way. */
+/** Findings collected while describing the routes. */
 interface Notes {
-  /** Keys of the texts that some route needs. */
+  /** Keys of the text tables that some route uses. */
   readonly used: Set<string>;
-  /** What is not described. */
+  /** Items without a description. */
   readonly missing: Set<string>;
 }
 
@@ -30,11 +31,11 @@ const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"
 const jsonType = "application/json";
 
 const introduction =
-  "The HTTP interface of RavenDB, as far as this server has it. Names of query parameters may be written in any case. Callers identify themselves by a " +
-  "client certificate; `x-access` is the level that a route needs: open, valid-user (any registered certificate), read, write, database-admin (on the " +
+  "The part of RavenDB's HTTP interface that this server implements. Names of query parameters are case-insensitive. Clients authenticate with a " +
+  "client certificate; `x-access` is the access level that a route requires: open, valid-user (any registered certificate), read, write, database-admin (on the " +
   "database in the path), operator, cluster-admin.";
 
-/** @returns the text of the file. @throws Error when a route or a parameter is not described */
+/** Returns the OpenAPI document as text. @throws Error when a route or a parameter is not described */
 export function describeApi(
   resources: readonly Resource[],
   reader: Pick<HandlerReader, "read" | "fileComment">,
@@ -51,7 +52,7 @@ export function describeApi(
       operations.set(route.method, JSON.stringify(operationOf(file, route, path, reading, notes)));
     }
   }
-  refuseGaps(notes);
+  assertComplete(notes);
   const tags = resources
     .filter(({ routes }) => routes.length > 0)
     .map(({ file }) => ({ name: tagOf(file), description: reader.fileComment(file) }));
@@ -130,7 +131,9 @@ function operationOf(
   };
 }
 
-/** `getDatabaseAdminRecord`: unique, since it has the method and the whole path. */
+/**
+ * Returns an operation id such as `getDatabaseAdminRecord`, unique because it contains the method and the whole path.
+ */
 function operationIdOf(method: string, path: string): string {
   const words = path.replace("/databases/{database}/", "/database/").split(/[^A-Za-z0-9]+/);
   const capital = (word: string) => word.slice(0, 1).toUpperCase() + word.slice(1);
@@ -143,34 +146,37 @@ function operationIdOf(method: string, path: string): string {
   );
 }
 
-/** `getRestorePoints` is "Get restore points". */
+/** Converts a handler name to a sentence: `getRestorePoints` to "Get restore points". */
 function sentence(name: string): string {
   const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 
-/** The comment above the handler. One that begins with the request says behind a colon what that does. */
+/** Returns the comment of the handler. If it begins with the request, the description must follow a colon. */
 function descriptionOf(where: string, comment: string, { missing }: Notes): string {
   const isRequest = /^(?:[A-Z]+ \S|changes\[)/.test(comment);
-  const told = isRequest ? comment.slice(comment.indexOf(": ") + 1) : comment;
-  if ((isRequest && !comment.includes(": ")) || told.trim() === "") {
-    missing.add(`a comment above the handler of ${where} that says what it does`);
+  const description = isRequest ? comment.slice(comment.indexOf(": ") + 1) : comment;
+  if ((isRequest && !comment.includes(": ")) || description.trim() === "") {
+    missing.add(`a descriptive comment above the handler of ${where}`);
   }
   return comment;
 }
 
-/** How exactly a reader knows the type, in ascending order. */
-const exactness = ["has", "get", "required", "requiredFirst", "all"];
+/** Reader methods in ascending order of precision; methods that are not listed are the most precise. */
+const precision = ["has", "get", "required", "requiredFirst", "all"];
 
-/** One for each name: read in the most exact way, and required when one of the ways requires it. */
+/**
+ * Merges reads of the same parameter: the most precise reader wins, and the parameter is required if any read
+ * requires it.
+ */
 function merged(parameters: readonly ReadParameter[]): ReadParameter[] {
   const byName = new Map<string, ReadParameter>();
   for (const one of parameters) {
     const key = one.name.toLowerCase();
     const known = byName.get(key) ?? one;
     const rank = ({ reader }: ReadParameter) => {
-      const at = exactness.indexOf(reader);
-      return at < 0 ? exactness.length : at;
+      const at = precision.indexOf(reader);
+      return at < 0 ? precision.length : at;
     };
     const exact = rank(one) > rank(known) ? one : known;
     byName.set(key, { ...exact, isRequired: one.isRequired || known.isRequired });
@@ -178,7 +184,7 @@ function merged(parameters: readonly ReadParameter[]): ReadParameter[] {
   return [...byName.values()];
 }
 
-/** Integers of 32 bits whose default is the greatest have no limit. */
+/** A 32-bit default with this value means that no limit applies. */
 const int32Max = 2_147_483_647;
 
 function parameterOf(
@@ -222,7 +228,10 @@ function schemaOf(reader: ReadParameter["reader"]): Json {
   }
 }
 
-/** Those that OpenAPI describes elsewhere, or that belong to the message and not to the route, have no text. */
+/**
+ * Describes the headers that belong to the route. Headers that OpenAPI defines elsewhere have no text and are
+ * skipped.
+ */
 function headersOf({ headers }: Reading, notes: Notes): Json[] {
   const known = [...new Set(headers)].filter((name) => name in headerTexts);
   return known.map((name) => {
@@ -275,14 +284,15 @@ const components = {
       name: "database",
       in: "path",
       required: true,
-      description: "The name of the database, in any case.",
+      description: "Name of the database, case-insensitive.",
       schema: { type: "string" },
     },
   },
   schemas: {
     Error: {
       type: "object",
-      description: "Clients decide by `Type`, the name of an exception of RavenDB's.",
+      description:
+        "`Type` is the name of a RavenDB exception, which clients map to their own error types.",
       properties: {
         Url: { type: "string" },
         Type: { type: "string" },
@@ -299,20 +309,21 @@ const components = {
   responses: {
     error: {
       description:
-        "400: the request is wrong, or there is no such database. 403: the certificate does not have the right. 408, 413, 415: the body is late, " +
-        "too large or of an unknown encoding. 409: a conflict with what is stored. 503: the server or the database cannot do it now.",
+        "400: invalid request, or the database does not exist. 403: the certificate has no access. 408, 413, 415: the body timed out, is " +
+        "too large, or has an unknown encoding. 409: conflict with stored data. 503: the server or the database is temporarily unavailable.",
       content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
     },
   },
 };
 
-/** What is not described, or describes what is not there. */
-function refuseGaps({ used, missing }: Notes): void {
+/** Throws if an item has no description, or a description belongs to no item. */
+function assertComplete({ used, missing }: Notes): void {
   const all = [parameterTexts, headerTexts, bodyTypes].flatMap((table) => Object.keys(table));
   const unused = all.filter((key) => !used.has(key));
   const gaps = [
-    ...[...missing].map((what) => `missing: ${what}`),
-    ...unused.map((key) => `no route reads it: ${key} (packaging/parameter-texts.ts)`),
+    ...[...missing].map((item) => `missing: ${item}`),
+    ...unused.map((key) => `unused: ${key} (packaging/parameter-texts.ts)`),
   ];
-  if (gaps.length > 0) throw new Error(`The interface is not described:\n${gaps.join("\n")}`);
+  if (gaps.length > 0)
+    throw new Error(`The description of the interface is incomplete:\n${gaps.join("\n")}`);
 }

@@ -1,16 +1,16 @@
 /**
- * What the code of a handler tells of its route: which query parameters and headers it reads and how, what body it
- * takes, which statuses it replies with. Read from the source by TypeScript's compiler, through the functions that the
- * handler calls, so that a description cannot name what the code does not read.
+ * Static analysis of route handlers: which query parameters and headers a handler reads and how, which body it
+ * accepts, and which statuses it replies with. TypeScript's compiler follows the functions that the handler calls, so
+ * that the description cannot name anything that the code does not read.
  *
  * Invariants:
- * - A name that is not known before the code runs is an error here, never left out.
- * - The order of what is found is that of the code: the same source gives the same result.
+ * - A name that cannot be determined statically is an error, never omitted.
+ * - Results are in the order of the code: the same source gives the same result.
  */
 import { dirname, relative } from "node:path";
 import ts from "typescript";
 
-/** How a parameter is read: the methods of `QueryString`. */
+/** Methods of `QueryString` that read a parameter. */
 export type Reader =
   | "get"
   | "all"
@@ -28,27 +28,27 @@ export type Reader =
 export interface ReadParameter {
   readonly name: string;
   readonly reader: Reader;
-  /** What is taken when it is absent, where that is a plain number, boolean or text. */
+  /** Default value, if it is a literal number, boolean or string. */
   readonly fallback: string | number | boolean | undefined;
-  /** The handler refuses every request without it. */
+  /** True if every request without the parameter is rejected. */
   readonly isRequired: boolean;
 }
 
 export interface Reply {
   readonly status: number;
-  /** Undefined: without a body. */
+  /** Undefined for a reply without a body. */
   readonly contentType: string | undefined;
 }
 
 export interface Reading {
-  /** The comment above the handler; "" without one. */
+  /** Comment above the handler, or "". */
   readonly comment: string;
   readonly parameters: ReadParameter[];
   /** Names of request headers, in lower case. */
   readonly headers: string[];
-  /** json: an object that is parsed at once; other: the handler does that itself. Undefined: it takes no body. */
+  /** json: parsed as one JSON object; other: parsed by the handler; undefined: no body is accepted. */
   body: "json" | "other" | undefined;
-  /** Of a JSON body: the members that are read by name. */
+  /** Members of a JSON body that are read by name. */
   readonly members: string[];
   readonly replies: Reply[];
 }
@@ -62,23 +62,23 @@ const bodyReaders: Readonly<Record<string, "json" | "other">> = {
 };
 /** Functions of http/json-body.ts that return the object in the body. */
 const parsers = ["jsonBody", "parseObject"];
-/** Folders of `server/` whose functions read requests and make replies. */
-const followed = ["endpoints/", "replies/", "http/", "databases/"];
+/** Folders of `server/` whose functions read requests and send replies. */
+const analyzedFolders = ["endpoints/", "replies/", "http/", "databases/"];
 
-/** The expressions that the parameters of a function stand for, where it was called. */
+/** Argument expressions for the parameters of a called function. */
 type Bindings = ReadonlyMap<ts.Symbol, Bound>;
 interface Bound {
   readonly expression: ts.Expression;
   readonly bindings: Bindings;
 }
 
-/** The source, parsed and with its types. */
+/** The source, parsed and type-checked. */
 export class HandlerReader {
   private readonly program: ts.Program;
   private readonly checker: ts.TypeChecker;
   private readonly server: string;
 
-  /** `root`: the folder with tsconfig.json, with a slash at its end. */
+  /** `root` is the folder of tsconfig.json, with a trailing slash. */
   constructor(root: string) {
     this.server = `${root}server/`;
     const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile);
@@ -88,19 +88,21 @@ export class HandlerReader {
     this.checker = this.program.getTypeChecker();
   }
 
-  /** The header of the file of a resource. */
+  /** Returns the header comment of a resource's file. */
   fileComment(file: string): string {
     const source = this.source(file);
     const [range] = ts.getLeadingCommentRanges(source.text, 0) ?? [];
-    return range === undefined ? "" : plain(source.text.slice(range.pos, range.end));
+    return range === undefined ? "" : commentText(source.text.slice(range.pos, range.end));
   }
 
-  /** @throws when the file has no such function, or several */
+  /** Analyzes a handler. @throws when the file has no function of that name, or several */
   read(file: string, handler: string): Reading {
     const found = functionsNamed(this.source(file), handler);
     const [one] = found;
     if (one === undefined || found.length > 1) {
-      throw new Error(`${file} has ${found.length} functions "${handler}": give each one name`);
+      throw new Error(
+        `${file} has ${found.length} functions "${handler}": each handler needs a unique name`,
+      );
     }
     const reading: Reading = {
       comment: commentOf(one),
@@ -121,7 +123,7 @@ export class HandlerReader {
   }
 }
 
-/** One walk through the functions that a handler calls. */
+/** Traversal of the functions that a handler calls. */
 class Walk {
   private readonly checker: ts.TypeChecker;
   private readonly server: string;
@@ -134,7 +136,7 @@ class Walk {
     this.reading = reading;
   }
 
-  /** Walks through a function or class, unless it was with the same arguments. `isCertain`: every request runs it. */
+  /** Visits a function or class once for the same arguments. `isCertain`: every request runs it. */
   enter(node: ts.Node, bindings: Bindings, isCertain: boolean): void {
     const given = [...bindings].map(([{ name }, bound]) => `${name}=${this.texts(bound) ?? ""}`);
     const key = [node.getSourceFile().fileName, node.pos, isCertain, ...given].join(" ");
@@ -147,7 +149,7 @@ class Walk {
     let isStill = isCertain;
     ts.forEachChild(node, (child) => {
       this.walk(child, bindings, isStill && isAlwaysRun(node, child));
-      // What follows a way out is not run by every request.
+      // Code after a return is not run by every request.
       if (ts.isBlock(node) && hasReturn(child)) isStill = false;
     });
   }
@@ -182,7 +184,7 @@ class Walk {
     if (declaration === undefined) return;
     const [, status] = args;
     if (ts.isClassDeclaration(declaration) && declaration.name?.text === "StreamedReply") {
-      // What its methods send is told to its constructor.
+      // The reply is described by the arguments of the constructor.
       if (status !== undefined) this.replied(status, bindings, "application/json");
       return;
     }
@@ -208,7 +210,7 @@ class Walk {
     isCertain: boolean,
   ): void {
     if (first === undefined || method === "hasOnly") return;
-    const fallback = second === undefined ? undefined : this.plainValue(second);
+    const fallback = second === undefined ? undefined : this.literalValue(second);
     const isRequired = isCertain && (method === "required" || method === "requiredFirst");
     for (const name of this.names(first, bindings)) {
       this.reading.parameters.push({ name, reader: method as Reader, fallback, isRequired });
@@ -250,27 +252,30 @@ class Walk {
     }
   }
 
-  /** The `content-type` in an object literal, or in the one that a constant is. */
+  /** Returns the `content-type` in an object literal, or in the object literal of a constant. */
   private contentType(headers: ts.Expression): string | undefined {
     let found: string | undefined;
-    const look = (node: ts.Node): void => {
+    const visit = (node: ts.Node): void => {
       if (ts.isPropertyAssignment(node) && /^"?content-type"?$/.test(node.name.getText())) {
         const type = this.checker.getTypeAtLocation(node.initializer);
         found = type.isStringLiteral() ? type.value.replace(/;.*/, "") : "*/*";
       } else if (ts.isCallExpression(node)) {
-        found ??= "*/*"; // decided while it runs
+        found ??= "*/*"; // determined at run time
       } else if (ts.isIdentifier(node)) {
         const declaration = this.checker.getSymbolAtLocation(node)?.valueDeclaration;
         if (declaration !== undefined && ts.isVariableDeclaration(declaration)) {
-          if (declaration.initializer !== undefined) look(declaration.initializer);
+          if (declaration.initializer !== undefined) visit(declaration.initializer);
         }
-      } else ts.forEachChild(node, look);
+      } else ts.forEachChild(node, visit);
     };
-    look(headers);
+    visit(headers);
     return found;
   }
 
-  /** What is read by name of the object that a call returns, there and in functions that it is passed to. */
+  /**
+   * Records members that are read by name from the object that a call returns, also in functions that receive the
+   * object.
+   */
   private members(call: ts.Node): void {
     let node = call;
     while (ts.isAwaitExpression(node.parent) || ts.isParenthesizedExpression(node.parent)) {
@@ -306,21 +311,21 @@ class Walk {
     const symbol = this.checker.getSymbolAtLocation(name);
     if (symbol === undefined || seen.has(symbol)) return;
     seen.add(symbol);
-    const look = (node: ts.Node): void => {
+    const visit = (node: ts.Node): void => {
       if (ts.isIdentifier(node) && node !== name) {
         if (this.checker.getSymbolAtLocation(node) === symbol) this.membersAt(node, seen);
       }
-      ts.forEachChild(node, look);
+      ts.forEachChild(node, visit);
     };
-    look(ts.findAncestor(name, ts.isFunctionLike) ?? name.getSourceFile());
+    visit(ts.findAncestor(name, ts.isFunctionLike) ?? name.getSourceFile());
   }
 
-  /** `QueryString`, `Exchange`, or another name, of the class or interface that an expression has. */
+  /** Returns the name of the class or interface of an expression, for example `QueryString` or `Exchange`. */
   private classOf(expression: ts.Expression): string | undefined {
     return this.checker.getTypeAtLocation(expression).getSymbol()?.name;
   }
 
-  /** The function or class that a call goes to, where it is one that reads requests. */
+  /** Returns the declaration of a called function or class, if it is in an analyzed folder. */
   private declarationOf(called: ts.Expression): ts.Node | undefined {
     let symbol = this.checker.getSymbolAtLocation(called);
     if (symbol !== undefined && symbol.flags & ts.SymbolFlags.Alias) {
@@ -329,7 +334,8 @@ class Walk {
     const declaration = symbol?.valueDeclaration;
     if (declaration === undefined) return undefined;
     const path = relative(this.server, declaration.getSourceFile().fileName);
-    if (!followed.includes(`${dirname(path)}/`) || path === "http/exchange.ts") return undefined;
+    if (!analyzedFolders.includes(`${dirname(path)}/`) || path === "http/exchange.ts")
+      return undefined;
     if (ts.isVariableDeclaration(declaration)) return declaration.initializer;
     return ts.isParameter(declaration) ? undefined : declaration;
   }
@@ -339,10 +345,12 @@ class Walk {
     if (found !== undefined) return found;
     const { fileName, text } = expression.getSourceFile();
     const line = text.slice(0, expression.pos).split("\n").length;
-    throw new Error(`${fileName}:${line}: the name "${expression.getText()}" is not known here`);
+    throw new Error(
+      `${fileName}:${line}: the value of "${expression.getText()}" cannot be determined statically`,
+    );
   }
 
-  /** The texts that an expression may have; undefined: any. */
+  /** Returns the possible string values of an expression, or undefined if they are unknown. */
   private texts({ expression, bindings }: Bound): string[] | undefined {
     const type = this.checker.getTypeAtLocation(expression);
     const types = type.isUnion() ? type.types : [type];
@@ -364,7 +372,7 @@ class Walk {
     return symbol === undefined ? undefined : bindings.get(symbol);
   }
 
-  private plainValue(expression: ts.Expression): string | number | boolean | undefined {
+  private literalValue(expression: ts.Expression): string | number | boolean | undefined {
     if (expression.kind === ts.SyntaxKind.TrueKeyword) return true;
     if (expression.kind === ts.SyntaxKind.FalseKeyword) return false;
     const type = this.checker.getTypeAtLocation(expression);
@@ -372,7 +380,7 @@ class Walk {
   }
 }
 
-/** Does every request that runs `node` run its part `child` too? */
+/** Returns true if every request that runs `node` also runs its part `child`. */
 function isAlwaysRun(node: ts.Node, child: ts.Node): boolean {
   if (ts.isIfStatement(node)) return child === node.expression;
   if (ts.isConditionalExpression(node)) return child === node.condition;
@@ -386,7 +394,7 @@ function isAlwaysRun(node: ts.Node, child: ts.Node): boolean {
   }
   if (ts.isIterationStatement(node, false)) return false;
   if (ts.isCaseOrDefaultClause(node) || ts.isCatchClause(node)) return false;
-  // A function inside of another is run by whoever gets it.
+  // A nested function may never be called.
   return !ts.isFunctionLike(child);
 }
 
@@ -402,29 +410,29 @@ function parametersOf(declaration: ts.Node): readonly ts.ParameterDeclaration[] 
     : [];
 }
 
-/** Functions of a file with that name, also inside of others. */
+/** Returns the functions of a file with that name, including nested ones. */
 function functionsNamed(source: ts.SourceFile, name: string): ts.Node[] {
   const found: ts.Node[] = [];
-  const look = (node: ts.Node): void => {
+  const visit = (node: ts.Node): void => {
     const isFunction = ts.isFunctionDeclaration(node) || ts.isFunctionExpression(node);
     if (isFunction && node.name?.text === name) found.push(node);
     if (ts.isVariableDeclaration(node) && node.name.getText() === name) found.push(node);
-    ts.forEachChild(node, look);
+    ts.forEachChild(node, visit);
   };
-  look(source);
+  visit(source);
   return found;
 }
 
-/** The last comment before a function, or before the constant that it is. */
+/** Returns the last comment before a function, or before the constant that holds it. */
 function commentOf(node: ts.Node): string {
   const statement = ts.isVariableDeclaration(node) ? node.parent.parent : node;
   const { text } = node.getSourceFile();
   const range = ts.getLeadingCommentRanges(text, statement.pos)?.at(-1);
-  return range === undefined ? "" : plain(text.slice(range.pos, range.end));
+  return range === undefined ? "" : commentText(text.slice(range.pos, range.end));
 }
 
-/** The text of a comment, on one line, without the conditions of errors. */
-function plain(comment: string): string {
+/** Returns the text of a comment on one line, without `@throws` and `@returns`. */
+function commentText(comment: string): string {
   if (!comment.startsWith("/**")) return "";
   const text = comment
     .slice(3, -2)

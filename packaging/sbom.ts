@@ -1,6 +1,6 @@
 /**
- * The list of what the package contains of others, in CycloneDX: npm's own list of what is installed, cut down to what
- * the bundle names in its licences. Pure, and the same input gives the same text.
+ * The SBOM of the package, in CycloneDX: npm's list of installed packages, reduced to those named in the licences of
+ * the bundle. Pure: the same input gives the same text.
  */
 
 interface Component {
@@ -14,7 +14,7 @@ interface Dependency {
   readonly ref: string;
   readonly dependsOn?: readonly string[];
 }
-/** As `npm sbom --sbom-format cyclonedx` prints it. */
+/** Output of `npm sbom --sbom-format cyclonedx`. */
 export interface Sbom {
   readonly metadata: { readonly component: Component; readonly [member: string]: unknown };
   readonly components: readonly Component[];
@@ -22,15 +22,15 @@ export interface Sbom {
   readonly [member: string]: unknown;
 }
 
-/** `name@version` of each package in the text of dist/bundle/LICENSES.txt. */
+/** Returns `name@version` of each package in the text of dist/bundle/LICENSES.txt. */
 export function bundledPackages(licences: string): string[] {
   const heads = licences.matchAll(/^((?:@[\w.-]+\/)?[\w.-]+) (\d+\.\d+\.\d+\S*) \(.+\)$/gm);
   return [...new Set([...heads].map(([, name, version]) => `${name}@${version}`))].sort();
 }
 
 /**
- * Cuts `all` down to the packages in `bundled`.
- * @param identity the name and version of the package @param time of the release, ISO 8601
+ * Reduces `all` to the packages in `bundled`.
+ * @param identity name and version of the package @param time time of the release, ISO 8601
  * @throws Error when a bundled package is not in `all`, or has no licence there
  */
 export function sbomOf(
@@ -42,9 +42,9 @@ export function sbomOf(
   const own = `${identity.name}@${identity.version}`;
   const components = bundled.map((wanted) => {
     const found = all.components.find(({ name, version }) => `${name}@${version}` === wanted);
-    if (found === undefined) throw new Error(`${wanted} is in the bundle, and not installed`);
+    if (found === undefined) throw new Error(`${wanted} is bundled but not installed`);
     if (!found.licenses?.length) throw new Error(`${wanted} has no licence`);
-    // That they are installed for development is true of the repository, not of the package.
+    // npm marks them as development dependencies, which applies to the repository but not to the package.
     return { ...found, scope: "required", properties: [] };
   });
   const refs = new Set(components.map((component) => component["bom-ref"]));

@@ -1,7 +1,7 @@
-/** The studio begins here. */
+/** Entry point of the studio. */
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { askIdentity, lacksCertificate } from "./base/identity.ts";
+import { lacksCertificate, loadIdentity } from "./base/identity.ts";
 import { lazy } from "./base/lazy.tsx";
 import { address, href, open, startRouter } from "./base/router.ts";
 import { signedOut } from "./base/session.ts";
@@ -9,19 +9,19 @@ import { startTheme } from "./base/theme.ts";
 import { Empty } from "./components/messages.tsx";
 import { DatabasesPage } from "./pages/databases.tsx";
 import { database, forgetDatabase } from "./shell/database.ts";
-import { askDatabases, databaseNames } from "./shell/databases.ts";
+import { databaseNames, loadDatabases } from "./shell/databases.ts";
 import { nearestNames } from "./shell/nearest.ts";
 import { usePage } from "./shell/page.ts";
-import { askServer } from "./shell/server.ts";
+import { loadServerInfo } from "./shell/server.ts";
 import { Shell } from "./shell/shell.tsx";
 
-/** Pages that are loaded when one of them is opened. */
+/** Pages that are loaded on demand. */
 const pages = () => import("./pages/all.ts");
 const PatchPage = lazy(async () => (await pages()).PatchPage);
 const DocumentsPage = lazy(async () => (await pages()).DocumentsPage);
 const DocumentPage = lazy(async () => (await pages()).DocumentPage);
 const NewDocument = lazy(async () => (await pages()).NewDocument);
-const GettingInPage = lazy(async () => (await pages()).GettingInPage);
+const SignInPage = lazy(async () => (await pages()).SignInPage);
 const BackupPage = lazy(async () => (await pages()).BackupPage);
 const CertificatesPage = lazy(async () => (await pages()).CertificatesPage);
 const PerformancePage = lazy(async () => (await pages()).PerformancePage);
@@ -34,7 +34,7 @@ const SettingsPage = lazy(async () => (await pages()).SettingsPage);
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
   if (area === "db" && name !== undefined) {
-    // Nothing is asked of a database that there is not.
+    // Wait for the list of databases before loading data of a database.
     if (databaseNames.value === undefined) return null;
     if (databaseNames.value?.includes(name) === false) return <UnknownDatabase name={name} />;
   }
@@ -74,9 +74,9 @@ function Page() {
   return <Unknown />;
 }
 
-/** The pages, for those who are let in. */
+/** The pages, for signed-in users. */
 function Studio() {
-  if (lacksCertificate.value || signedOut.value !== null) return <GettingInPage />;
+  if (lacksCertificate.value || signedOut.value !== null) return <SignInPage />;
   return (
     <Shell>
       <Page />
@@ -84,7 +84,7 @@ function Studio() {
   );
 }
 
-/** An address of no page, of which one leads on. */
+/** Redirects addresses without a page. */
 function Start() {
   const [, name] = address.value.path;
   const to = name === undefined ? href(["databases"]) : href(["db", name, "docs"]);
@@ -92,12 +92,12 @@ function Start() {
   return null;
 }
 
-/** It may have been made since the names were asked for. */
+/** Reloads the list once, because the database may have been created since then. */
 function UnknownDatabase({ name }: { name: string }) {
   usePage("", [{ text: name }]);
   const [isAsked, setAsked] = useState(false);
   useEffect(() => {
-    void askDatabases().then(() => {
+    void loadDatabases().then(() => {
       setAsked(true);
       if (databaseNames.value?.includes(name) === false) forgetDatabase(name);
     });
@@ -106,7 +106,7 @@ function UnknownDatabase({ name }: { name: string }) {
   return (
     <div class="page">
       <h1 class="hidden-label">Not found</h1>
-      <Empty icon="find" title={`There is no database ${name}`}>
+      <Empty icon="find" title={`Database ${name} does not exist`}>
         <div class="row">
           {nearestNames(name, databaseNames.value ?? []).map((near) => (
             <a key={near} class="btn" href={href(["db", near, "docs"])}>
@@ -122,7 +122,7 @@ function UnknownDatabase({ name }: { name: string }) {
   );
 }
 
-/** Of a database, for addresses that are nearly right. */
+/** Page titles of a database, for suggestions. */
 const pageNames: Readonly<Record<string, string>> = { docs: "Documents", query: "Query" };
 
 function Unknown() {
@@ -132,7 +132,7 @@ function Unknown() {
   return (
     <div class="page">
       <h1 class="hidden-label">Not found</h1>
-      <Empty icon="find" title="There is no such page">
+      <Empty icon="find" title="This page does not exist">
         <div class="row">
           {near.map((name) => (
             <a key={name} class="btn" href={href(["db", database.value ?? "", name])}>
@@ -154,12 +154,12 @@ const root = document.getElementById("app");
 if (root !== null) {
   render(<Studio />, root);
 }
-// The pages show what fails here by themselves.
-const againMs = 2000;
+// The pages report errors of this request themselves.
+const retryMs = 2000;
 function identify(): void {
-  // Until it is known who is there, nothing is offered that needs a right.
-  askIdentity().catch(() => setTimeout(identify, againMs));
+  // Actions that require access are hidden until the identity is known.
+  loadIdentity().catch(() => setTimeout(identify, retryMs));
 }
 identify();
-askServer().catch(() => undefined);
-void askDatabases();
+loadServerInfo().catch(() => undefined);
+void loadDatabases();

@@ -262,7 +262,7 @@ describe("the packed file, installed by npm", () => {
       expect(stdout).toMatch(/^id,Name\nusers\/.*,Ann\n$/);
       expect((await npx("doctor")).stdout).toContain("ok    server");
       const out = ["--out", place, "--access", "shop=read"];
-      expect((await npx("cert", "make", "reader", ...out)).stdout).toContain("is let in until");
+      expect((await npx("cert", "make", "reader", ...out)).stdout).toContain("is registered until");
       const busy = await npx("check").catch((error: { code: number }) => error);
       expect(busy).toMatchObject({ code: 5 });
     } finally {

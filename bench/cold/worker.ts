@@ -1,6 +1,6 @@
 /**
  * The engine on one folder, in a separate process with a memory budget, for bench/cold.bench.ts. Started with fork();
- * answers each `ColdStep` from its parent with a `ColdResult`.
+ * replies to each `ColdStep` of its parent with a `ColdResult`.
  */
 import { readFileSync } from "node:fs";
 import { processMemory } from "../../engine/base/memory-budget.ts";
@@ -29,15 +29,15 @@ export type ColdStep =
 export interface ColdResult {
   readonly wallMs: number;
   readonly processorMs: number;
-  /** Rows returned by a query. */
+  /** Number of rows returned by a query. */
   readonly rows: number;
-  /** Resident memory after the step, and its peak since the process began. */
+  /** Resident memory after the step, and its peak since the start of the process, in bytes. */
   readonly residentBytes: number;
   readonly mostResidentBytes: number;
 }
 
 const batchSize = 500;
-const batchesUnderWay = 4;
+const batchesInFlight = 4;
 let engine: OpenFolder | null = null;
 let database: OpenDatabase | null = null;
 
@@ -79,7 +79,7 @@ async function run(step: ColdStep): Promise<number> {
       (await engine.databases.find("bench")) ?? (await engine.databases.create("bench", {}));
     return 0;
   }
-  if (engine === null || database === null) throw new Error("the database is opened first");
+  if (engine === null || database === null) throw new Error("the database must be opened first");
   switch (step.kind) {
     case "insert":
       return await insert(database, step.documents, step.bodyBytes);
@@ -111,7 +111,7 @@ async function insert(into: OpenDatabase, documents: number, bodyBytes: number):
         }
       }),
     );
-    if (pending.length > batchesUnderWay) await pending.shift();
+    if (pending.length > batchesInFlight) await pending.shift();
   }
   await Promise.all(pending);
   return documents;

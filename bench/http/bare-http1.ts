@@ -1,6 +1,6 @@
 /**
- * The bare limit of an HTTP/1.1 server: node:http, the whole body of a request read, a fixed reply. Started with fork();
- * its parent sends `{ body }`, the reply as base64, as often as it changes, and receives `{ port }`.
+ * The bare limit of an HTTP/1.1 server: node:http, reading the whole request body, a fixed reply. Started with
+ * fork(); its parent sends `{ body }`, the reply in Base64, initially and after each change, and receives `{ port }`.
  */
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -22,8 +22,8 @@ const server = http.createServer((request, response) => {
 
 process.on("message", ({ body }: { readonly body: string }) => {
   reply = Buffer.from(body, "base64");
-  const told = () => process.send?.({ port: (server.address() as AddressInfo).port });
-  if (server.listening) told();
-  else server.listen(0, "127.0.0.1", told);
+  const sendPort = () => process.send?.({ port: (server.address() as AddressInfo).port });
+  if (server.listening) sendPort();
+  else server.listen(0, "127.0.0.1", sendPort);
 });
 process.once("disconnect", () => process.exit(0));

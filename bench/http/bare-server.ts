@@ -1,6 +1,6 @@
 /**
- * The bare limit of an HTTP/2 server with mTLS: node:http2's stream interface, fixed replies, no routing, no database.
- * Started with fork(); its parent sends a `BareServerOptions`, and receives `{ port }`.
+ * The bare limit of an HTTP/2 server with mTLS: node:http2's stream interface, fixed replies, no routing, no
+ * database. Started with fork(); its parent sends a `BareServerOptions`, and receives `{ port }`.
  */
 import * as http2 from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ export interface BareServerOptions {
   readonly key: string;
   readonly cert: string;
   readonly ca: string;
-  /** The replies to GET and PUT: headers, and the body as base64. */
+  /** Replies to GET and PUT: headers, and the body in Base64. */
   readonly get: { readonly headers: Record<string, string>; readonly body: string };
   readonly put: { readonly headers: Record<string, string>; readonly body: string };
 }

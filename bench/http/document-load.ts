@@ -1,15 +1,15 @@
 /**
- * The clients of the `http1` bench, in a separate process: GET or PUT of documents over HTTP/1.1. Started with fork();
- * answers each `DocumentLoad` from its parent with a `RawResult`.
+ * The clients of the `http1` bench, in a separate process: GET or PUT of documents over HTTP/1.1. Started with
+ * fork(); replies to each `DocumentLoad` of its parent with a `RawResult`.
  */
 import { seeded } from "../harness.ts";
 import { type RawLoad, runRaw } from "./raw-client.ts";
 
 export interface DocumentLoad extends RawLoad {
   readonly method: "GET" | "PUT";
-  /** Ids are `users/<n>` with n below this. */
+  /** Number of documents; ids are `users/<n>` with n below this. */
   readonly documents: number;
-  /** The body of a PUT. */
+  /** Body of a PUT. */
   readonly body: string;
   readonly seed: number;
 }

@@ -1,17 +1,17 @@
 /**
- * The clients of the `handshake` bench, in a separate process: each request has a TLS connection of its own, with a client
- * certificate. Started with fork(); answers each `HandshakeLoad` from its parent with `{}`.
+ * The clients of the `handshake` bench, in a separate process: each request uses a new TLS connection with a client
+ * certificate. Started with fork(); replies to each `HandshakeLoad` of its parent with `{}`.
  */
 import { once } from "node:events";
 import * as http2 from "node:http2";
 import * as tls from "node:tls";
-import { ask, type Pair } from "./processes.ts";
+import { type Pair, sendRequest } from "./processes.ts";
 
 export interface HandshakeLoad extends Pair {
   readonly url: string;
   readonly connections: number;
   readonly inFlight: number;
-  /** The session of an earlier connection is continued. */
+  /** True if the session of an earlier connection is resumed. */
   readonly isResumed: boolean;
 }
 
@@ -30,7 +30,7 @@ async function run(load: HandshakeLoad): Promise<void> {
   let left = load.connections;
   const client = async (): Promise<void> => {
     let session: Buffer | undefined;
-    // The first connection of each client has nothing to continue.
+    // The first connection of each client cannot resume a session.
     if (load.isResumed) session = await connect(load, undefined);
     while (left-- > 0) {
       const next = await connect(load, session);
@@ -40,7 +40,7 @@ async function run(load: HandshakeLoad): Promise<void> {
   await Promise.all(Array.from({ length: load.inFlight }, client));
 }
 
-/** One connection with one request. @returns its session @throws Error when a session was not continued */
+/** Opens a connection and sends one request. @returns its session @throws Error when a session was not resumed */
 async function connect(
   { url, key, cert, ca }: HandshakeLoad,
   session: Buffer | undefined,
@@ -58,7 +58,7 @@ async function connect(
   await once(socket, "secureConnect");
   if (session !== undefined && !socket.isSessionReused()) throw new Error("not continued");
   const http = http2.connect(url, { createConnection: () => socket });
-  await ask(http, "GET", "/databases/bench/docs?id=users%2F7");
+  await sendRequest(http, "GET", "/databases/bench/docs?id=users%2F7");
   http.close();
   await once(socket, "close");
   return fresh;

@@ -1,6 +1,6 @@
 /**
- * The clients of a server, in a separate process: HTTP/2 connections with a certificate, each with several requests in
- * flight. Started with fork(); answers each `LoadOptions` from its parent with a `LoadResult`.
+ * The clients of a server, in a separate process: HTTP/2 connections with a certificate, each with several requests
+ * in flight. Started with fork(); replies to each `LoadOptions` of its parent with a `LoadResult`.
  */
 import * as http2 from "node:http2";
 import { percentile, seeded } from "../harness.ts";
@@ -13,11 +13,11 @@ export interface LoadOptions {
   readonly connections: number;
   readonly inFlightPerConnection: number;
   readonly requests: number;
-  /** The share of GET requests (0 to 1); the others are PUT. */
+  /** Share of GET requests (0 to 1); the others are PUT. */
   readonly getShare: number;
-  /** Ids are `users/<n>` with n below this. */
+  /** Number of documents; ids are `users/<n>` with n below this. */
   readonly documents: number;
-  /** The body of a PUT, in UTF-8. */
+  /** Body of a PUT, in UTF-8. */
   readonly body: string;
   readonly seed: number;
 }
@@ -27,7 +27,7 @@ export interface LoadResult {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
-  /** Failed requests, and replies other than 200 and 201. */
+  /** Number of failed requests, and replies other than 200 and 201. */
   readonly failures: number;
 }
 

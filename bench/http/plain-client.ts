@@ -1,5 +1,5 @@
 /**
- * The server in a separate process, without certificates, and a client for it: for benches of databases rather than
+ * The server in a separate process without certificates, and a client: for benches of databases rather than
  * connections. Measures nothing itself.
  */
 import { type ChildProcess, spawn } from "node:child_process";

@@ -1,15 +1,15 @@
 /**
- * The clients of the `query` bench, in a separate process: HTTP/1.1 connections that are kept open, each with one query in
- * flight. Started with fork(); answers each `QueryLoad` from its parent with a `RawResult`.
+ * The clients of the `query` bench, in a separate process: persistent HTTP/1.1 connections, each with one query in
+ * flight. Started with fork(); replies to each `QueryLoad` of its parent with a `RawResult`.
  */
 import { seeded } from "../harness.ts";
 import { type RawResult, runRaw } from "./raw-client.ts";
 
 export interface QueryLoad {
   readonly url: string;
-  /** One of `measuredQueries`. */
+  /** Name in `measuredQueries`. */
   readonly query: string;
-  /** Documents of the database. */
+  /** Number of documents in the database. */
   readonly documents: number;
   readonly requests: number;
   readonly inFlight: number;
@@ -31,7 +31,7 @@ const ageOf = (random: () => number) => ageMin + (random() % ageCount);
 const byCity = (random: () => number) => ({ a: cityOf(random) });
 const none = () => ({});
 
-/** What is measured, by the name that is printed. */
+/** Measured queries by printed name. */
 export const measuredQueries: Readonly<Record<string, MeasuredQuery>> = {
   "City = $a limit 10": { text: "from Users where City = $a limit 10", parameters: byCity },
   "Age = $a limit 10": {
@@ -69,7 +69,7 @@ export const measuredQueries: Readonly<Record<string, MeasuredQuery>> = {
     text: "from Users as u where u.City = $a select { Name: u.Name, Next: u.Age + 1 } limit 10",
     parameters: byCity,
   },
-  "City = $a limit 10, always the same": {
+  "City = $a limit 10, constant": {
     text: "from Users where City = $a limit 10",
     parameters: () => ({ a: "City 7" }),
   },
@@ -79,7 +79,7 @@ function nameOf(n: number): string {
   return `User number ${n}`;
 }
 
-/** The text of document `n`: about 150 bytes. */
+/** Returns the text of document `n`: about 150 bytes. */
 export function userText(n: number): string {
   const values = [
     nameOf(n),
@@ -106,7 +106,7 @@ process.once("disconnect", () => process.exit(0));
 
 async function run(load: QueryLoad): Promise<RawResult> {
   const query = measuredQueries[load.query];
-  if (query === undefined) throw new Error(`no query is called ${load.query}`);
+  if (query === undefined) throw new Error(`unknown query ${load.query}`);
   const random = seeded(load.seed);
   return await runRaw(load, () => {
     const QueryParameters = query.parameters(random, load.documents);

@@ -1,6 +1,6 @@
 /**
- * Clients over HTTP/1.1 connections that are kept open, each with one request in flight: requests are written and replies
- * read by hand, so that the clients take little of the machine that is measured.
+ * Clients over persistent HTTP/1.1 connections, each with one request in flight. Requests are written and replies
+ * parsed directly, so that the clients use little processor time.
  */
 import * as net from "node:net";
 import { percentile } from "../harness.ts";
@@ -15,20 +15,20 @@ export interface RawRequest {
 export interface RawLoad {
   readonly url: string;
   readonly requests: number;
-  /** Connections. */
+  /** Number of connections. */
   readonly inFlight: number;
 }
 
-/** Times in milliseconds. */
+/** Result; times are in milliseconds. */
 export interface RawResult {
   readonly ms: number;
   readonly p50: number;
   readonly p99: number;
-  /** The body of the last reply, as base64. */
+  /** Body of the last reply, in Base64. */
   readonly reply: string;
 }
 
-/** Sends as many requests as `load` says. @throws Error for a reply whose status is not 200 or 201 */
+/** Sends the requests of `load`. @throws Error for a reply whose status is not 200 or 201 */
 export async function runRaw(load: RawLoad, nextRequest: () => RawRequest): Promise<RawResult> {
   const { hostname, port } = new URL(load.url);
   const latencies: number[] = [];
@@ -62,7 +62,7 @@ function textOf({ method, path, body }: RawRequest, host: string): string {
     : `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-/** The body of the next reply, whose length its head says or which comes in chunks. @throws Error unless its status is 200 or 201 */
+/** Reads the body of the next reply, with a content-length or chunked. @throws Error unless its status is 200 or 201 */
 function replyOf(socket: net.Socket): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let seen: Buffer = Buffer.alloc(0);
@@ -78,7 +78,7 @@ function replyOf(socket: net.Socket): Promise<Buffer> {
   });
 }
 
-/** The body of a whole reply; null: more is to come. */
+/** Returns the body of a complete reply, or null if it is incomplete. */
 function bodyIn(reply: Buffer): Buffer | Error | null {
   const end = reply.indexOf("\r\n\r\n");
   if (end < 0) return null;

@@ -1,6 +1,6 @@
 /**
- * One of three nodes that have copies of a database, in a process of its own, for bench/replicated.bench.ts. Started with
- * fork() and the `NodeStart` as its argument; hears and answers the messages below.
+ * One of three nodes with copies of a database, in a separate process, for bench/replicated.bench.ts. Started with
+ * fork() and a `NodeStart` as its argument; receives and replies with the messages below.
  */
 
 import { JetStreamStream } from "../../server/cluster/nats/jetstream-stream.ts";
@@ -21,25 +21,25 @@ export interface NodeStart {
 
 type Replication = NonNullable<ReplicatedNode["replication"]>;
 
-/** To a node. */
-export type NodeQuestion =
-  | { readonly kind: "heard"; readonly heartbeat: Replication["heartbeat"] }
-  /** Answered by `NodeState`. */
+/** Message to a node. */
+export type NodeRequest =
+  | { readonly kind: "received"; readonly heartbeat: Replication["heartbeat"] }
+  /** The reply is a `NodeState`. */
   | { readonly kind: "state" }
-  /** Write a document as soon as you lead: `wrote` follows. */
+  /** Write a document when the node leads; the reply is `wrote`. */
   | { readonly kind: "write" }
   | { readonly kind: "stop" };
 
 export interface NodeState {
   readonly kind: "state";
   readonly processorMs: number;
-  /** Of the stream, up to which its log is a copy. */
+  /** Sequence of the stream up to which the log is a copy. */
   readonly sequence: number;
 }
 
-/** From a node. */
-export type NodeAnswer =
-  | { readonly kind: "heard"; readonly heartbeat: Replication["heartbeat"] }
+/** Message from a node. */
+export type NodeReply =
+  | { readonly kind: "received"; readonly heartbeat: Replication["heartbeat"] }
   | NodeState
   | { readonly kind: "wrote" };
 
@@ -62,8 +62,8 @@ const stream = await JetStreamStream.create(link, start.stream, 3, report);
 const node = new ReplicatedNode(tag, folder, new StreamCutter(stream), standAfterMs);
 await node.open();
 
-function send(answer: NodeAnswer): void {
-  // The bench may have ended.
+function send(answer: NodeReply): void {
+  // The bench may have exited.
   process.send?.(answer, () => undefined);
 }
 
@@ -73,10 +73,10 @@ async function writeWhenLeading(): Promise<void> {
   send({ kind: "wrote" });
 }
 
-process.on("message", (question: NodeQuestion) => {
-  switch (question.kind) {
-    case "heard":
-      node.replication?.heard(question.heartbeat);
+process.on("message", (request: NodeRequest) => {
+  switch (request.kind) {
+    case "received":
+      node.replication?.heard(request.heartbeat);
       return;
     case "state": {
       const { user: own, system } = process.cpuUsage();
@@ -97,5 +97,5 @@ process.on("message", (question: NodeQuestion) => {
 process.on("disconnect", () => process.exit());
 setInterval(() => {
   const { replication } = node;
-  if (replication !== null) send({ kind: "heard", heartbeat: replication.heartbeat });
+  if (replication !== null) send({ kind: "received", heartbeat: replication.heartbeat });
 }, heartbeatMs);

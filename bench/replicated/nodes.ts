@@ -1,4 +1,6 @@
-/** The nodes of bench/replicated.bench.ts: the one that leads is in this process, the two others are in their own. */
+/**
+ * The nodes of bench/replicated.bench.ts: the leader is in this process, the two followers are in separate processes.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,13 +9,13 @@ import { JetStreamStream } from "../../server/cluster/nats/jetstream-stream.ts";
 import { StreamCutter } from "../../test/support/memory-stream.ts";
 import type { NatsCluster } from "../../test/support/nats-cluster.ts";
 import { ReplicatedNode } from "../../test/support/replicated-nodes.ts";
-import type { NodeAnswer, NodeQuestion, NodeStart, NodeState } from "./node.ts";
+import type { NodeReply, NodeRequest, NodeStart, NodeState } from "./node.ts";
 
 const heartbeatMs = 100;
 const pollMs = 10;
 const startMs = 60_000;
 
-/** Notes how long the stream takes to answer. */
+/** Records the acknowledgment time of appends. */
 class TimedStream extends StreamCutter {
   readonly acknowledgedMs: number[] = [];
 
@@ -35,15 +37,15 @@ export class BenchNodes {
     this.#others = others;
     this.#timer = setInterval(() => this.#beat(), heartbeatMs);
     for (const from of others) {
-      from.on("message", (answer: NodeAnswer) => {
-        if (answer.kind !== "heard") return;
+      from.on("message", (answer: NodeReply) => {
+        if (answer.kind !== "received") return;
         own.replication?.heard(answer.heartbeat);
-        for (const to of others) if (to !== from) ask(to, answer);
+        for (const to of others) if (to !== from) sendRequest(to, answer);
       });
     }
   }
 
-  /** `standAfterMs`: of the other nodes; the one of this process is to lead first. */
+  /** Starts the nodes. `standAfterMs` is the election timeout of the followers, so that this process leads first. */
   static async start(cluster: NatsCluster, folder: string, standAfterMs: number) {
     const stream = { databaseId: Math.floor(Math.random() * 2 ** 48).toString(16), generation: 1 };
     const made = await JetStreamStream.create(await cluster.link(), stream, 3, console.error);
@@ -68,14 +70,14 @@ export class BenchNodes {
     return nodes;
   }
 
-  /** Of the node that leads. */
+  /** Database of the leader. */
   get database(): OpenDatabase {
     const { database } = this.#own;
-    if (database === null) throw new Error("a node that leads has a database");
+    if (database === null) throw new Error("the leader must have a database");
     return database;
   }
 
-  /** How long the stream took to answer, of each append. */
+  /** Acknowledgment time of each append, in milliseconds. */
   get acknowledgedMs(): number[] {
     return this.#own.way.acknowledgedMs;
   }
@@ -83,23 +85,24 @@ export class BenchNodes {
   #beat(): void {
     const { replication } = this.#own;
     if (replication === null) return;
-    for (const to of this.#others) ask(to, { kind: "heard", heartbeat: replication.heartbeat });
+    for (const to of this.#others)
+      sendRequest(to, { kind: "received", heartbeat: replication.heartbeat });
   }
 
   async followers(): Promise<NodeState[]> {
     return await Promise.all(this.#others.map((one) => stateOf(one)));
   }
 
-  /** Resolves when the others have all that is in the log of the one that leads. */
+  /** Resolves when the followers have the leader's whole log. */
   async caughtUp(): Promise<void> {
     const end = this.#own.replication?.mark?.sequence ?? 0;
     await poll(async () => (await this.followers()).every(({ sequence }) => sequence >= end));
   }
 
-  /** Ends the node that leads. @returns milliseconds until another one has written */
+  /** Stops the leader. @returns milliseconds until another node has written */
   async failOver(): Promise<number> {
     const wrote = Promise.race(this.#others.map((one) => answerOf(one, "wrote")));
-    for (const one of this.#others) ask(one, { kind: "write" });
+    for (const one of this.#others) sendRequest(one, { kind: "write" });
     const beginMs = performance.now();
     await this.#own.kill();
     await wrote;
@@ -112,33 +115,33 @@ export class BenchNodes {
     await Promise.all(
       this.#others.map((one) => {
         const exited = new Promise((resolve) => one.once("exit", resolve));
-        ask(one, { kind: "stop" });
+        sendRequest(one, { kind: "stop" });
         return exited;
       }),
     );
   }
 }
 
-function ask(node: ChildProcess, question: NodeQuestion): void {
-  if (node.connected) node.send(question, () => undefined);
+function sendRequest(node: ChildProcess, request: NodeRequest): void {
+  if (node.connected) node.send(request, () => undefined);
 }
 
 async function stateOf(node: ChildProcess): Promise<NodeState> {
   const answered = answerOf(node, "state");
-  ask(node, { kind: "state" });
+  sendRequest(node, { kind: "state" });
   return (await answered) as NodeState;
 }
 
-function answerOf(node: ChildProcess, kind: NodeAnswer["kind"]): Promise<NodeAnswer> {
+function answerOf(node: ChildProcess, kind: NodeReply["kind"]): Promise<NodeReply> {
   return new Promise((resolve, reject) => {
-    const hear = (answer: NodeAnswer) => {
+    const receive = (answer: NodeReply) => {
       if (answer.kind !== kind) return;
-      node.off("message", hear);
+      node.off("message", receive);
       node.off("exit", ended);
       resolve(answer);
     };
-    const ended = () => reject(new Error("a node has ended"));
-    node.on("message", hear);
+    const ended = () => reject(new Error("a node has exited"));
+    node.on("message", receive);
     node.once("exit", ended);
   });
 }
@@ -146,7 +149,7 @@ function answerOf(node: ChildProcess, kind: NodeAnswer["kind"]): Promise<NodeAns
 async function poll(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   const endMs = performance.now() + startMs;
   while (!(await isTrue())) {
-    if (performance.now() > endMs) throw new Error("the nodes do not come to an end");
+    if (performance.now() > endMs) throw new Error("timeout");
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
 }

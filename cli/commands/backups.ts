@@ -1,10 +1,10 @@
 /**
- * `jackdaw backup`, `restore`, `verify` and `compact`: operations of the server that are waited for; and the tasks that back a
- * database up by themselves.
+ * `jackdaw backup`, `restore`, `verify` and `compact`: runs operations of the server and waits for them; manages
+ * backup tasks.
  */
 import { join, resolve } from "node:path";
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { readInput } from "../input-file.ts";
 import { waitForOperation } from "../operations.ts";
@@ -15,11 +15,11 @@ interface Started {
   readonly OperationId: number;
 }
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  await runs[surroundings.command.name]?.(surroundings);
+export async function run(context: CommandContext): Promise<void> {
+  await runs[context.command.name]?.(context);
 }
 
-const runs: Readonly<Record<string, (surroundings: Surroundings) => Promise<void>>> = {
+const runs: Readonly<Record<string, (context: CommandContext) => Promise<void>>> = {
   backup,
   "backup status": status,
   "backup remove": remove,
@@ -28,15 +28,15 @@ const runs: Readonly<Record<string, (surroundings: Surroundings) => Promise<void
   compact,
 };
 
-async function backup(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client, database, options, print } = surroundings;
+async function backup(context: CommandContext): Promise<void> {
+  const { arguments: given, client, database, options, print } = context;
   const FolderPath = resolve(given[0] ?? "");
   const name = database();
   const seconds = options.text("continuous");
   const body = {
     BackupType: "Backup",
     LocalSettings: { FolderPath },
-    ...(await encryptionOf(surroundings)),
+    ...(await encryptionOf(context)),
   };
   if (seconds !== undefined) {
     const IntervalInSec = wholeNumber(seconds, "--continuous");
@@ -47,13 +47,13 @@ async function backup(surroundings: Surroundings): Promise<void> {
     print(
       options.is("json")
         ? JSON.stringify(put)
-        : `${name} is backed up to ${FolderPath} every ${IntervalInSec} s: task ${put.TaskId}; 'jackdaw backup status -d ${name}' tells how it is`,
+        : `${name} is backed up to ${FolderPath} every ${IntervalInSec} s: task ${put.TaskId}; 'jackdaw backup status -d ${name}' shows its state`,
     );
     return;
   }
   const path = inDatabase(name, "admin/backup");
   const { OperationId } = (await client().json(path, { method: "POST", body })) as Started;
-  const { Result } = await waitForOperation(surroundings, name, OperationId);
+  const { Result } = await waitForOperation(context, name, OperationId);
   const local = Result?.["LocalBackup"] as Readonly<Record<string, string>> | undefined;
   const made = join(FolderPath, local?.["BackupDirectory"] ?? "");
   print(options.is("json") ? JSON.stringify(Result) : `${name} was backed up to ${made}`);
@@ -73,8 +73,8 @@ interface Task {
   readonly IncrementalBackupFrequency: string | null;
 }
 
-async function status(surroundings: Surroundings): Promise<void> {
-  const { client, database, options, print, streams, environment } = surroundings;
+async function status(context: CommandContext): Promise<void> {
+  const { client, database, options, print, streams, environment } = context;
   const name = database();
   const reply = await client().json(inDatabase(name, "tasks"));
   const { OngoingTasks } = reply as { OngoingTasks: Task[] };
@@ -105,19 +105,24 @@ function stateOf({ TaskState, Error: error, OnGoingBackup }: Task): string {
   return OnGoingBackup === null ? "waiting" : "running";
 }
 
-async function remove({ arguments: given, client, database, options, print }: Surroundings) {
+async function remove({ arguments: given, client, database, options, print }: CommandContext) {
   const id = wholeNumber(given[0] ?? "", "TASK");
   const found = await client().send(inDatabase(database(), "task"), {
     query: { key: id, type: "Backup" },
     accepts: [404],
   });
   if (found.status === 404) {
-    throw new Failure("missing", `There is no task ${id}; 'jackdaw backup status' lists them`);
+    throw new Failure(
+      "missing",
+      `Task ${id} does not exist; 'jackdaw backup status' lists all tasks`,
+    );
   }
   const query = { id, type: "Backup" };
   await client().send(inDatabase(database(), "admin/tasks"), { method: "DELETE", query });
   print(
-    options.is("json") ? JSON.stringify({ TaskId: id }) : `Task ${id} is removed; its files stay`,
+    options.is("json")
+      ? JSON.stringify({ TaskId: id })
+      : `Task ${id} was removed; its files were kept`,
   );
 }
 
@@ -126,35 +131,38 @@ interface RestorePoint {
   readonly DatabaseName: string;
 }
 
-/** The key of the backup, for the server; nothing when it is not encrypted. @throws Failure usage for an unreadable file */
-async function encryptionOf({ options }: Surroundings): Promise<object> {
+/**
+ * Returns the encryption settings of a request, empty if no key is given. @throws Failure usage for an unreadable
+ * file
+ */
+async function encryptionOf({ options }: CommandContext): Promise<object> {
   const path = options.text("encryption-key");
   if (path === undefined) return {};
   const Key = (await readInput(path)).trim();
   return { BackupEncryptionSettings: { EncryptionMode: "UseProvidedKey", Key } };
 }
 
-/** What to restore, for the server. */
-async function source(surroundings: Surroundings) {
-  const { arguments: given, options } = surroundings;
+/** Returns the description of the backup to restore. */
+async function source(context: CommandContext) {
+  const { arguments: given, options } = context;
   const folder = resolve(given[0] ?? "");
   const PointInTime = options.text("at");
   const isWhole = PointInTime === undefined;
-  const BackupLocation = isWhole ? await newestIn(surroundings, folder) : folder;
-  const encryption = await encryptionOf(surroundings);
+  const BackupLocation = isWhole ? await newestIn(context, folder) : folder;
+  const encryption = await encryptionOf(context);
   return { Type: "Local", BackupLocation, PointInTime, DisableOngoingTasks: true, ...encryption };
 }
 
 /**
- * Each backup is a folder of its own in the one that `backup` was given: of that, the newest.
+ * Returns the folder of the newest backup in `FolderPath`: `backup` creates a subfolder for each backup.
  * @throws Failure usage when there are backups of several databases
  */
-async function newestIn({ client, streams }: Surroundings, FolderPath: string): Promise<string> {
+async function newestIn({ client, streams }: CommandContext, FolderPath: string): Promise<string> {
   const answer = await client().send("/admin/restore/points", {
     method: "POST",
     query: { type: "Local" },
     body: { FolderPath },
-    // Without such a backup it may be a continuous one: whoever restores knows better what is wrong.
+    // Without a backup the folder may hold a continuous one; the restore reports any error.
     accepts: [400, 404, 409, 500],
   });
   if (answer.status !== 200) return FolderPath;
@@ -169,7 +177,7 @@ async function newestIn({ client, streams }: Surroundings, FolderPath: string): 
     const folders = names.map((name) => inside.find((one) => one.DatabaseName === name)?.Location);
     throw new Failure(
       "usage",
-      `${FolderPath} has backups of several databases; give one of their folders: ${folders.join(", ")}`,
+      `${FolderPath} has backups of several databases; specify one of their folders: ${folders.join(", ")}`,
     );
   }
   if (inside.some(({ Location }) => Location !== newest.Location)) {
@@ -178,31 +186,31 @@ async function newestIn({ client, streams }: Surroundings, FolderPath: string): 
   return newest.Location;
 }
 
-async function restore(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client } = surroundings;
+async function restore(context: CommandContext): Promise<void> {
+  const { arguments: given, client } = context;
   const [, DatabaseName] = given;
-  const body = { ...(await source(surroundings)), DatabaseName };
+  const body = { ...(await source(context)), DatabaseName };
   const path = "/admin/restore/database";
   const started = (await client().json(path, { method: "POST", body })) as Started;
   const done = `${DatabaseName} was restored from ${body.BackupLocation}`;
-  await ended(surroundings, undefined, started, done);
+  await printResult(context, undefined, started, done);
 }
 
-async function compact(surroundings: Surroundings): Promise<void> {
-  const { client, database } = surroundings;
+async function compact(context: CommandContext): Promise<void> {
+  const { client, database } = context;
   const body = { DatabaseName: database(), Documents: true };
   const started = await client().json("/admin/compact", { method: "POST", body });
-  await ended(surroundings, undefined, started as Started, `${database()} was compacted`);
+  await printResult(context, undefined, started as Started, `${database()} was compacted`);
 }
 
-async function ended(
-  surroundings: Surroundings,
+async function printResult(
+  context: CommandContext,
   database: string | undefined,
   { OperationId }: Started,
   done: string,
 ): Promise<void> {
-  const { Result } = await waitForOperation(surroundings, database, OperationId);
-  surroundings.print(surroundings.options.is("json") ? JSON.stringify(Result) : done);
+  const { Result } = await waitForOperation(context, database, OperationId);
+  context.print(context.options.is("json") ? JSON.stringify(Result) : done);
 }
 
 interface Verification {
@@ -218,13 +226,16 @@ interface Verification {
   } | null;
 }
 
-/** @throws Failure failed when the backup is not what it should be */
-async function verify(surroundings: Surroundings): Promise<void> {
-  const { client, options, print, streams, environment } = surroundings;
-  const body = { ...(await source(surroundings)), CompareWith: options.text("compare") };
+/**
+ * Verifies a backup and prints the result. @throws Failure failed if the backup is invalid or differs from the
+ * database
+ */
+async function verify(context: CommandContext): Promise<void> {
+  const { client, options, print, streams, environment } = context;
+  const body = { ...(await source(context)), CompareWith: options.text("compare") };
   const path = "/admin/backups/verify";
   const started = (await client().json(path, { method: "POST", body })) as Started;
-  const state = await waitForOperation(surroundings, undefined, started.OperationId);
+  const state = await waitForOperation(context, undefined, started.OperationId);
   const sent = state.Result?.["Verification"] as Verification;
   const { IsValid, Problems, Counts, Expected, Compared } = sent;
   if (options.is("json")) print(JSON.stringify(sent));
@@ -244,14 +255,14 @@ async function verify(surroundings: Surroundings): Promise<void> {
         `${paint("red", "different")}: ${Kind}: ${Backup} in the backup, ${Database} in ${Compared?.Database}`,
       );
     }
-    if (Compared?.IsEqual === true) print(`The backup has what ${Compared.Database} has`);
+    if (Compared?.IsEqual === true) print(`The backup is equal to ${Compared.Database}`);
   }
-  if (!IsValid) throw new Failure("failed", `${body.BackupLocation} is not what it should be`);
+  if (!IsValid) throw new Failure("failed", `${body.BackupLocation} is invalid`);
   if (Compared?.IsEqual === false) {
     throw new Failure(
       "failed",
       `${body.BackupLocation} differs from ${Compared.Database}, which may have changed since`,
     );
   }
-  if (!options.is("json")) print(`${body.BackupLocation} is good`);
+  if (!options.is("json")) print(`${body.BackupLocation} is valid`);
 }

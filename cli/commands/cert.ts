@@ -1,10 +1,10 @@
-/** `jackdaw cert`: the client certificates that a server lets in; and the renewal of the server's own. */
+/** `jackdaw cert`: registered client certificates, and the renewal of the server's own certificate. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { CertificatePair } from "../../certs/authority.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { reasonOf } from "../input-file.ts";
@@ -34,22 +34,22 @@ const accesses: Readonly<Record<string, string>> = {
   admin: "Admin",
 };
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const action = surroundings.command.name.split(" ")[1] ?? "";
-  if (action === "list") await list(surroundings);
-  else if (action === "make") await make(surroundings);
-  else if (action === "revoke") await revoke(surroundings);
-  else await renew(surroundings);
+export async function run(context: CommandContext): Promise<void> {
+  const action = context.command.name.split(" ")[1] ?? "";
+  if (action === "list") await list(context);
+  else if (action === "make") await make(context);
+  else if (action === "revoke") await revoke(context);
+  else await renew(context);
 }
 
-async function registered({ client }: Surroundings): Promise<ListedCertificate[]> {
+async function registered({ client }: CommandContext): Promise<ListedCertificate[]> {
   const reply = await client().json(path, { query: { metadataOnly: true } });
   return (reply as { Results: ListedCertificate[] }).Results;
 }
 
-async function list(surroundings: Surroundings): Promise<void> {
-  const { options, print, streams, environment } = surroundings;
-  const all = await registered(surroundings);
+async function list(context: CommandContext): Promise<void> {
+  const { options, print, streams, environment } = context;
+  const all = await registered(context);
   if (options.is("json")) {
     print(JSON.stringify(all));
     return;
@@ -66,31 +66,37 @@ async function list(surroundings: Surroundings): Promise<void> {
   for (const line of tableLines(header, rows, streams.output.columns, paint)) print(line);
 }
 
-/** The certificate of this name or thumbprint. @throws Failure missing; usage when several have the name */
-async function found(surroundings: Surroundings): Promise<ListedCertificate> {
-  const [wanted = ""] = surroundings.arguments;
-  const all = await registered(surroundings);
+/** Returns the certificate with this name or thumbprint. @throws Failure missing; usage when the name is not unique */
+async function found(context: CommandContext): Promise<ListedCertificate> {
+  const [wanted = ""] = context.arguments;
+  const all = await registered(context);
   const [one, other] = all.filter(
     ({ Name, Thumbprint }) => Name === wanted || Thumbprint === wanted.toUpperCase(),
   );
   if (one === undefined) {
-    throw new Failure("missing", `No certificate is called '${wanted}'; 'jackdaw cert' lists them`);
+    throw new Failure(
+      "missing",
+      `Certificate '${wanted}' does not exist; 'jackdaw cert' lists all certificates`,
+    );
   }
   if (other !== undefined) {
-    throw new Failure("usage", `Several certificates are called '${wanted}'; give the thumbprint`);
+    throw new Failure(
+      "usage",
+      `Several certificates are named '${wanted}'; specify the thumbprint`,
+    );
   }
   return one;
 }
 
-async function revoke(surroundings: Surroundings): Promise<void> {
-  const { client, options, print } = surroundings;
-  const one = await found(surroundings);
+async function revoke(context: CommandContext): Promise<void> {
+  const { client, options, print } = context;
+  const one = await found(context);
   await client().send(path, { method: "DELETE", query: { thumbprint: one.Thumbprint } });
-  print(options.is("json") ? JSON.stringify(one) : `${one.Name} is let in no more`);
+  print(options.is("json") ? JSON.stringify(one) : `${one.Name} was revoked`);
 }
 
-async function make(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, options } = surroundings;
+async function make(context: CommandContext): Promise<void> {
+  const { arguments: given, options } = context;
   const [Name = ""] = given;
   const SecurityClearance = choice(clearances, options.text("clearance") ?? "user", "--clearance");
   const Permissions = Object.fromEntries(
@@ -107,22 +113,24 @@ async function make(surroundings: Surroundings): Promise<void> {
       "A user needs --access DATABASE=read|write|admin, once for each database",
     );
   }
-  await register(surroundings, { Name, SecurityClearance, Permissions });
+  await register(context, { Name, SecurityClearance, Permissions });
 }
 
 /**
- * With a name, a client's certificate: another one with the same rights; the old one is let in until it is revoked. Without, that
- * which a local server has made for itself; the server takes it from the file within seconds.
+ * With a name, creates another client certificate with the same access; the old certificate is valid until it is
+ * revoked. Without a name, renews the generated certificate of a local server, which loads it within seconds.
  */
-async function renew(surroundings: Surroundings): Promise<void> {
-  if (surroundings.arguments.length > 0) {
-    const { Name, SecurityClearance, Permissions, Thumbprint } = await found(surroundings);
-    await register(surroundings, { Name, SecurityClearance, Permissions });
-    if (surroundings.options.is("json")) return;
-    surroundings.print(`The old one is let in until 'jackdaw cert revoke ${Thumbprint}'`);
+async function renew(context: CommandContext): Promise<void> {
+  if (context.arguments.length > 0) {
+    const { Name, SecurityClearance, Permissions, Thumbprint } = await found(context);
+    await register(context, { Name, SecurityClearance, Permissions });
+    if (context.options.is("json")) return;
+    context.print(
+      `The old certificate remains valid; revoke it with 'jackdaw cert revoke ${Thumbprint}'`,
+    );
     return;
   }
-  const { options, environment, print } = surroundings;
+  const { options, environment, print } = context;
   const data = options.text("data") ?? (environment["JACKDAW_DATA"] || undefined);
   const folder = join(resolve(data ?? localSettings(environment).dataFolder), "certs");
   const { findCertificateFolder, remakeServerCertificate } = await import(
@@ -132,7 +140,7 @@ async function renew(surroundings: Surroundings): Promise<void> {
   if (paths === undefined || !existsSync(paths.authorityKey)) {
     throw new Failure(
       "missing",
-      `No server has made certificates in ${folder}; name its data folder with --data, or renew your own certificate where it comes from`,
+      `${folder} contains no generated certificates; specify the data folder with --data, or renew your own certificate with its issuer`,
     );
   }
   const before = new X509Certificate(await readFile(paths.server));
@@ -143,11 +151,11 @@ async function renew(surroundings: Surroundings): Promise<void> {
   print(
     options.is("json")
       ? JSON.stringify({ File: paths.server, NotAfter: made.validTo })
-      : `${paths.server} is good until ${until}; a running server shows it within seconds`,
+      : `${paths.server} is valid until ${until}; a running server loads it within seconds`,
   );
 }
 
-/** Names and addresses in a certificate. */
+/** Returns the names and addresses in a certificate. */
 function hostsOf({ subjectAltName = "" }: X509Certificate): string[] {
   return subjectAltName.split(", ").map((one) => one.replace(/^(DNS|IP Address):/, ""));
 }
@@ -159,16 +167,16 @@ interface Terms {
 }
 
 /**
- * Makes a key here, registers its certificate with the server, and writes NAME.crt, NAME.key and NAME.pfx. The key
- * never leaves this machine.
+ * Creates a key, registers its certificate with the server, and writes NAME.crt, NAME.key and NAME.pfx. The key is
+ * never sent to the server.
  */
-async function register(surroundings: Surroundings, terms: Terms): Promise<void> {
-  const { client, options, print } = surroundings;
+async function register(context: CommandContext, terms: Terms): Promise<void> {
+  const { client, options, print } = context;
   const { Name } = terms;
   const files = await newFiles(options.text("out") ?? ".", Name);
   try {
-    const pair = await newPair(surroundings, Name);
-    const password = passwordOf(surroundings);
+    const pair = await newPair(context, Name);
+    const password = passwordOf(context);
     const { writePfx } = await import("../../certs/pfx.ts");
     const cipher = { cipher: "aes-256-cbc", passphrase: password } as const;
     const key =
@@ -191,7 +199,7 @@ async function register(surroundings: Surroundings, terms: Terms): Promise<void>
     }
     const until = new Date(validTo).toISOString().slice(0, 10);
     print(
-      `${Name} is let in until ${until} as ${terms.SecurityClearance}, thumbprint ${Thumbprint}`,
+      `${Name} is registered until ${until} as ${terms.SecurityClearance}, thumbprint ${Thumbprint}`,
     );
     for (const file of Files) print(file);
   } catch (error) {
@@ -202,8 +210,8 @@ async function register(surroundings: Surroundings, terms: Terms): Promise<void>
   }
 }
 
-/** The issuer is made for this one and forgotten: a server knows clients by their certificates alone. */
-async function newPair({ options }: Surroundings, name: string): Promise<CertificatePair> {
+/** Creates a certificate with a temporary issuer: the server identifies clients by their certificates alone. */
+async function newPair({ options }: CommandContext, name: string): Promise<CertificatePair> {
   const { makeAuthority, makeClientCertificate, clientDays } = await import(
     "../../certs/authority.ts"
   );
@@ -212,7 +220,7 @@ async function newPair({ options }: Surroundings, name: string): Promise<Certifi
   return await makeClientCertificate(await makeAuthority(name), name, { keyType: "rsa", notAfter });
 }
 
-function passwordOf({ options, environment }: Surroundings): string {
+function passwordOf({ options, environment }: CommandContext): string {
   const variable = options.text("password-variable");
   if (variable === undefined) return "";
   const password = environment[variable];
@@ -225,7 +233,7 @@ interface NewFile {
   readonly handle: Awaited<ReturnType<typeof open>>;
 }
 
-/** Opens NAME.crt, .key and .pfx, which must not exist. @throws Failure usage */
+/** Creates NAME.crt, .key and .pfx, which must not exist. @throws Failure usage */
 async function newFiles(folder: string, name: string): Promise<NewFile[]> {
   const files: NewFile[] = [];
   const base = join(resolve(folder), name.replace(/[^\p{L}\p{N}._@-]+/gu, "-"));
@@ -244,13 +252,13 @@ async function newFiles(folder: string, name: string): Promise<NewFile[]> {
     const { code } = error as { code?: string };
     const why =
       code === "EEXIST"
-        ? `${base}.* are there already and are never overwritten; give another folder with --out`
-        : `${base}.* cannot be written: ${reasonOf(error)}; give another folder with --out`;
+        ? `${base}.* already exist and are not overwritten; specify another folder with --out`
+        : `${base}.* cannot be written: ${reasonOf(error)}; specify another folder with --out`;
     throw new Failure("usage", why, { cause: error });
   }
 }
 
-/** In any case: RavenDB's own names begin with a capital. */
+/** Looks up an option value, case-insensitive. @throws Failure usage for an unknown value */
 function choice(table: Readonly<Record<string, string>>, given: string, what: string): string {
   const lower = given.toLowerCase();
   const known = Object.hasOwn(table, lower) ? table[lower] : undefined;

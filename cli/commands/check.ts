@@ -9,7 +9,7 @@ import {
   type Environment,
   nodeEnvironment,
 } from "../../engine/engine.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { painter, sizeText } from "../output.ts";
@@ -20,13 +20,13 @@ interface Checked extends CheckedDatabase {
   readonly folder: string;
 }
 
-/** @throws Failure failed when something is damaged */
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, options, print, streams, environment, interrupted } = surroundings;
+/** Checks the databases and prints the result. @throws Failure failed when a database is damaged */
+export async function run(context: CommandContext): Promise<void> {
+  const { arguments: given, options, print, streams, environment, interrupted } = context;
   const root = resolve(given[0] ?? localSettings(environment).dataFolder);
   const world = nodeEnvironment();
   const found: Checked[] = [];
-  const progress = new ProgressLine(surroundings);
+  const progress = new ProgressLine(context);
   let bytes = 0;
   const lock = await lockRoot(world, root);
   try {
@@ -60,20 +60,20 @@ export async function run(surroundings: Surroundings): Promise<void> {
   if (first === undefined) return;
   throw new Failure(
     "failed",
-    `${damaged.map(({ name }) => name).join(", ")}: damaged. Restore a backup, or copy what can be read with 'jackdaw salvage ${first.folder} TARGET'`,
+    `${damaged.map(({ name }) => name).join(", ")}: damaged. Restore a backup, or copy the readable data with 'jackdaw salvage ${first.folder} TARGET'`,
   );
 }
 
 type Lock = Awaited<ReturnType<Environment["files"]["lockDirectory"]>>;
 
-/** A data folder has a lock of its own, around those of its databases. Null: `root` is a database. */
+/** Locks a data folder, in addition to the locks of its databases. Returns null if `root` is a database. */
 async function lockRoot(world: Environment, root: string): Promise<Lock | null> {
-  if (!existsSync(root)) throw new Failure("missing", `There is no folder ${root}`);
+  if (!existsSync(root)) throw new Failure("missing", `Folder ${root} does not exist`);
   if (isDatabase(root)) return null;
   if (databasesIn(root).length === 0) {
     throw new Failure(
       "missing",
-      `There is no database in ${root}; name the data folder of a server`,
+      `${root} contains no database; specify the data folder of a server`,
     );
   }
   try {
@@ -100,7 +100,7 @@ function asFailure(error: unknown, root: string): Error {
   if (code === "EACCES" || code === "EROFS" || code === "EPERM") {
     return new Failure(
       "failed",
-      `${root} cannot be locked (${code}), so that a server could change it meanwhile; check a copy of it, or run as its owner`,
+      `${root} cannot be locked (${code}), so a server could change it during the check; check a copy, or run as the owner`,
       { cause: error },
     );
   }
@@ -118,14 +118,14 @@ function linesOf(one: Checked, paint: ReturnType<typeof painter>): string[] {
   const { name, documents, segments, frames, records, contents, damages, unusableSnapshots } = one;
   const isGood = damages.length === 0;
   const state = isGood ? paint("green", "ok") : paint("red", "damaged");
-  const place = (damage: CheckedDatabase["damages"][number]) =>
+  const location = (damage: CheckedDatabase["damages"][number]) =>
     `${damage.file}, byte ${damage.offset}${damage.length > 0 ? ` to ${damage.offset + damage.length - 1}` : ""}: ${damage.reason}`;
   return [
     `${name}: ${state}, ${documents} documents, ${records} records in ${frames} commits and ${segments} files, ${contents} attachments`,
-    ...damages.map((damage) => `  ${paint("red", "damaged")}: ${place(damage)}`),
+    ...damages.map((damage) => `  ${paint("red", "damaged")}: ${location(damage)}`),
     ...unusableSnapshots.map(
       (snapshot) =>
-        `  ${paint("yellow", "note")}: ${place(snapshot)}; it is made again from the log`,
+        `  ${paint("yellow", "note")}: ${location(snapshot)}; it is rebuilt from the log`,
     ),
     ...(one.tornBytes > 0
       ? [

@@ -1,6 +1,6 @@
 /**
- * `jackdaw cluster recover`: makes of the data folder of the node that is left of a cluster, which is stopped, that of a
- * single node. It says first what it would do, and does nothing while a node of the cluster answers.
+ * `jackdaw cluster recover`: converts the data folder of the last remaining node of a cluster, which must be stopped,
+ * to that of a single node. Prints the plan first, and changes nothing while another node of the cluster responds.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -30,34 +30,34 @@ import {
   recover,
   withoutCluster,
 } from "../../server/cluster/recovery.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { painter } from "../output.ts";
 import { ProgressLine } from "../progress.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 
-/** A copy, and what its files are like. */
+/** A copy of a database, and the state of its files. */
 interface Copy extends FoundCopy {
   readonly documents: number;
-  /** Of the last commit; null: not known. */
+  /** Time of the last commit, or null if unknown. */
   readonly lastCommit: string | null;
   readonly damages: readonly { readonly file: string; readonly reason: string }[];
 }
 
-/** @throws Failure */
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, options, print, environment } = surroundings;
+/** Runs the command. @throws Failure */
+export async function run(context: CommandContext): Promise<void> {
+  const { arguments: given, options, print, environment } = context;
   const root = resolve(given[0] ?? localSettings(environment).dataFolder);
   const world = nodeEnvironment();
-  if (!existsSync(root)) throw new Failure("missing", `There is no folder ${root}`);
+  if (!existsSync(root)) throw new Failure("missing", `Folder ${root} does not exist`);
   if (!existsSync(join(root, "Cluster"))) {
     throw new Failure(
       "missing",
-      `${root} is not the data folder of a node of a cluster: it has no folder Cluster. A single node needs no recovery`,
+      `${root} is not the data folder of a node of a cluster: it contains no folder Cluster. A single node needs no recovery`,
     );
   }
-  const checked = await checkCopies(surroundings, world, root);
+  const checked = await checkCopies(context, world, root);
   const engine = await open(world, root);
   let remains: Remains;
   let moved: string[] = [];
@@ -65,9 +65,9 @@ export async function run(surroundings: Surroundings): Promise<void> {
     remains = await readRemains(engine);
     const copies = remains.copies.map((copy) => withFiles(copy, checked));
     if (!options.is("json"))
-      for (const line of planLines(surroundings, root, remains, copies)) print(line);
-    await refuseWhileAnswering(root, remains);
-    await confirm(surroundings, copies);
+      for (const line of planLines(context, root, remains, copies)) print(line);
+    await requireNoRunningNode(root, remains);
+    await confirm(context, copies);
     await recover(engine, remains);
   } catch (error) {
     throw asFailure(error, root);
@@ -83,14 +83,14 @@ export async function run(surroundings: Surroundings): Promise<void> {
     return;
   }
   print("");
-  print(`${root} is the folder of a single node now; ${moved.join(" and ")} can be deleted`);
+  print(`${root} is now the folder of a single node; ${moved.join(" and ")} can be deleted`);
   print(
-    "Start it without any Cluster setting but Cluster.NodeTag, look at the data, and make a backup. To found a new cluster with it: docs/cluster.md",
+    "Start it without Cluster settings except Cluster.NodeTag, check the data, and create a backup. To create a new cluster with it, see docs/cluster.md",
   );
 }
 
 async function open(world: Environment, root: string): Promise<Engine> {
-  // The cluster's values know no id here: what their log has is read as it is.
+  // The replication ids of the cluster are unknown here: the records of the log are read unchanged.
   const folder = { folder: root, environment: world };
   try {
     return await openEngine({ ...folder, replication: withoutCluster() });
@@ -99,15 +99,15 @@ async function open(world: Environment, root: string): Promise<Engine> {
   }
 }
 
-/** What the files of each copy are like, by the name in lower case. Nothing is changed. */
+/** Checks the files of each copy; results are keyed by the name in lower case. Changes nothing. */
 async function checkCopies(
-  surroundings: Surroundings,
+  context: CommandContext,
   world: Environment,
   root: string,
 ): Promise<Map<string, CheckedDatabase>> {
-  const { interrupted } = surroundings;
+  const { interrupted } = context;
   const found = new Map<string, CheckedDatabase>();
-  const progress = new ProgressLine(surroundings);
+  const progress = new ProgressLine(context);
   try {
     const lock = await world.files.lockDirectory(root);
     try {
@@ -149,7 +149,7 @@ function withFiles(copy: FoundCopy, checked: ReadonlyMap<string, CheckedDatabase
 }
 
 function planLines(
-  { streams, environment }: Surroundings,
+  { streams, environment }: CommandContext,
   root: string,
   { members, lost, certificateCount }: Remains,
   copies: readonly Copy[],
@@ -157,13 +157,13 @@ function planLines(
   const paint = painter(streams.output.isTTY === true, environment);
   const nodes = members.map(({ tag, url }) => `${tag} (${url})`).join(", ");
   return [
-    `${root} is of a node of the cluster of ${nodes === "" ? "nodes that it never knew" : nodes}`,
+    `${root} belongs to a node of the cluster of ${nodes === "" ? "unknown nodes" : nodes}`,
     "",
     ...copies.flatMap((copy) => copyLines(copy, paint)),
-    ...lost.map((name) => `${name}: ${paint("red", "lost")}, it has no copy here`),
+    ...lost.map((name) => `${name}: ${paint("red", "lost")}, no copy exists here`),
     "",
-    `Its copies become databases of a single node, as they are. ${paint("yellow", "What the other nodes had acknowledged after the messages above is lost.")}`,
-    `Registered certificates (${certificateCount}) and the settings of the cluster stay. The folders ${clusterFolders.join(" and ")} are moved aside.`,
+    `Its copies become databases of a single node, unchanged. ${paint("yellow", "Writes that other nodes acknowledged after the messages above are lost.")}`,
+    `Registered certificates (${certificateCount}) and the cluster settings are kept. The folders ${clusterFolders.join(" and ")} are renamed.`,
   ];
 }
 
@@ -171,27 +171,25 @@ function copyLines(copy: Copy, paint: ReturnType<typeof painter>): string[] {
   const { name, sequence, epoch, documents, lastCommit, isComplete, isDeleted, damages } = copy;
   const upTo =
     sequence === null
-      ? "it has nothing of its stream"
-      : `up to message ${sequence} of epoch ${epoch}${lastCommit === null ? "" : `, written here at ${lastCommit}`}`;
+      ? "nothing of its stream"
+      : `up to message ${sequence} of epoch ${epoch}${lastCommit === null ? "" : `, committed here at ${lastCommit}`}`;
   return [
     `${name}: ${documents} documents, ${upTo}`,
-    ...(isComplete
-      ? []
-      : [`  ${paint("yellow", "note")}: it was being made, and never had all that there was`]),
+    ...(isComplete ? [] : [`  ${paint("yellow", "note")}: the copy was incomplete`]),
     ...(isDeleted
-      ? [`  ${paint("yellow", "note")}: the cluster had deleted it; it comes back`]
+      ? [`  ${paint("yellow", "note")}: the cluster had deleted it; it is restored`]
       : []),
     ...damages.map(({ file, reason }) => `  ${paint("red", "damaged")}: ${file}: ${reason}`),
   ];
 }
 
-/** @throws Failure conflict */
-async function refuseWhileAnswering(root: string, { members }: Remains): Promise<void> {
+/** Checks that no other node of the cluster responds. @throws Failure conflict */
+async function requireNoRunningNode(root: string, { members }: Remains): Promise<void> {
   const answering = await whoAnswers(members, addressesIn(root));
   if (answering.length === 0) return;
   throw new Failure(
     "conflict",
-    `Nothing was changed: ${answering.join(", ")}. While nodes of the cluster run, start this one as ever: it catches up. Only when most of them are gone for good is there something to recover; then stop what is left of them first`,
+    `Nothing was changed: ${answering.join(", ")}. While nodes of the cluster run, start this node normally: it catches up. Recover only if most nodes are permanently lost, after stopping the remaining nodes`,
   );
 }
 
@@ -200,15 +198,18 @@ function addressesIn(root: string): NatsAddresses {
   return natsAddresses(existsSync(path) ? readFileSync(path, "utf8") : null);
 }
 
-/** @throws Failure usage, failed */
-async function confirm({ options, streams }: Surroundings, copies: readonly Copy[]): Promise<void> {
+/** Requires a confirmation. @throws Failure usage, failed */
+async function confirm(
+  { options, streams }: CommandContext,
+  copies: readonly Copy[],
+): Promise<void> {
   if (options.is("yes")) return;
   const count = copies.length === 1 ? "1 copy" : `${copies.length} copies`;
-  const what = `${count} would become databases of a single node, for good`;
-  if (!canAsk(streams)) {
-    throw new Failure("usage", `${what}; add --yes to do it, after you have copied the folder`);
+  const what = `${count} would permanently become databases of a single node`;
+  if (!isInteractive(streams)) {
+    throw new Failure("usage", `${what}; copy the folder, then add --yes to confirm`);
   }
-  const typed = await ask(streams, `${what}. Have you copied the folder? Type 'recover': `);
+  const typed = await askQuestion(streams, `${what}. Have you copied the folder? Type 'recover': `);
   if (typed !== "recover") throw new Failure("failed", "Nothing was changed");
 }
 

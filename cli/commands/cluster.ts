@@ -1,16 +1,16 @@
 /**
- * `jackdaw cluster`: the nodes and who leads what; adding and removing nodes; handing leaderships over; spreading copies;
- * adopting databases that a node has for itself.
+ * `jackdaw cluster`: shows the nodes and leaders; adds and removes nodes; transfers leaderships; balances copies;
+ * adopts databases that exist on one node only.
  */
 
 import { setTimeout as pause } from "node:timers/promises";
 import { foldedName } from "../../engine/base/case-folding.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, tableLines } from "../output.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 import { numberOr } from "../values.ts";
-import { type CopyMove, copyMoves } from "./spread.ts";
+import { type CopyMove, planCopyMoves } from "./copy-balance.ts";
 
 interface Status {
   readonly IsClustered: boolean;
@@ -19,7 +19,7 @@ interface Status {
   readonly Epoch: number;
   readonly Nodes: readonly ListedNode[];
   readonly Databases: readonly ListedDatabase[];
-  /** Of the asked node alone. A server of before has no such list. */
+  /** Databases that exist only on the responding node. Older servers omit the list. */
   readonly OwnDatabases?: readonly { readonly Name: string; readonly Failure: string | null }[];
   readonly Nats?: Nats | null;
 }
@@ -66,52 +66,52 @@ interface Nats {
 }
 
 const pollMs = 250;
-/** Databases that are named when there are many. */
-const shownFewer = 10;
-/** For a node that leads to lead no more, and another one to lead. */
+/** Maximum number of databases listed by name. */
+const shownDatabases = 10;
+/** Time limit for a transfer of a leadership, in milliseconds. */
 const transferMs = 30_000;
-/** For a node that was added to be heard as one of the cluster, and one that was removed to be gone. */
+/** Time limit for a membership change to become visible, in milliseconds. */
 const memberMs = 30_000;
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const action = surroundings.command.name.split(" ")[1];
-  if (action === "status") await printStatus(surroundings);
-  else if (action === "add") await add(surroundings);
-  else if (action === "remove") await remove(surroundings);
-  else if (action === "adopt") await adopt(surroundings);
-  else if (action === "spread") await spread(surroundings);
-  else await transfer(surroundings);
+export async function run(context: CommandContext): Promise<void> {
+  const action = context.command.name.split(" ")[1];
+  if (action === "status") await printStatus(context);
+  else if (action === "add") await add(context);
+  else if (action === "remove") await remove(context);
+  else if (action === "adopt") await adopt(context);
+  else if (action === "spread") await spread(context);
+  else await transfer(context);
 }
 
-async function statusOf({ client }: Surroundings): Promise<Status> {
+async function statusOf({ client }: CommandContext): Promise<Status> {
   return (await client().json("/cluster/status")) as Status;
 }
 
-/** @throws Failure failed: a single node */
-async function clusterOf(surroundings: Surroundings): Promise<Status> {
-  const status = await statusOf(surroundings);
+/** Returns the status of the cluster. @throws Failure failed for a single node */
+async function clusterOf(context: CommandContext): Promise<Status> {
+  const status = await statusOf(context);
   if (status.IsClustered) return status;
   throw new Failure(
     "failed",
-    `${surroundings.client().url.origin} is a single node: docs/cluster.md says how to start a cluster`,
+    `${context.client().url.origin} is a single node; docs/cluster.md describes how to start a cluster`,
   );
 }
 
-async function printStatus(surroundings: Surroundings): Promise<void> {
-  const { options, print, streams, environment, client } = surroundings;
-  const status = await statusOf(surroundings);
+async function printStatus(context: CommandContext): Promise<void> {
+  const { options, print, streams, environment, client } = context;
+  const status = await statusOf(context);
   if (options.is("json")) {
     print(JSON.stringify(status));
     return;
   }
   if (!status.IsClustered) {
-    print(`${client().url.origin} is a single node (${status.NodeTag}), not one of a cluster`);
+    print(`${client().url.origin} is a single node (${status.NodeTag}), not part of a cluster`);
     return;
   }
   const paint = painter(streams.output.isTTY === true, environment);
   const width = streams.output.columns;
-  print(`Seen from  ${status.NodeTag}, ${client().url.origin}`);
-  const led = status.Leader === null ? paint("red", "nobody") : status.Leader;
+  print(`Source     ${status.NodeTag}, ${client().url.origin}`);
+  const led = status.Leader === null ? paint("red", "none") : status.Leader;
   print(`Leader     ${led}, epoch ${status.Epoch}`);
   if (status.Nats != null) print(`NATS       ${natsText(status.Nats, paint)}`);
   print("");
@@ -125,23 +125,23 @@ async function printStatus(surroundings: Surroundings): Promise<void> {
     print(line);
   print("");
   const rows = status.Databases.map(databaseRow);
-  const header = ["database", "leader", "epoch", "copies", "behind", "state"];
+  const header = ["database", "leader", "epoch", "copies", "lag", "state"];
   for (const line of tableLines(header, rows, width, paint)) print(line);
-  for (const line of troubleLines(status)) print(paint("yellow", line));
+  for (const line of problemLines(status)) print(paint("yellow", line));
 }
 
 function natsText({ IsConnected, Server, Version, Replicas, Scrub }: Nats, paint: Paint): string {
-  if (!IsConnected) return paint("red", "not reached");
+  if (!IsConnected) return paint("red", "not connected");
   const copies = Replicas === 1 ? "1 copy" : `${Replicas} copies`;
   const server = `${Server ?? "?"} ${Version ?? ""}`.trim();
   const scrub =
     Scrub === null
-      ? "not looked at yet"
+      ? "not scrubbed yet"
       : Scrub.Failure !== null
-        ? paint("yellow", "could not be looked at")
+        ? paint("yellow", "scrub failed")
         : Scrub.Problems.length > 0
           ? paint("red", `${Scrub.Problems.length} problems`)
-          : "sound";
+          : "ok";
   return `${server}, ${copies} of each stream, ${scrub}`;
 }
 
@@ -151,36 +151,38 @@ function nodeRow(status: Status, node: ListedNode): unknown[] {
 }
 
 function nodeState({ IsHere, IsRegistered, IsHeard, LastHeardInMs }: ListedNode): string {
-  if (IsHere) return "here";
-  if (!IsRegistered) return "not of the cluster";
-  if (IsHeard) return "heard";
-  return LastHeardInMs === null ? "never heard" : `silent for ${durationText(LastHeardInMs)}`;
+  if (IsHere) return "responding";
+  if (!IsRegistered) return "not a member";
+  if (IsHeard) return "reachable";
+  return LastHeardInMs === null
+    ? "never reachable"
+    : `unreachable for ${durationText(LastHeardInMs)}`;
 }
 
 function databaseRow(database: ListedDatabase): unknown[] {
   const { Name, Leader, Epoch, Members, Trouble } = database;
-  const behind = Members.filter((one) => (one.Behind ?? 0) > 0).map(
+  const lag = Members.filter((one) => (one.Behind ?? 0) > 0).map(
     (one) => `${one.Tag} ${one.Behind}`,
   );
-  const silent = Members.filter(({ Role }) => Role === null).map(({ Tag }) => Tag);
+  const unreachable = Members.filter(({ Role }) => Role === null).map(({ Tag }) => Tag);
   const stopped = Members.filter(({ Role }) => Role === "stopped").map(({ Tag }) => Tag);
   const state = [
     ...(Leader === null ? ["no leader"] : []),
     ...(stopped.length > 0 || Trouble !== null ? [`stopped on ${stopped.join(", ") || "?"}`] : []),
-    ...(silent.length > 0 ? [`not heard: ${silent.join(", ")}`] : []),
+    ...(unreachable.length > 0 ? [`unreachable: ${unreachable.join(", ")}`] : []),
   ];
   return [
     Name,
     Leader ?? "-",
     Epoch,
     Members.map(({ Tag }) => Tag).join(" "),
-    behind.join(", "),
+    lag.join(", "),
     state.length === 0 ? "ok" : state.join("; "),
   ];
 }
 
-/** What an operator must do something about. */
-function troubleLines({ NodeTag, Nodes, Databases, OwnDatabases, Nats }: Status): string[] {
+/** Returns the problems that need the operator's attention. */
+function problemLines({ NodeTag, Nodes, Databases, OwnDatabases, Nats }: Status): string[] {
   const lines = [
     ...Databases.filter(({ Trouble }) => Trouble !== null).map(
       ({ Name, Trouble }) => `${Name} on ${NodeTag}: ${Trouble}`,
@@ -191,8 +193,8 @@ function troubleLines({ NodeTag, Nodes, Databases, OwnDatabases, Nats }: Status)
     ...(Nats?.Scrub?.Failure == null ? [] : [`NATS: ${Nats.Scrub.Failure}`]),
     ...(OwnDatabases ?? []).map(({ Name, Failure }) =>
       Failure === null
-        ? `${Name} is a database of ${NodeTag} alone: jackdaw cluster adopt ${Name} ${NodeTag}`
-        : `${Name} is a database of ${NodeTag} alone: ${Failure}`,
+        ? `${Name} exists on ${NodeTag} only: jackdaw cluster adopt ${Name} ${NodeTag}`
+        : `${Name} exists on ${NodeTag} only: ${Failure}`,
     ),
     ...Nodes.filter(({ IsRegistered }) => !IsRegistered).map(
       ({ Tag }) => `${Tag} can be added: jackdaw cluster add ${Tag}`,
@@ -201,7 +203,7 @@ function troubleLines({ NodeTag, Nodes, Databases, OwnDatabases, Nats }: Status)
   return lines.length === 0 ? [] : ["", ...lines];
 }
 
-/** The node of this tag or address. @throws Failure missing */
+/** Returns the node with this tag or URL. @throws Failure missing */
 function nodeNamed({ Nodes }: Status, wanted: string): ListedNode {
   const sameUrl = (url: string) => url.replace(/\/$/, "").toLowerCase();
   const found = Nodes.find(
@@ -210,151 +212,157 @@ function nodeNamed({ Nodes }: Status, wanted: string): ListedNode {
   if (found !== undefined) return found;
   throw new Failure(
     "missing",
-    `No node '${wanted}' is known; a node that is to be added must run and reach the same NATS, and 'jackdaw cluster status' lists it then`,
+    `Node '${wanted}' is unknown. A node to add must be running and connected to the same NATS; 'jackdaw cluster status' lists known nodes`,
   );
 }
 
-/** Waits until `isSo`. @returns the last status; null: it is not so in time */
+/** Polls the status until `isSo` returns true. @returns the last status, or null after the timeout */
 async function until(
-  surroundings: Surroundings,
+  context: CommandContext,
   timeoutMs: number,
   isSo: (status: Status) => boolean,
 ): Promise<Status | null> {
   const endMs = performance.now() + timeoutMs;
   while (performance.now() < endMs) {
-    if (surroundings.interrupted.aborted) throw new Failure("interrupted", "Interrupted");
-    const status = await statusOf(surroundings);
+    if (context.interrupted.aborted) throw new Failure("interrupted", "Interrupted");
+    const status = await statusOf(context);
     if (isSo(status)) return status;
     await pause(pollMs);
   }
   return null;
 }
 
-async function add(surroundings: Surroundings): Promise<void> {
-  const { client, options, print } = surroundings;
-  const [wanted = ""] = surroundings.arguments;
-  const { Tag, Url, IsRegistered } = nodeNamed(await clusterOf(surroundings), wanted);
-  if (IsRegistered) throw new Failure("conflict", `${Tag} is a node of the cluster already`);
+async function add(context: CommandContext): Promise<void> {
+  const { client, options, print } = context;
+  const [wanted = ""] = context.arguments;
+  const { Tag, Url, IsRegistered } = nodeNamed(await clusterOf(context), wanted);
+  if (IsRegistered) throw new Failure("conflict", `${Tag} is already a member of the cluster`);
   await client().send("/admin/cluster/node", { method: "PUT", query: { url: Url, tag: Tag } });
   const isAdded = ({ Nodes }: Status) =>
     Nodes.some((node) => node.Tag === Tag && node.IsRegistered);
-  if ((await until(surroundings, memberMs, isAdded)) === null) {
-    throw new Failure("failed", `${Tag} was accepted and is not of the cluster yet: look again`);
+  if ((await until(context, memberMs, isAdded)) === null) {
+    throw new Failure(
+      "failed",
+      `${Tag} was accepted but is not a member yet; check 'jackdaw cluster status' again`,
+    );
   }
   print(
     options.is("json")
       ? JSON.stringify({ Tag, Url })
-      : `${Tag} is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'`,
+      : `${Tag} is a member of the cluster; move copies of databases to it with 'jackdaw cluster spread'`,
   );
 }
 
-/** What it leads is handed over first, so that clients wait no longer than they must. */
-async function remove(surroundings: Surroundings): Promise<void> {
-  const { client, options, print } = surroundings;
-  const [wanted = ""] = surroundings.arguments;
-  const status = await clusterOf(surroundings);
+/** Removes a node. Its leaderships are transferred first, to minimize the time without a leader. */
+async function remove(context: CommandContext): Promise<void> {
+  const { client, options, print } = context;
+  const [wanted = ""] = context.arguments;
+  const status = await clusterOf(context);
   const node = nodeNamed(status, wanted);
   const { Tag, Url } = node;
-  if (!node.IsRegistered) throw new Failure("missing", `${Tag} is no node of the cluster`);
+  if (!node.IsRegistered) throw new Failure("missing", `${Tag} is not a member of the cluster`);
   const copies = status.Databases.filter(({ Members }) => Members.some((one) => one.Tag === Tag));
-  await confirmRemoval(surroundings, Tag, copies.length);
-  if (node.IsHeard) await handOver(surroundings, status, Tag);
+  await confirmRemoval(context, Tag, copies.length);
+  if (node.IsHeard) await transferAll(context, status, Tag);
   await client().send("/admin/cluster/node", { method: "DELETE", query: { nodeTag: Tag } });
   const isRemoved = ({ Nodes }: Status) =>
     !Nodes.some((one) => one.Tag === Tag && one.IsRegistered);
-  // A node that was removed itself need not answer any more.
-  if (!node.IsHere && (await until(surroundings, memberMs, isRemoved)) === null) {
-    throw new Failure("failed", `The removal of ${Tag} was accepted and is not seen yet`);
+  // A removed node may no longer respond itself.
+  if (!node.IsHere && (await until(context, memberMs, isRemoved)) === null) {
+    throw new Failure("failed", `The removal of ${Tag} was accepted but is not visible yet`);
   }
   const fewer = copies.map(({ Name, Members }) => ({ Name, Copies: Members.length - 1 }));
   if (options.is("json")) print(JSON.stringify({ Tag, Url, Databases: fewer }));
-  else for (const line of [`${Tag} is removed`, ...fewerCopies(fewer)]) print(line);
+  else for (const line of [`${Tag} was removed`, ...fewerCopies(fewer)]) print(line);
 }
 
-/** Nobody makes copies again by himself: an operator decides when. */
+/** Lists databases that lost a copy. Missing copies are not recreated automatically. */
 function fewerCopies(
   fewer: readonly { readonly Name: string; readonly Copies: number }[],
 ): string[] {
   if (fewer.length === 0) return [];
-  const shown = fewer.slice(0, shownFewer).map(({ Name, Copies }) => `${Name} (${Copies})`);
+  const shown = fewer.slice(0, shownDatabases).map(({ Name, Copies }) => `${Name} (${Copies})`);
   const rest = fewer.length - shown.length;
   const names = rest === 0 ? shown.join(", ") : `${shown.join(", ")} and ${rest} others`;
   return [
-    `These databases have a copy less now: ${names}. 'jackdaw cluster spread --copies COUNT' makes them again`,
+    `These databases lost a copy: ${names}. Recreate missing copies with 'jackdaw cluster spread --copies COUNT'`,
   ];
 }
 
-/** Its copies are no copies any more: its tag is typed again, or --yes is given. */
+/** Requires the tag of the node, or --yes. @throws Failure usage, failed */
 async function confirmRemoval(
-  { options, streams }: Surroundings,
+  { options, streams }: CommandContext,
   tag: string,
   copies: number,
 ): Promise<void> {
   if (options.is("yes")) return;
-  const what = `Node ${tag} and its copies of ${copies} databases would be of the cluster no more`;
-  if (!canAsk(streams)) throw new Failure("usage", `${what}; add --yes to do it`);
-  const typed = await ask(streams, `${what}. Type its tag: `);
+  const what = `Node ${tag} and its copies of ${copies} databases would be removed from the cluster`;
+  if (!isInteractive(streams)) throw new Failure("usage", `${what}; add --yes to confirm`);
+  const typed = await askQuestion(streams, `${what}. Type its tag: `);
   if (typed.toUpperCase() !== tag) {
-    throw new Failure("failed", "That is another tag; nothing was changed");
+    throw new Failure("failed", "The tag does not match; nothing was changed");
   }
 }
 
-/** Gives the cluster a database that a node, the asked one if none is named, has for itself. */
-async function adopt(surroundings: Surroundings): Promise<void> {
-  const { client, options, print } = surroundings;
-  const [name = "", wanted] = surroundings.arguments;
-  const status = await clusterOf(surroundings);
+/** Adds a database that exists only on one node, by default the responding node, to the cluster. */
+async function adopt(context: CommandContext): Promise<void> {
+  const { client, options, print } = context;
+  const [name = "", wanted] = context.arguments;
+  const status = await clusterOf(context);
   const { Tag } = nodeNamed(status, wanted ?? status.NodeTag);
   const query = { name, node: Tag };
   await client().send("/admin/cluster/adopt", { method: "POST", query });
   print(
     options.is("json")
       ? JSON.stringify({ Database: name, Node: Tag })
-      : `${name} is a database of the cluster, with a copy on ${Tag}; other nodes get copies by PUT /admin/databases/node?name=${name}&node=…`,
+      : `${name} is a database of the cluster, with a copy on ${Tag}; create copies on other nodes with PUT /admin/databases/node?name=${name}&node=…`,
   );
 }
 
-/** One database to one node, all that a node leads to the others, or as many as make the nodes lead equally many. */
-async function transfer(surroundings: Surroundings): Promise<void> {
-  const { options, print } = surroundings;
-  const status = await clusterOf(surroundings);
+/** Transfers the leadership of one database, all leaderships of a node, or as many as needed to balance them. */
+async function transfer(context: CommandContext): Promise<void> {
+  const { options, print } = context;
+  const status = await clusterOf(context);
   const from = options.text("from");
   const isEven = options.is("even");
-  const [name, wanted] = surroundings.arguments;
-  const ways = [name !== undefined && wanted !== undefined, from !== undefined, isEven];
-  if (ways.filter((isGiven) => isGiven).length !== 1 || (name !== undefined && !ways[0])) {
+  const [name, wanted] = context.arguments;
+  const modes = [name !== undefined && wanted !== undefined, from !== undefined, isEven];
+  if (modes.filter((isGiven) => isGiven).length !== 1 || (name !== undefined && !modes[0])) {
     throw new Failure(
       "usage",
-      "Give a database and a node, --from NODE for all that it leads, or --even for as many as make all nodes lead equally many",
+      "Specify a database and a node, --from NODE for all leaderships of a node, or --even to balance the leaderships",
     );
   }
   if (isEven) {
-    const moved = await evenOut(surroundings, status);
+    const moved = await balanceLeaderships(context, status);
     if (options.is("json")) print(JSON.stringify(moved));
-    else if (moved.length === 0) print("The nodes lead as evenly as their copies allow");
+    else if (moved.length === 0) print("The leaderships are balanced");
     return;
   }
   if (from !== undefined) {
     const { Tag } = nodeNamed(status, from);
-    const moved = await handOver(surroundings, status, Tag);
+    const moved = await transferAll(context, status, Tag);
     if (options.is("json")) print(JSON.stringify(moved));
-    else if (moved.length === 0) print(`${Tag} leads nothing`);
+    else if (moved.length === 0) print(`${Tag} leads no database`);
     return;
   }
   const database = status.Databases.find((one) => foldedName(one.Name) === foldedName(name ?? ""));
   if (database === undefined) {
-    throw new Failure("missing", `There is no database '${name}'; 'jackdaw databases' lists them`);
+    throw new Failure(
+      "missing",
+      `Database '${name}' does not exist; 'jackdaw databases' lists all databases`,
+    );
   }
   const { Tag } = nodeNamed(status, wanted ?? "");
-  await lead(surroundings, database.Name, Tag);
-  const told = { Database: database.Name, Leader: Tag };
-  print(options.is("json") ? JSON.stringify(told) : `${database.Name} is led by ${Tag}`);
+  await lead(context, database.Name, Tag);
+  const result = { Database: database.Name, Leader: Tag };
+  print(options.is("json") ? JSON.stringify(result) : `${database.Name} is led by ${Tag}`);
 }
 
-/** Moves copies until all nodes that are heard have equally many; what is missing is made before. */
-async function spread(surroundings: Surroundings): Promise<void> {
-  const { options, print } = surroundings;
-  const { Nodes, Databases } = await clusterOf(surroundings);
+/** Adds missing copies, then moves copies until all reachable nodes have the same number. */
+async function spread(context: CommandContext): Promise<void> {
+  const { options, print } = context;
+  const { Nodes, Databases } = await clusterOf(context);
   const nodes = Nodes.filter((node) => node.IsRegistered && (node.IsHere || node.IsHeard));
   const placed = Databases.map(({ Name, Leader, Members }) => ({
     name: Name,
@@ -363,25 +371,23 @@ async function spread(surroundings: Surroundings): Promise<void> {
     isSound:
       Leader !== null && Members.every(({ Role }) => Role === "leader" || Role === "follower"),
   }));
-  const moves = copyMoves(
+  const moves = planCopyMoves(
     nodes.map(({ Tag }) => Tag),
     placed,
     numberOr(options.text("copies"), 0, "--copies"),
   );
   const isJson = options.is("json");
   for (const move of moves) {
-    if (!options.is("dry-run")) await moveCopy(surroundings, move);
+    if (!options.is("dry-run")) await moveCopy(context, move);
     if (!isJson) print(moveText(move, options.is("dry-run")));
   }
-  const odd = placed.filter(({ isSound }) => !isSound).map(({ name }) => name);
-  if (odd.length > 0 && !isJson) {
-    print(
-      `Not moved, as not all of their copies are in order: ${odd.slice(0, shownFewer).join(", ")}`,
-    );
+  const skipped = placed.filter(({ isSound }) => !isSound).map(({ name }) => name);
+  if (skipped.length > 0 && !isJson) {
+    print(`Skipped, because a copy is not in sync: ${skipped.slice(0, shownDatabases).join(", ")}`);
   }
-  const told = moves.map(({ name, from, to }) => ({ Database: name, From: from, To: to }));
-  if (isJson) print(JSON.stringify(told));
-  else if (moves.length === 0) print("The copies are spread as evenly as they can be");
+  const results = moves.map(({ name, from, to }) => ({ Database: name, From: from, To: to }));
+  if (isJson) print(JSON.stringify(results));
+  else if (moves.length === 0) print("The copies are balanced");
 }
 
 function moveText({ name, from, to }: CopyMove, isDry: boolean): string {
@@ -389,35 +395,41 @@ function moveText({ name, from, to }: CopyMove, isDry: boolean): string {
   return `${name} ${verb} a copy on ${to}${from === null ? "" : ` instead of ${from}`}`;
 }
 
-/** The new copy has everything before the other one is taken away. @throws Failure when it gets nothing, or that stays */
-async function moveCopy(surroundings: Surroundings, { name, from, to }: CopyMove): Promise<void> {
+/**
+ * Removes the old copy after the new one is complete. @throws Failure when a copy is not created or not removed in
+ * time
+ */
+async function moveCopy(context: CommandContext, { name, from, to }: CopyMove): Promise<void> {
   const has = (tag: string) => (status: Status) =>
     status.Databases.some(
       ({ Name, Members }) => Name === name && Members.some(({ Tag }) => Tag === tag),
     );
   const put = { method: "PUT", query: { name, node: to } };
-  if (!(await askUntil(surroundings, "/admin/databases/node", put, has(to)))) {
-    throw new Failure("failed", `'${name}' has got no copy on ${to} yet: look again`);
+  if (!(await requestUntil(context, "/admin/databases/node", put, has(to)))) {
+    throw new Failure(
+      "failed",
+      `'${name}' has no copy on ${to} yet; check 'jackdaw cluster status' again`,
+    );
   }
-  await copyIsCurrent(surroundings, name, to);
+  await waitForCurrentCopy(context, name, to);
   if (from === null) return;
-  const { Databases } = await statusOf(surroundings);
+  const { Databases } = await statusOf(context);
   if (Databases.some(({ Name, Leader }) => Name === name && Leader === from)) {
-    await lead(surroundings, name, to);
+    await lead(context, name, to);
   }
   const body = { DatabaseNames: [name], FromNodes: [from], HardDelete: true };
   const remove = { method: "DELETE", body };
   const isGone = (status: Status) => !has(from)(status);
-  if (await askUntil(surroundings, "/admin/databases", remove, isGone)) return;
+  if (await requestUntil(context, "/admin/databases", remove, isGone)) return;
   throw new Failure(
     "failed",
-    `'${name}' has a copy on ${to}, and still one on ${from}: is it locked against deletion?`,
+    `'${name}' has a copy on ${to}, but the copy on ${from} was not removed; it may be locked against deletion`,
   );
 }
 
-/** Asks until it is so; again where no node can do it at the moment, as while another one begins to lead. */
-async function askUntil(
-  surroundings: Surroundings,
+/** Sends a request until `isSo` returns true. Retries on status 503, for example while a new leader is elected. */
+async function requestUntil(
+  context: CommandContext,
   path: string,
   request: {
     readonly method: string;
@@ -428,25 +440,29 @@ async function askUntil(
 ): Promise<boolean> {
   const endMs = performance.now() + transferMs;
   for (;;) {
-    const { status } = await surroundings.client().send(path, { ...request, accepts: [503] });
+    const { status } = await context.client().send(path, { ...request, accepts: [503] });
     const isRefused = status === 503;
-    if ((await until(surroundings, isRefused ? pollMs : memberMs, isSo)) !== null) return true;
+    if ((await until(context, isRefused ? pollMs : memberMs, isSo)) !== null) return true;
     if (!isRefused || performance.now() > endMs) return false;
   }
 }
 
-/** A large one takes its time: it is waited for as long as its node is heard. */
-async function copyIsCurrent(surroundings: Surroundings, name: string, tag: string): Promise<void> {
+/** Waits until a new copy is complete, without a time limit as long as its node is reachable. */
+async function waitForCurrentCopy(
+  context: CommandContext,
+  name: string,
+  tag: string,
+): Promise<void> {
   const query = { name };
   for (;;) {
     const isHeard = ({ Nodes }: Status) => Nodes.some((one) => one.Tag === tag && one.IsHeard);
-    if ((await until(surroundings, memberMs, isHeard)) === null) {
+    if ((await until(context, memberMs, isHeard)) === null) {
       throw new Failure(
         "failed",
-        `${tag} is not heard any more: it has no whole copy of '${name}', whose other copies stay`,
+        `${tag} is unreachable: its copy of '${name}' is incomplete; the other copies are kept`,
       );
     }
-    const { Nodes } = (await surroundings.client().json("/topology", { query })) as {
+    const { Nodes } = (await context.client().json("/topology", { query })) as {
       Nodes: readonly { readonly ClusterTag: string; readonly ServerRole: string }[];
     };
     if (Nodes.some((one) => one.ClusterTag === tag && one.ServerRole === "Member")) return;
@@ -459,7 +475,7 @@ interface Moved {
   readonly Leader: string;
 }
 
-/** How many databases each node leads. */
+/** Returns the number of databases that each node leads. */
 function ledCounts({ Databases }: Status): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { Leader } of Databases) {
@@ -468,20 +484,20 @@ function ledCounts({ Databases }: Status): Map<string, number> {
   return counts;
 }
 
-/** Has others lead what `tag` leads. @throws Failure when nobody else can lead one of them */
-async function handOver(surroundings: Surroundings, status: Status, tag: string): Promise<Moved[]> {
+/** Transfers all leaderships of node `tag`. @throws Failure when no other node can lead one of the databases */
+async function transferAll(context: CommandContext, status: Status, tag: string): Promise<Moved[]> {
   const counts = ledCounts(status);
   const moved: Moved[] = [];
   for (const database of status.Databases.filter(({ Leader }) => Leader === tag)) {
     const to = successor(database, tag, counts);
     counts.set(to, (counts.get(to) ?? 0) + 1);
-    moved.push(await led(surroundings, database.Name, to));
+    moved.push(await led(context, database.Name, to));
   }
   return moved;
 }
 
-/** Has nodes that lead few lead what others lead that have at least two more, until there are none. */
-async function evenOut(surroundings: Surroundings, status: Status): Promise<Moved[]> {
+/** Transfers leaderships from nodes that lead at least two databases more than another node that can lead them. */
+async function balanceLeaderships(context: CommandContext, status: Status): Promise<Moved[]> {
   const counts = ledCounts(status);
   const moved: Moved[] = [];
   const ledBy = new Map(status.Databases.map(({ Name, Leader }) => [Name, Leader]));
@@ -495,7 +511,7 @@ async function evenOut(surroundings: Surroundings, status: Status): Promise<Move
       if (more - fewer < 2) continue;
       counts.set(from, more - 1);
       counts.set(to, fewer + 1);
-      moved.push(await led(surroundings, database.Name, to));
+      moved.push(await led(context, database.Name, to));
       ledBy.set(database.Name, to);
       isDone = false;
     }
@@ -503,14 +519,14 @@ async function evenOut(surroundings: Surroundings, status: Status): Promise<Move
   return moved;
 }
 
-/** As `lead`, and tells of it. */
-async function led(surroundings: Surroundings, name: string, node: string): Promise<Moved> {
-  await lead(surroundings, name, node);
-  if (!surroundings.options.is("json")) surroundings.print(`${name} is led by ${node}`);
+/** Transfers a leadership and prints the result. */
+async function led(context: CommandContext, name: string, node: string): Promise<Moved> {
+  await lead(context, name, node);
+  if (!context.options.is("json")) context.print(`${name} is led by ${node}`);
   return { Database: name, Leader: node };
 }
 
-/** @throws Failure when none can lead */
+/** Returns the best node to lead a database instead of `tag`. @throws Failure when no other node can lead */
 function successor(
   database: ListedDatabase,
   tag: string,
@@ -520,11 +536,11 @@ function successor(
   if (best !== undefined) return best.Tag;
   throw new Failure(
     "conflict",
-    `No other copy of '${database.Name}' can lead it now: 'jackdaw cluster status' tells why`,
+    `No other copy of '${database.Name}' can lead it now; 'jackdaw cluster status' shows the reason`,
   );
 }
 
-/** Who can lead instead of `tag`: of those that are up to date, the one first that leads least. */
+/** Returns members that can lead instead of `tag`: up-to-date members first, then members that lead few databases. */
 function ableMembers(
   { Members }: ListedDatabase,
   tag: string,
@@ -532,20 +548,20 @@ function ableMembers(
 ): Member[] {
   return Members.filter(({ Tag, Role }) => Tag !== tag && Role === "follower").sort(
     (one, other) =>
-      Math.floor((one.Behind ?? 0) / behindMax) - Math.floor((other.Behind ?? 0) / behindMax) ||
+      Math.floor((one.Behind ?? 0) / lagMax) - Math.floor((other.Behind ?? 0) / lagMax) ||
       (counts.get(one.Tag) ?? 0) - (counts.get(other.Tag) ?? 0),
   );
 }
 
-/** Under writes every copy is a few messages behind: below this they count as equal. */
-const behindMax = 1_000;
+/** Lag below which copies count as equally up to date, in messages. Under writes every copy lags a little. */
+const lagMax = 1_000;
 
-/** @throws Failure when that node does not lead in time */
-async function lead(surroundings: Surroundings, name: string, node: string): Promise<void> {
+/** Transfers a leadership. @throws Failure when the node does not lead in time */
+async function lead(context: CommandContext, name: string, node: string): Promise<void> {
   const query = { name, node };
-  await surroundings.client().send("/admin/cluster/transfer", { method: "POST", query });
+  await context.client().send("/admin/cluster/transfer", { method: "POST", query });
   const isLed = ({ Databases }: Status) =>
     Databases.some(({ Name, Leader }) => Name === name && Leader === node);
-  if ((await until(surroundings, transferMs, isLed)) !== null) return;
+  if ((await until(context, transferMs, isLed)) !== null) return;
   throw new Failure("failed", `${node} does not lead '${name}' after ${transferMs / 1000} s`);
 }

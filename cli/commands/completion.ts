@@ -1,40 +1,41 @@
 /**
- * `jackdaw completion`: scripts for shells. They hold the words of the table, so completing those starts no process; names of databases,
- * indexes and operations come from the server, by `jackdaw completion names`, if it answers at once.
+ * `jackdaw completion`: completion scripts for shells. Commands and options are part of the script, so completing
+ * them starts no process; names of databases, indexes and operations are requested from the server with `jackdaw
+ * completion names`.
  */
 import { settings } from "../../server/settings/setting-table.ts";
 import { connectionOptions, optionsOf } from "../arguments.ts";
 import { inDatabase } from "../client.ts";
-import { type Command, type Named, namedThings, type Surroundings } from "../command.ts";
+import { type Command, type CommandContext, type NameType, nameTypes } from "../command.ts";
 import { Failure } from "../failure.ts";
 
 const shells = { bash: bashScript, zsh: zshScript, fish: fishScript, pwsh: pwshScript } as const;
 const namesMs = 1000;
 const namesMax = 500;
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { command, arguments: given, table, print } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { command, arguments: given, table, print } = context;
   const [word = ""] = given;
   if (command.name === "completion names") {
-    for (const name of await namesOf(surroundings, word)) print(name);
+    for (const name of await namesOf(context, word)) print(name);
     return;
   }
   if (!Object.hasOwn(shells, word)) {
     throw new Failure(
       "usage",
-      `There is no completion for '${word}'; there is for ${Object.keys(shells).join(", ")}`,
+      `No completion for '${word}'; supported shells: ${Object.keys(shells).join(", ")}`,
     );
   }
   print(shells[word as keyof typeof shells](table));
 }
 
-/** Nothing when it cannot be known at once: somebody waits at a key. @throws Failure usage for an unknown kind */
+/** Returns names, or none if the server does not respond within `namesMs`. @throws Failure usage for an unknown type */
 async function namesOf(
-  { client, options, environment }: Surroundings,
+  { client, options, environment }: CommandContext,
   kind: string,
 ): Promise<readonly string[]> {
-  if (!namedThings.some((one) => one === kind)) {
-    throw new Failure("usage", `'${kind}' must be one of ${namedThings.join(", ")}`);
+  if (!nameTypes.some((one) => one === kind)) {
+    throw new Failure("usage", `'${kind}' must be one of ${nameTypes.join(", ")}`);
   }
   const database = options.text("database") ?? environment["JACKDAW_DATABASE"];
   try {
@@ -60,10 +61,10 @@ const firstWords = (table: readonly Command[]) => [
   ...new Set(table.map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
-/** Flags of a server, which are given as `--DataDir=./data`. */
+/** Settings of `serve`, given as `--DataDir=./data`. */
 const settingNames = ["config-path", ...Object.keys(settings)];
 
-/** What may follow the first word: second words of a group, and options of its commands; settings. */
+/** Returns completions after the first word: second words of a group, and options of its commands; settings. */
 function followers(table: readonly Command[], first: string): string[] {
   if (first === "serve") return [...settingNames.map((name) => `--${name}=`), "--help"];
   const own = table.filter(({ name }) => name.split(" ")[0] === first);
@@ -74,22 +75,22 @@ function followers(table: readonly Command[], first: string): string[] {
   return [...seconds, ...new Set(options)];
 }
 
-/** Options behind which a name is completed, by what it names. */
-function namingOptions(table: readonly Command[]): Map<Named, string[]> {
-  const found = new Map<Named, string[]>();
+/** Returns the options whose value is a name, by the type of the named object. */
+function namingOptions(table: readonly Command[]): Map<NameType, string[]> {
+  const found = new Map<NameType, string[]>();
   for (const command of table) {
     for (const [name, { names, short }] of Object.entries(optionsOf(command))) {
       if (names === undefined) continue;
-      const spelled = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
-      found.set(names, [...new Set([...(found.get(names) ?? []), ...spelled])]);
+      const flags = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
+      found.set(names, [...new Set([...(found.get(names) ?? []), ...flags])]);
     }
   }
   return found;
 }
 
-/** Commands of two words whose first argument is such a name. */
-function namingCommands(table: readonly Command[]): Map<Named, string[]> {
-  const found = new Map<Named, string[]>();
+/** Returns the two-word commands whose first argument is a name, by the type of the named object. */
+function namingCommands(table: readonly Command[]): Map<NameType, string[]> {
+  const found = new Map<NameType, string[]>();
   for (const { name, arguments: given } of table) {
     const names = given[0]?.names;
     if (names !== undefined) found.set(names, [...(found.get(names) ?? []), name]);
@@ -97,8 +98,8 @@ function namingCommands(table: readonly Command[]): Map<Named, string[]> {
   return found;
 }
 
-/** Options that say which server, and so are passed on when names are asked for. */
-const passedOn = [...Object.keys(connectionOptions), "database"].map((name) => `--${name}`);
+/** Connection options, which the script forwards to `jackdaw completion names`. */
+const forwardedOptions = [...Object.keys(connectionOptions), "database"].map((name) => `--${name}`);
 
 function bashScript(table: readonly Command[]): string {
   const cases = firstWords(table).map(
@@ -129,7 +130,7 @@ function bashScript(table: readonly Command[]): string {
     `    for ((at = 2; at < \${#COMP_WORDS[@]}; at++)); do`,
     "      if ((at + 1 == COMP_CWORD)); then continue; fi",
     `      case "\${COMP_WORDS[at]}" in`,
-    `        ${passedOn.join("|")}|-d) passed+=("\${COMP_WORDS[at]}" "\${COMP_WORDS[at+1]}") ;;`,
+    `        ${forwardedOptions.join("|")}|-d) passed+=("\${COMP_WORDS[at]}" "\${COMP_WORDS[at+1]}") ;;`,
     "      esac",
     "    done",
     `    words="$(jackdaw completion names "$kind" "\${passed[@]}" 2>/dev/null)"`,
@@ -171,7 +172,7 @@ function zshScript(table: readonly Command[]): string {
     "    for (( at = 3; at <= $#words; at++ )); do",
     "      if (( at + 1 == CURRENT )); then continue; fi",
     '      case "$words[at]" in',
-    `        ${passedOn.join("|")}|-d) passed+=("$words[at]" "$words[at+1]") ;;`,
+    `        ${forwardedOptions.join("|")}|-d) passed+=("$words[at]" "$words[at+1]") ;;`,
     "      esac",
     "    done",
     `    compadd -- \${(f)"$(jackdaw completion names $kind $passed 2>/dev/null)"}`,
@@ -188,7 +189,7 @@ function zshScript(table: readonly Command[]): string {
 
 function fishScript(table: readonly Command[]): string {
   const quoted = (text: string) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
-  const names = (kind: Named) => quoted(`(__jackdaw_names ${kind})`);
+  const names = (kind: NameType) => quoted(`(__jackdaw_names ${kind})`);
   const lines = table.flatMap((command) => {
     const [first = "", second] = command.name.split(" ");
     const seen = `__fish_seen_subcommand_from ${first}`;
@@ -222,7 +223,7 @@ function fishScript(table: readonly Command[]): string {
     "  set -l passed",
     "  set -l words (commandline -opc)",
     "  for at in (seq 2 (count $words))",
-    `    if contains -- $words[$at] ${passedOn.join(" ")} -d; and test $at -lt (count $words)`,
+    `    if contains -- $words[$at] ${forwardedOptions.join(" ")} -d; and test $at -lt (count $words)`,
     "      set -a passed $words[$at] $words[(math $at + 1)]",
     "    end",
     "  end",
@@ -235,14 +236,14 @@ function fishScript(table: readonly Command[]): string {
 function fishSettings(quoted: (text: string) => string): string[] {
   const about: Readonly<Record<string, { readonly about: string }>> = settings;
   return settingNames.map((name) => {
-    const told = about[name]?.about ?? "the settings file; settings.json without it";
-    return `complete -c jackdaw -n '__fish_seen_subcommand_from serve' -l ${name} -r -d ${quoted(told)}`;
+    const description = about[name]?.about ?? "settings file; default: settings.json";
+    return `complete -c jackdaw -n '__fish_seen_subcommand_from serve' -l ${name} -r -d ${quoted(description)}`;
   });
 }
 
 function pwshScript(table: readonly Command[]): string {
   const list = (words: readonly string[]) => words.map((word) => `'${word}'`).join(", ");
-  const kinds = (found: Map<Named, string[]>) =>
+  const kinds = (found: Map<NameType, string[]>) =>
     [...found].flatMap(([kind, words]) => words.map((word) => `    '${word}' = '${kind}'`));
   return [
     "Register-ArgumentCompleter -Native -CommandName jackdaw -ScriptBlock {",
@@ -266,7 +267,7 @@ function pwshScript(table: readonly Command[]): string {
     "    elseif ($null -ne $kind) {",
     "      $passed = @()",
     "      for ($at = 1; $at -lt $given - 1; $at++) {",
-    `        if ($words[$at] -in @(${list([...passedOn, "-d"])})) { $passed += $words[$at], $words[$at + 1] }`,
+    `        if ($words[$at] -in @(${list([...forwardedOptions, "-d"])})) { $passed += $words[$at], $words[$at + 1] }`,
     "      }",
     "      jackdaw completion names $kind @passed 2>$null",
     "    } else { $followers[$words[1]] }",

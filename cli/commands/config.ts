@@ -1,15 +1,15 @@
-/** `jackdaw config`: every setting that a server started here would have, and where its value comes from. */
+/** `jackdaw config`: lists every setting of a server started in this folder, and the source of its value. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { loadConfig } from "../../server/settings/config.ts";
 import { settings } from "../../server/settings/setting-table.ts";
 import { StartError } from "../../server/settings/start-error.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { painter, tableLines } from "../output.ts";
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { options, environment, print, streams } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { options, environment, print, streams } = context;
   const path = options.text("config-path");
   const { config, warnings, notes } = loaded({
     argv: path === undefined ? [] : [`--config-path=${path}`],

@@ -1,6 +1,6 @@
 /**
- * `jackdaw doctor`: whether a server could start here, or how the one that runs is: each examination is a line that says what is
- * right, or what is not and what to do. Changes nothing.
+ * `jackdaw doctor`: checks whether a server could start here, or the state of the running server. Each check prints a
+ * line with the result and, for a problem, the remedy. Changes nothing.
  */
 import { X509Certificate } from "node:crypto";
 import { constants, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -17,7 +17,7 @@ import { listenErrorOf } from "../../server/settings/listen-error.ts";
 import { openFilesMax, openFilesMin } from "../../server/startup/open-files.ts";
 import { readRunningFile } from "../../server/startup/running-file.ts";
 import type { Client } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { durationText, type Paint, painter, sizeText } from "../output.ts";
 import { versionOf } from "./status.ts";
@@ -39,13 +39,13 @@ const freeShareMin = 0.05;
 const memoryBytesMin = 512 * 1024 * 1024;
 const clockMsMax = 5000;
 
-/** @throws Failure failed when a finding is */
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { options, print, streams, environment } = surroundings;
+/** Runs the checks and prints the findings. @throws Failure failed when a finding is `fail` */
+export async function run(context: CommandContext): Promise<void> {
+  const { options, print, streams, environment } = context;
   const findings = [node(), memory(), openFiles()];
-  const config = settingsOf(surroundings, findings);
+  const config = settingsOf(context, findings);
   if (config !== undefined) {
-    const running = await server(surroundings, config, findings);
+    const running = await server(context, config, findings);
     await folder(config, running, findings);
     await certificates(config, findings);
     if (!running) await port(config, findings);
@@ -57,7 +57,7 @@ export async function run(surroundings: Surroundings): Promise<void> {
   }
   const failed = findings.filter(({ State }) => State === "fail");
   if (failed.length === 0) return;
-  throw new Failure("failed", `To be mended: ${failed.map(({ About }) => About).join(", ")}`);
+  throw new Failure("failed", `Failed checks: ${failed.map(({ About }) => About).join(", ")}`);
 }
 
 const colors = { ok: "green", warn: "yellow", fail: "red" } as const;
@@ -97,12 +97,16 @@ function memory(): Finding {
   const text = `${sizeText(bytes)}${isLimited ? ", the limit of this container or service" : ""}`;
   return bytes >= memoryBytesMin
     ? ok("memory", text)
-    : warn("memory", text, `give it ${sizeText(memoryBytesMin)} or more, or expect small caches`);
+    : warn(
+        "memory",
+        text,
+        `provide ${sizeText(memoryBytesMin)} or more; caches are small below that`,
+      );
 }
 
 function openFiles(): Finding {
   const count = openFilesMax();
-  if (count === undefined) return ok("open files", "the limit is not known on this system");
+  if (count === undefined) return ok("open files", "the limit is unknown on this system");
   return count >= openFilesMin
     ? ok("open files", `${count} at most`)
     : warn(
@@ -112,8 +116,8 @@ function openFiles(): Finding {
       );
 }
 
-function settingsOf(surroundings: Surroundings, findings: Finding[]): Config | undefined {
-  const { options, environment } = surroundings;
+function settingsOf(context: CommandContext, findings: Finding[]): Config | undefined {
+  const { options, environment } = context;
   const given = options.text("config-path");
   const data = options.text("data") ?? (environment["JACKDAW_DATA"] || undefined);
   try {
@@ -129,7 +133,7 @@ function settingsOf(surroundings: Surroundings, findings: Finding[]): Config | u
     for (const line of warnings) findings.push(warn("settings", line, null));
     const count = config.given.size;
     if (warnings.length === 0)
-      findings.push(ok("settings", `${count} given, the others have their defaults`));
+      findings.push(ok("settings", `${count} set, others have default values`));
     return config;
   } catch (error) {
     findings.push(fail("settings", (error as Error).message, null));
@@ -137,23 +141,23 @@ function settingsOf(surroundings: Surroundings, findings: Finding[]): Config | u
   }
 }
 
-/** Is the server there that was asked for, or that runs on the data folder? */
+/** Checks the specified server, or the server of the data folder. @returns true if it is running */
 async function server(
-  { client, options, environment }: Surroundings,
+  { client, options, environment }: CommandContext,
   config: Config,
   findings: Finding[],
 ): Promise<boolean> {
   const isNamed = Boolean(options.text("url") ?? environment["JACKDAW_URL"]);
   const announced = readRunningFile(resolve(config.dataFolder));
   if (!isNamed && announced === undefined) {
-    findings.push(ok("server", "none is running on this data folder"));
+    findings.push(ok("server", "no server is running on this data folder"));
     return false;
   }
   try {
     const sentMs = Date.now();
     const answer = await client().send("/build/version");
     const version = versionOf(JSON.parse(answer.text) as Readonly<Record<string, unknown>>);
-    findings.push(ok("server", `${client().url.origin} runs, version ${version}`));
+    findings.push(ok("server", `${client().url.origin} is running, version ${version}`));
     findings.push(clock(answer.headers.date, sentMs));
     findings.push(...(await databases(client())));
     return true;
@@ -161,14 +165,14 @@ async function server(
     const { message } = error as Error;
     if (isNamed || isAlive(announced?.ProcessId)) findings.push(fail("server", message, null));
     else {
-      const text = `${announced?.Url} is announced in the data folder and is gone`;
-      findings.push(warn("server", text, "it was not stopped in good order; start it again"));
+      const text = `${announced?.Url} is announced in the data folder but not running`;
+      findings.push(warn("server", text, "it was not shut down cleanly; restart it"));
     }
     return false;
   }
 }
 
-/** Those that cannot be opened. */
+/** Checks that all databases can be opened. */
 async function databases(client: Client): Promise<Finding[]> {
   const answer = await client.send("/databases", { accepts: [403] });
   if (answer.status === 403) return [];
@@ -181,7 +185,7 @@ async function databases(client: Client): Promise<Finding[]> {
       fail("database", `${Name} cannot be opened`, String(LoadError)),
     );
   }
-  return [ok("databases", `${Databases.length}, and all can be opened`)];
+  return [ok("databases", `${Databases.length}, all can be opened`)];
 }
 
 function isAlive(processId: number | undefined): boolean {
@@ -195,10 +199,10 @@ function isAlive(processId: number | undefined): boolean {
 
 function clock(date: string | undefined, sentMs: number): Finding {
   const apartMs = Math.abs(Date.parse(date ?? "") - sentMs);
-  if (Number.isNaN(apartMs)) return warn("clock", "the server did not tell its time", null);
+  if (Number.isNaN(apartMs)) return warn("clock", "the server sent no time", null);
   return apartMs <= clockMsMax
-    ? ok("clock", "agrees with the server's")
-    : warn("clock", `${durationText(apartMs)} apart from the server's`, "set both by NTP");
+    ? ok("clock", "in sync with the server's clock")
+    : warn("clock", `${durationText(apartMs)} off the server's clock`, "synchronize both with NTP");
 }
 
 async function folder(config: Config, isRunning: boolean, findings: Finding[]): Promise<void> {
@@ -218,35 +222,39 @@ async function folder(config: Config, isRunning: boolean, findings: Finding[]): 
     return;
   }
   const state =
-    existing !== path ? "will be made" : isRunning ? "is in use by the server" : usageOf(path);
+    existing !== path ? "will be created" : isRunning ? "is in use by the server" : usageOf(path);
   findings.push(ok("data folder", `${path} ${state}`));
   findings.push(await space(existing), times(path));
 }
 
-/** What is in it. Whether somebody has it shows when it is locked, which would change it. */
+/** Describes the content of the folder. The lock is not tested, because locking would change the folder. */
 function usageOf(path: string): string {
   const databases = join(path, "Databases");
   const count = existsSync(databases) ? readdirSync(databases).length : 0;
-  return `can be written, ${count} databases`;
+  return `is writable, ${count} databases`;
 }
 
 async function space(path: string): Promise<Finding> {
   const { bavail, blocks, bsize } = await statfs(path);
   const [free, all] = [bavail * bsize, blocks * bsize];
   const text = `${sizeText(free)} of ${sizeText(all)} are free`;
-  if (free < freeBytesMin) return fail("disk", text, "make room, or set DataDir to a larger disk");
-  return free < all * freeShareMin ? warn("disk", text, "make room soon") : ok("disk", text);
+  if (free < freeBytesMin)
+    return fail("disk", text, "free disk space, or set DataDir to a larger disk");
+  return free < all * freeShareMin ? warn("disk", text, "free disk space soon") : ok("disk", text);
 }
 
-/** A file of the future tells of a clock that was set back: new change vectors and certificates depend on it. */
+/**
+ * Checks for files with a future modification time, which means that the clock was set back. Change vectors and
+ * certificates depend on the clock.
+ */
 function times(path: string): Finding {
   const system = join(path, "System", "MANIFEST");
   const newestMs = existsSync(system) ? statSync(system).mtimeMs : 0;
   return newestMs > Date.now() + clockMsMax
     ? fail(
         "time",
-        `${system} is of ${new Date(newestMs).toISOString()}`,
-        "the clock is behind: set it",
+        `${system} was modified at ${new Date(newestMs).toISOString()}`,
+        "the clock is slow: correct it",
       )
     : ok("time", new Date().toISOString());
 }
@@ -265,14 +273,14 @@ async function certificates(config: Config, findings: Finding[]): Promise<void> 
   const own = join(resolve(config.dataFolder), "certs");
   const path = config.certificatePath ?? join(own, "server.crt");
   if (config.certificatePath === undefined && !existsSync(path)) {
-    findings.push(ok("certificate", "will be made at the first start"));
+    findings.push(ok("certificate", "will be generated at the first start"));
     return;
   }
   try {
     const loaded = await loadServerCertificate(path, config.certificatePassword);
     const endings = checkServerCertificate(loaded);
     const until = new Date(loaded.certificate.validTo).toISOString().slice(0, 10);
-    if (endings.length === 0) findings.push(ok("certificate", `${path} until ${until}`));
+    if (endings.length === 0) findings.push(ok("certificate", `${path} is valid until ${until}`));
     for (const text of endings) findings.push(warn("certificate", text, "jackdaw cert renew"));
     for (const text of loaded.warnings) findings.push(warn("certificate", text, null));
     const host = (config.publicServerUrl ?? config.serverUrl).hostname.replace(/^\[|\]$/g, "");
@@ -282,8 +290,8 @@ async function certificates(config: Config, findings: Finding[]): Promise<void> 
       findings.push(
         warn(
           "certificate",
-          `it does not name ${host}`,
-          "clients will refuse it: bring one that does",
+          `it does not include ${host}`,
+          "clients will reject it: install a certificate for this host",
         ),
       );
     }
@@ -296,14 +304,14 @@ async function certificates(config: Config, findings: Finding[]): Promise<void> 
   }
 }
 
-/** The chain of a generated certificate, and the administrator's. */
+/** Checks the validity of a generated CA or administrator certificate. */
 function dates(path: string): Finding {
   try {
     const untilMs = Date.parse(new X509Certificate(readFileSync(path)).validTo);
-    const text = `${path} until ${new Date(untilMs).toISOString().slice(0, 10)}`;
+    const text = `${path} is valid until ${new Date(untilMs).toISOString().slice(0, 10)}`;
     const advice = path.endsWith("ca.crt")
-      ? "move certs away and start anew, then give the new files to all clients"
-      : "make another one with 'jackdaw cert make NAME --clearance admin'";
+      ? "move the folder certs away, restart, and distribute the new files to all clients"
+      : "create a new certificate with 'jackdaw cert make NAME --clearance admin'";
     if (untilMs < Date.now()) return fail("certificate", text, advice);
     return untilMs - Date.now() < warningDays * dayMs
       ? warn("certificate", text, advice)
@@ -313,7 +321,7 @@ function dates(path: string): Finding {
   }
 }
 
-/** Can a server listen there? */
+/** Checks that a server can listen on the configured port. */
 async function port({ serverUrl }: Config, findings: Finding[]): Promise<void> {
   const isSecure = serverUrl.protocol === "https:";
   const number = serverUrl.port === "" ? (isSecure ? 443 : 80) : Number(serverUrl.port);

@@ -1,16 +1,16 @@
 /** `jackdaw get`, `put` and `delete`: documents by id. */
 import { text as textOf } from "node:stream/consumers";
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { readInput } from "../input-file.ts";
-import { inCollection, indented } from "../json-pieces.ts";
+import { inCollection, indented } from "../json-text.ts";
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { command } = surroundings;
-  if (command.name === "get") await get(surroundings);
-  else if (command.name === "put") await put(surroundings);
-  else await remove(surroundings);
+export async function run(context: CommandContext): Promise<void> {
+  const { command } = context;
+  if (command.name === "get") await get(context);
+  else if (command.name === "put") await put(context);
+  else await remove(context);
 }
 
 async function get({
@@ -19,25 +19,25 @@ async function get({
   database,
   options,
   print,
-}: Surroundings): Promise<void> {
+}: CommandContext): Promise<void> {
   for (const id of ids) {
     const answer = await client().send(inDatabase(database(), "docs"), {
       query: { id },
       accepts: [404],
     });
     if (answer.status === 404) throw noDocument(id, database());
-    // The text of the numbers stays as it is stored: nothing is parsed and printed again.
+    // The reply is not parsed, so that numbers keep their stored text.
     const found = /^\{"Results":\[(.*)\],"Includes":/s.exec(answer.text)?.[1] ?? "";
     print(options.is("json") ? found : indented(found));
   }
 }
 
-async function put(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client, database, options, print } = surroundings;
+async function put(context: CommandContext): Promise<void> {
+  const { arguments: given, client, database, options, print } = context;
   const [id = "", path] = given;
   const text =
     path === undefined || path === "-"
-      ? await textOf(surroundings.streams.input)
+      ? await textOf(context.streams.input)
       : await readInput(path);
   const collection = options.text("collection");
   const expected = options.text("if-match");
@@ -54,22 +54,22 @@ async function put(surroundings: Surroundings): Promise<void> {
   print(options.is("json") ? answer.text : `${Id}  ${ChangeVector}`);
 }
 
-/** @throws Failure usage for a text that is no document */
+/** Checks that a text is a JSON object. @throws Failure usage */
 function checked(text: string): string {
   let document: unknown;
   try {
     document = JSON.parse(text);
   } catch (error) {
-    throw new Failure("usage", `The document is no JSON: ${(error as Error).message}`, {
+    throw new Failure("usage", `The document is not valid JSON: ${(error as Error).message}`, {
       cause: error,
     });
   }
   if (typeof document === "object" && document !== null && !Array.isArray(document)) return text;
-  throw new Failure("usage", "The document must be an object, in braces");
+  throw new Failure("usage", "The document must be a JSON object");
 }
 
 function noDocument(id: string, database: string): Failure {
-  return new Failure("missing", `There is no document '${id}' in '${database}'`);
+  return new Failure("missing", `Document '${id}' does not exist in '${database}'`);
 }
 
 async function remove({
@@ -78,10 +78,10 @@ async function remove({
   database,
   options,
   print,
-}: Surroundings): Promise<void> {
+}: CommandContext): Promise<void> {
   const expected = options.text("if-match");
   for (const id of ids) {
-    // The server answers a deletion of what is not there as any other.
+    // The server reports no error when it deletes a missing document.
     const { status } = await client().send(inDatabase(database(), "docs"), {
       query: { id, metadataOnly: true },
       accepts: [404],

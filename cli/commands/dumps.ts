@@ -1,23 +1,23 @@
-/** `jackdaw export` and `import`: a database as a RavenDB dump, through the server's smuggler. */
+/** `jackdaw export` and `import` for RavenDB dumps, through the server's smuggler. */
 import { createReadStream, createWriteStream } from "node:fs";
 import { rename, rm, stat } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { unreadable } from "../input-file.ts";
 import { sizeText } from "../output.ts";
 import { ProgressLine } from "../progress.ts";
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  if (surroundings.command.name === "export") await exportTo(surroundings);
-  else await importFrom(surroundings);
+export async function run(context: CommandContext): Promise<void> {
+  if (context.command.name === "export") await exportTo(context);
+  else await importFrom(context);
 }
 
-/** The file has its name only when it is whole. */
-async function exportTo(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client, database, options, print, interrupted } = surroundings;
+/** Exports to a partial file, which is renamed when it is complete. */
+async function exportTo(context: CommandContext): Promise<void> {
+  const { arguments: given, client, database, options, print, interrupted } = context;
   const [path = ""] = given;
   const collections = options.all("collection");
   const types = options.text("types");
@@ -29,7 +29,7 @@ async function exportTo(surroundings: Surroundings): Promise<void> {
     },
   });
   const partial = `${path}.partial`;
-  const passed = new PassedBytes(surroundings, undefined);
+  const passed = new ByteCounter(context, undefined);
   try {
     await pipeline(response, passed.stream, createWriteStream(partial), { signal: interrupted });
     await rename(partial, path);
@@ -39,7 +39,7 @@ async function exportTo(surroundings: Surroundings): Promise<void> {
     const why = (error as Error).message;
     throw new Failure(
       "failed",
-      `The export ended before it was whole (${why}); no file was written`,
+      `The export failed before it was complete (${why}); no file was written`,
       {
         cause: error,
       },
@@ -55,8 +55,8 @@ async function exportTo(surroundings: Surroundings): Promise<void> {
   );
 }
 
-async function importFrom(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client, database, options, print } = surroundings;
+async function importFrom(context: CommandContext): Promise<void> {
+  const { arguments: given, client, database, options, print } = context;
   const [path = ""] = given;
   let total: number;
   try {
@@ -64,7 +64,7 @@ async function importFrom(surroundings: Surroundings): Promise<void> {
   } catch (error) {
     throw unreadable(path, error);
   }
-  const passed = new PassedBytes(surroundings, total);
+  const passed = new ByteCounter(context, total);
   const body = Readable.from(createReadStream(path).pipe(passed.stream));
   try {
     const answer = await client().send(inDatabase(database(), "smuggler/import"), {
@@ -85,14 +85,14 @@ async function importFrom(surroundings: Surroundings): Promise<void> {
   }
 }
 
-/** Counts bytes on their way, and shows how many there were, how fast, and how long it will take. */
-export class PassedBytes {
+/** Counts bytes in a stream, and shows the progress, the rate, and the remaining time. */
+export class ByteCounter {
   count = 0;
   readonly stream: Transform;
   readonly #progress: ProgressLine;
 
-  constructor(surroundings: Surroundings, total: number | undefined) {
-    this.#progress = new ProgressLine(surroundings);
+  constructor(context: CommandContext, total: number | undefined) {
+    this.#progress = new ProgressLine(context);
     this.stream = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
         this.count += chunk.length;

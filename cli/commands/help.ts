@@ -1,15 +1,15 @@
-/** `jackdaw help`: what there is, and what a command does; the settings under `help serve`. */
+/** `jackdaw help`: lists the commands, or describes a command; `help serve` also lists the settings. */
 import { settings } from "../../server/settings/setting-table.ts";
 import { optionsOf, parseCommand, usageOf } from "../arguments.ts";
-import type { Command, Surroundings } from "../command.ts";
+import type { Command, CommandContext } from "../command.ts";
 import { failureCodes, failureMeanings } from "../failure.ts";
 
-export async function run({ arguments: words, table, print }: Surroundings): Promise<void> {
+export async function run({ arguments: words, table, print }: CommandContext): Promise<void> {
   if (words.length === 0) print(overview(table));
   else print(helpOf(parseCommand([...words, "--help"], table).command));
 }
 
-/** All commands in a line each, and the exit codes. */
+/** Returns one line per command, and the exit codes. */
 export function overview(table: readonly Command[]): string {
   const width = Math.max(...table.map((command) => usageOf(command).length));
   return [
@@ -17,10 +17,10 @@ export function overview(table: readonly Command[]): string {
     "",
     ...table.map((command) => `  ${usageOf(command).padEnd(width)}  ${command.about}`),
     "",
-    "Every command has --help, and --json where it prints data. The server is found by --url, JACKDAW_URL, or beside",
-    "the data folder of a local one.",
+    "Every command accepts --help, and --json if it prints data. The server is selected by --url or JACKDAW_URL; otherwise",
+    "it is the local server of the data folder.",
     "",
-    "Exit codes: 0 done",
+    "Exit codes: 0 success",
     ...Object.entries(failureCodes).map(
       ([kind, code]) =>
         `${String(code).padStart(13)} ${failureMeanings[kind as keyof typeof failureMeanings]}`,
@@ -35,15 +35,15 @@ export function helpOf(command: Command): string {
     `${command.about[0]?.toUpperCase()}${command.about.slice(1)}.`,
     "",
   ];
-  if (command.name === "serve") lines.push(...howSettingsAreGiven, "", ...settingLines());
+  if (command.name === "serve") lines.push(...settingsIntroduction, "", ...settingLines());
   else lines.push(...optionLines(command));
   return [...lines, "", `Example: ${command.example}`].join("\n");
 }
 
-const howSettingsAreGiven = [
-  "Without any, it listens on this machine only, keeps its data in ./data, and makes the certificates that it needs. Settings",
-  "are flags (--DataDir=./data), variables (RAVEN_DataDir), or members of settings.json, which --config-path=FILE names",
-  "elsewhere; the first of these decides. 'jackdaw config' shows what they come to, 'jackdaw doctor' whether it would start.",
+const settingsIntroduction = [
+  "By default, the server listens on the loopback interface, stores its data in ./data, and generates certificates. Settings",
+  "are flags (--DataDir=./data), environment variables (RAVEN_DataDir), or members of settings.json (or of",
+  "--config-path=FILE), in this order of precedence. 'jackdaw config' shows the resulting values, 'jackdaw doctor' checks them.",
 ];
 
 function optionLines(command: Command): string[] {

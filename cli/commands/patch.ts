@@ -1,10 +1,13 @@
-/** `jackdaw patch`: changes all documents that a query finds, and waits for it; or shows what would change. */
+/**
+ * `jackdaw patch`: patches all documents that match a query and waits for completion, or shows the changes of a dry
+ * run.
+ */
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
-import { pieceOf, piecesOf } from "../json-pieces.ts";
+import { jsonMember, jsonMembers } from "../json-text.ts";
 import { waitForOperation } from "../operations.ts";
-import { ask, canAsk } from "../question.ts";
+import { askQuestion, isInteractive } from "../question.ts";
 import { withoutUpdate } from "../update-clause.ts";
 import { numberOr } from "../values.ts";
 import { parametersOf } from "./query.ts";
@@ -16,17 +19,17 @@ interface PatchQuery {
   readonly QueryParameters: Readonly<Record<string, unknown>>;
 }
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, client, database, options, print, streams } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { arguments: given, client, database, options, print, streams } = context;
   const [text = ""] = given;
   const query = { Query: text, QueryParameters: parametersOf(options.all("parameter")) };
   if (options.is("dry-run")) {
-    await tryOut(surroundings, query);
+    await dryRun(context, query);
     return;
   }
-  if (!options.is("yes") && canAsk(streams)) {
-    const total = await matching(surroundings, query);
-    const answer = await ask(streams, `${total} documents match now. Patch them? [y/N] `);
+  if (!options.is("yes") && isInteractive(streams)) {
+    const total = await matching(context, query);
+    const answer = await askQuestion(streams, `${total} documents match now. Patch them? [y/N] `);
     if (!/^y(es)?$/i.test(answer)) throw new Failure("failed", "Nothing was changed");
   }
   const started = (await client().json(inDatabase(database(), "queries"), {
@@ -37,16 +40,16 @@ export async function run(surroundings: Surroundings): Promise<void> {
     },
     body: { Query: query },
   })) as { OperationId: number };
-  const { Result } = await waitForOperation(surroundings, database(), started.OperationId);
+  const { Result } = await waitForOperation(context, database(), started.OperationId);
   if (options.is("json")) print(JSON.stringify(Result));
   else {
     print(`${Number(Result?.["Total"] ?? 0)} documents`);
     if (options.is("undo"))
-      print(`'jackdaw operation undo ${started.OperationId} -d ${database()}' puts them back`);
+      print(`'jackdaw operation undo ${started.OperationId} -d ${database()}' restores them`);
   }
 }
 
-/** What a dry run has found. */
+/** Result of a dry run. */
 interface DryRun {
   readonly Total: number;
   readonly WouldChange: number;
@@ -60,25 +63,25 @@ interface DryRun {
   }[];
 }
 
-/** Documents on which the script fails, of which the reason is printed. */
+/** Maximum number of failing documents printed. */
 const shownErrors = 10;
 
-/** Runs the script on all documents that the query finds, or on one. Stores nothing. */
-async function tryOut(surroundings: Surroundings, query: PatchQuery): Promise<void> {
-  const { client, database, options, print } = surroundings;
+/** Runs the script on all matching documents, or on one document, without storing. */
+async function dryRun(context: CommandContext, query: PatchQuery): Promise<void> {
+  const { client, database, options, print } = context;
   const one = options.text("id");
   if (one !== undefined) {
-    await tryOne(surroundings, query, one);
+    await dryRunOne(context, query, one);
     return;
   }
-  withoutUpdate(query.Query); // refuses a text that is no patch
+  withoutUpdate(query.Query); // rejects a query without `update`
   const sample = numberOr(options.text("sample"), sampleDefault, "--sample");
   const started = (await client().json(inDatabase(database(), "queries/dry-run"), {
     method: "PATCH",
     query: { sample, maxOpsPerSec: options.text("max-per-second") },
     body: { Query: query },
   })) as { OperationId: number };
-  const { Result } = await waitForOperation(surroundings, database(), started.OperationId);
+  const { Result } = await waitForOperation(context, database(), started.OperationId);
   if (options.is("json")) {
     print(JSON.stringify(Result));
     return;
@@ -86,19 +89,19 @@ async function tryOut(surroundings: Surroundings, query: PatchQuery): Promise<vo
   const { Total, WouldChange, Unchanged, WouldFail, Errors, Samples } = Result as unknown as DryRun;
   for (const { Id, Before, After } of Samples) {
     print(`${Id}: would change`);
-    if (Before === null || After === null) print("  (long: --id shows it)");
+    if (Before === null || After === null) print("  (too long; use --id to show it)");
     else for (const line of changes(Before, After)) print(`  ${line}`);
   }
   for (const { Id, Message } of Errors.slice(0, shownErrors))
     print(`${Id}: would fail: ${Message.split("\n")[0]}`);
   print(
-    `${WouldChange} of ${Total} documents would change, ${Unchanged} are right already, ${WouldFail} would fail. Nothing was stored`,
+    `${WouldChange} of ${Total} documents would change, ${Unchanged} are unchanged, ${WouldFail} would fail. Nothing was stored`,
   );
 }
 
-/** Runs the script on one document. */
-async function tryOne(
-  { client, database, options, print }: Surroundings,
+/** Runs the script on one document without storing. */
+async function dryRunOne(
+  { client, database, options, print }: CommandContext,
   query: PatchQuery,
   id: string,
 ): Promise<void> {
@@ -108,7 +111,10 @@ async function tryOne(
     body: { Query: query },
   });
   const { Status } = JSON.parse(text) as { Status: string };
-  const Changes = changes(pieceOf(text, "OriginalDocument"), pieceOf(text, "ModifiedDocument"));
+  const Changes = changes(
+    jsonMember(text, "OriginalDocument"),
+    jsonMember(text, "ModifiedDocument"),
+  );
   if (options.is("json")) {
     print(JSON.stringify({ Matching: 1, Tried: [{ Id: id, Status, Changes }] }));
     return;
@@ -118,9 +124,9 @@ async function tryOne(
   print("Nothing was stored");
 }
 
-/** How many documents are found. */
+/** Returns the number of matching documents. */
 async function matching(
-  { client, database }: Surroundings,
+  { client, database }: CommandContext,
   { Query, QueryParameters }: PatchQuery,
 ): Promise<number> {
   const text = withoutUpdate(Query);
@@ -130,9 +136,9 @@ async function matching(
   return (reply as { TotalResults: number }).TotalResults;
 }
 
-/** The top-level properties that differ: `- Name: 1`, `+ Name: 2`. */
+/** Returns the differing top-level properties as lines: `- Name: 1`, `+ Name: 2`. */
 export function changes(before = "{}", after = "{}"): string[] {
-  const members = (text: string) => new Map(piecesOf(text).map((one) => [one.name, one.text]));
+  const members = (text: string) => new Map(jsonMembers(text).map((one) => [one.name, one.text]));
   const [one, other] = [members(before), members(after)];
   return [...new Set([...one.keys(), ...other.keys()])].flatMap((name) => {
     const [was, is] = [one.get(name), other.get(name)];

@@ -1,20 +1,23 @@
-/** `jackdaw query`: rows as a table, JSON, JSON lines or CSV; the text from the command line, a file, standard input or a prompt. */
+/**
+ * `jackdaw query`: prints rows as a table, JSON, JSON Lines or CSV. The query is an argument, a file, standard input
+ * or a prompt.
+ */
 import { text as textOf } from "node:stream/consumers";
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { readInput } from "../input-file.ts";
-import { cellOf, pieceOf, piecesOf } from "../json-pieces.ts";
+import { cellOf, jsonMember, jsonMembers } from "../json-text.ts";
 import { csvLine, painter, tableLines } from "../output.ts";
 import { numberOr } from "../values.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
 interface QueryReply {
-  /** Each as it is spelled. */
+  /** JSON text of each row. */
   readonly rows: readonly string[];
   readonly TotalResults: number;
-  /** How many the query itself lets through, where it has a limit. */
+  /** Number of rows within the limit of the query, if it has one. */
   readonly CappedMaxResults?: number;
   readonly DurationInMs: number;
   readonly IndexName: string;
@@ -37,53 +40,53 @@ interface PlanReply {
 }
 
 const rowsDefault = 100;
-/** Rows of a page at the prompt at least, and lines beside them. */
+/** Minimum number of rows per page at the prompt, and screen lines that are not available for rows. */
 const rowsMin = 10;
 const linesAround = 4;
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { arguments: given, options, print, streams, interrupted } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { arguments: given, options, print, streams, interrupted } = context;
   const isPrompt =
     given.length === 0 &&
     options.text("file") === undefined &&
     streams.input.isTTY === true &&
     streams.output.isTTY === true;
   if (isPrompt) {
-    await prompt(surroundings);
+    await prompt(context);
     return;
   }
-  const Query = await queryText(surroundings);
+  const Query = await queryText(context);
   if (Query.trim() === "") throw new Failure("usage", "The query is empty: jackdaw query TEXT");
   const rows = numberOr(options.text("limit"), rowsDefault, "--limit");
   const isPlan = options.is("plan");
-  const text = await ask(surroundings, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
+  const text = await sendQuery(context, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
   if (options.is("json")) print(text);
-  else if (isPlan) showPlan(surroundings, JSON.parse(text) as PlanReply);
-  else show(surroundings, replyOf(text));
+  else if (isPlan) showPlan(context, JSON.parse(text) as PlanReply);
+  else show(context, replyOf(text));
 }
 
-/** A page is what a screen has room for, unless a limit is given. */
-async function prompt(surroundings: Surroundings): Promise<void> {
-  const { options, streams } = surroundings;
+/** Runs the prompt. A page has as many rows as fit on the screen, or the given limit. */
+async function prompt(context: CommandContext): Promise<void> {
+  const { options, streams } = context;
   const { runPrompt } = await import("../prompt.ts");
   const screen = Math.max(rowsMin, (streams.output.rows ?? rowsDefault) - linesAround);
   const page = numberOr(options.text("limit"), screen, "--limit");
-  await runPrompt(surroundings, {
+  await runPrompt(context, {
     rows: async (text, start, signal) => {
-      const reply = replyOf(await ask(surroundings, text, start, page, signal));
-      show(surroundings, reply);
+      const reply = replyOf(await sendQuery(context, text, start, page, signal));
+      show(context, reply);
       return { rows: reply.rows.length, total: reply.CappedMaxResults ?? reply.TotalResults };
     },
     plan: async (text, signal) => {
-      const reply = await ask(surroundings, text, 0, page, signal, "plan");
-      showPlan(surroundings, JSON.parse(reply) as PlanReply);
+      const reply = await sendQuery(context, text, 0, page, signal, "plan");
+      showPlan(context, JSON.parse(reply) as PlanReply);
     },
   });
 }
 
-/** @returns the text of the reply */
-async function ask(
-  { client, database, options }: Surroundings,
+/** Sends a query. @returns the text of the reply */
+async function sendQuery(
+  { client, database, options }: CommandContext,
   Query: string,
   Start: number,
   PageSize: number,
@@ -105,64 +108,67 @@ async function ask(
   return answer.text;
 }
 
-/** Rows stay text, so that their numbers are printed as they are stored. */
+/** Parses a reply. Rows are kept as text, so that numbers are printed as stored. */
 function replyOf(text: string): QueryReply {
-  const rows = piecesOf(pieceOf(text, "Results") ?? "[]").map((piece) => piece.text);
+  const rows = jsonMembers(jsonMember(text, "Results") ?? "[]").map((piece) => piece.text);
   return { ...(JSON.parse(text) as Omit<QueryReply, "rows">), rows };
 }
 
-function show(surroundings: Surroundings, reply: QueryReply): void {
-  const { options, print, streams } = surroundings;
+function show(context: CommandContext, reply: QueryReply): void {
+  const { options, print, streams } = context;
   if (options.is("jsonl")) for (const row of reply.rows) print(row);
-  else printColumns(surroundings, reply);
+  else printColumns(context, reply);
   if (options.is("quiet") || options.is("jsonl") || options.is("csv")) return;
-  const stale = reply.IsStale ? ", stale: --wait waits for the index" : "";
+  const stale = reply.IsStale ? ", stale; use --wait to wait for the index" : "";
   streams.errors.write(
     `${reply.rows.length} of ${reply.TotalResults} rows, ${reply.DurationInMs} ms, ${reply.IndexName}${stale}\n`,
   );
 }
 
-/** How a query ran, a step a line, and the index that would be better. */
-function showPlan({ print }: Surroundings, { Steps, DurationInMs, BetterIndex }: PlanReply): void {
+/** Prints the steps of a query plan, and the recommended index. */
+function showPlan(
+  { print }: CommandContext,
+  { Steps, DurationInMs, BetterIndex }: PlanReply,
+): void {
   for (const [at, { Text, DurationInMs: ms, Conditions }] of Steps.entries()) {
     print(`${at + 1}. ${Text}${ms === null ? "" : ` ${ms.toFixed(1)} ms`}`);
     for (const { Condition, Found } of Conditions)
-      print(`   ${Condition}${Found === null ? "" : `: ${Found} by itself`}`);
+      print(`   ${Condition}${Found === null ? "" : `: ${Found} alone`}`);
   }
-  print(`${DurationInMs} ms in all`);
+  print(`${DurationInMs} ms in total`);
   if (BetterIndex === null) return;
   const { Text, Definition, IsDeployed, Query } = BetterIndex;
   print(`\n${Text}`);
-  if (IsDeployed) print(`It is there, as ${Definition.Name}. The query that uses it:`);
+  if (IsDeployed) print(`The index ${Definition.Name} is deployed. Query that uses it:`);
   else {
     print(`${Definition.Name}:\n${Definition.Maps.join("\n")}`);
-    print("The query that uses it:");
+    print("Query that uses it:");
   }
   print(Query);
 }
 
-async function queryText({ arguments: given, options, streams }: Surroundings): Promise<string> {
+async function queryText({ arguments: given, options, streams }: CommandContext): Promise<string> {
   const [text] = given;
   const file = options.text("file");
   if (text !== undefined && file !== undefined) {
-    throw new Failure("usage", "Give the text of the query or --file, not both");
+    throw new Failure("usage", "Specify either TEXT or --file, not both");
   }
   if (file !== undefined) return await readInput(file);
   return text ?? (await textOf(streams.input));
 }
 
-/** `name=value`, where the value is JSON or else a text. @throws Failure usage */
+/** Parses `name=value`, where the value is JSON or plain text. @throws Failure usage */
 export function parametersOf(given: readonly string[]): Row {
   return Object.fromEntries(
     given.map((one) => {
       const at = one.indexOf("=");
       if (at < 1) throw new Failure("usage", `--parameter '${one}' must be name=value`);
-      return [one.slice(0, at), parsedOr(one.slice(at + 1))];
+      return [one.slice(0, at), jsonOrText(one.slice(at + 1))];
     }),
   );
 }
 
-function parsedOr(text: string): unknown {
+function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -170,9 +176,9 @@ function parsedOr(text: string): unknown {
   }
 }
 
-function printColumns({ options, print, streams, environment }: Surroundings, reply: QueryReply) {
+function printColumns({ options, print, streams, environment }: CommandContext, reply: QueryReply) {
   const rows = reply.rows.map((text) => {
-    const members = piecesOf(text);
+    const members = jsonMembers(text);
     const metadata = members.find(({ name }) => name === "@metadata")?.text ?? "{}";
     const id = (JSON.parse(metadata) as { "@id"?: string })["@id"];
     const row = new Map<string, unknown>(id === undefined ? [] : [["id", id]]);

@@ -1,10 +1,10 @@
-/** `jackdaw salvage`: copies what can be read of a damaged database into a new folder, without a server. */
+/** `jackdaw salvage`: copies the readable data of a damaged database into a new folder, without a server. */
 import { resolve } from "node:path";
 import { EngineError, nodeEnvironment, salvageDatabase } from "../../engine/engine.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 
-export async function run({ arguments: given, options, print }: Surroundings): Promise<void> {
+export async function run({ arguments: given, options, print }: CommandContext): Promise<void> {
   const [source = "", target = ""] = given;
   try {
     const found = await salvageDatabase(nodeEnvironment(), resolve(source), resolve(target));
@@ -15,10 +15,10 @@ export async function run({ arguments: given, options, print }: Surroundings): P
     const { documents, revisions, entries, losses, orphans, lostContents } = found;
     print(`${documents} documents, ${revisions} revisions, ${entries} other entries`);
     for (const { file, offset, length, reason } of losses) {
-      print(`lost: ${file}, ${length} bytes from ${offset} on: ${reason}`);
+      print(`lost: ${file}, ${length} bytes at offset ${offset}: ${reason}`);
     }
-    for (const name of orphans) print(`without its document: ${name}`);
-    for (const name of lostContents) print(`attachment without its content: ${name}`);
+    for (const name of orphans) print(`document lost: ${name}`);
+    for (const name of lostContents) print(`attachment content lost: ${name}`);
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     const { code, message } = error;

@@ -1,5 +1,5 @@
-/** `jackdaw status`: is there a server, which one, and how are its databases? */
-import type { Surroundings } from "../command.ts";
+/** `jackdaw status`: shows the server and its databases. */
+import type { CommandContext } from "../command.ts";
 import { durationText, painter, sizeText, tableLines } from "../output.ts";
 
 interface ListedDatabase {
@@ -8,15 +8,15 @@ interface ListedDatabase {
   readonly IndexesCount: number | null;
   readonly Disabled: boolean;
   readonly TotalSize: { readonly SizeInBytes: number } | null;
-  /** Why it cannot be opened. */
+  /** Reason why the database cannot be opened. */
   readonly LoadError?: string | null;
 }
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { client, options, print } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { client, options, print } = context;
   const build = (await client().json("/build/version")) as Record<string, unknown>;
   const { Databases } = (await client().json("/databases")) as { Databases: ListedDatabase[] };
-  // Only operators may see these.
+  // Requires operator access.
   const figures = await client().send("/admin/stats", { accepts: [403] });
   const server = figures.status === 200 ? (JSON.parse(figures.text) as { UpTime?: string }) : {};
   if (options.is("json")) {
@@ -34,19 +34,19 @@ export async function run(surroundings: Surroundings): Promise<void> {
     );
   }
   print("");
-  printDatabases(surroundings, Databases);
+  printDatabases(context, Databases);
 }
 
-/** `0.1.0, answers as RavenDB 7.2.7`; of RavenDB itself its own. */
+/** Returns `0.1.0, compatible with RavenDB 7.2.7`, or the version of a RavenDB server. */
 export function versionOf(build: Readonly<Record<string, unknown>>): string {
   const full = String(build["FullVersion"] ?? build["ProductVersion"] ?? "?");
   const own = /^jackdaw (\S+)$/.exec(String(build["CommitHash"]))?.[1];
-  return own === undefined ? full : `${own}, answers as RavenDB ${full}`;
+  return own === undefined ? full : `${own}, compatible with RavenDB ${full}`;
 }
 
-/** The table of databases. */
+/** Prints the table of databases. */
 export function printDatabases(
-  { streams, environment, print }: Surroundings,
+  { streams, environment, print }: CommandContext,
   databases: readonly ListedDatabase[],
 ): void {
   const paint = painter(streams.output.isTTY === true, environment);

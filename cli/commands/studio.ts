@@ -1,17 +1,20 @@
-/** `jackdaw studio`: the studio of any server in the browser, signed in with the certificate of the command. */
-import type { Surroundings } from "../command.ts";
+/**
+ * `jackdaw studio`: opens the studio of any server in the browser, signed in with the client certificate of the
+ * command.
+ */
+import type { CommandContext } from "../command.ts";
 import { findConnection } from "../connection.ts";
 import { Failure } from "../failure.ts";
 import { openInBrowser } from "../studio/opener.ts";
 import { StudioProxy } from "../studio/studio-proxy.ts";
 import { versionOf } from "./status.ts";
 
-const lookEveryMs = 10_000;
+const pollMs = 10_000;
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { client, options, environment, print, streams, interrupted } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { client, options, environment, print, streams, interrupted } = context;
   const port = readPort(options.text("port"));
-  // What is wrong with the server or the certificate is told before a browser opens.
+  // Report errors of the server or the certificate before opening a browser.
   const build = (await client().json("/build/version")) as Readonly<Record<string, unknown>>;
   const me = (await client().json("/certificates/whoami")) as { Name?: string } | null;
   const proxy = await StudioProxy.start({
@@ -30,11 +33,13 @@ export async function run(surroundings: Surroundings): Promise<void> {
     }
     show();
     if (streams.input.isTTY === true) {
-      print("It works once, within a minute. Enter makes another; Ctrl-C ends.");
+      print(
+        "The address works once, within a minute. Press Enter for another one, Ctrl-C to stop.",
+      );
       streams.input.on("data", show);
     }
-    const reason = await over(proxy, interrupted);
-    if (reason !== undefined && !options.is("json")) print(`The studio ended: ${reason}.`);
+    const reason = await waitForEnd(proxy, interrupted);
+    if (reason !== undefined && !options.is("json")) print(`The studio session ended: ${reason}.`);
   } finally {
     streams.input.removeAllListeners("data");
     streams.input.pause();
@@ -42,13 +47,13 @@ export async function run(surroundings: Surroundings): Promise<void> {
   }
 }
 
-/** Resolves with the reason when the session is over; without one after Ctrl-C. */
-function over(proxy: StudioProxy, interrupted: AbortSignal): Promise<string | undefined> {
+/** Resolves with the reason when the session ends, or with undefined on Ctrl-C. */
+function waitForEnd(proxy: StudioProxy, interrupted: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const timer = setInterval(() => {
       const reason = proxy.endReason();
       if (reason !== undefined) end(reason);
-    }, lookEveryMs);
+    }, pollMs);
     const end = (reason?: string) => {
       clearInterval(timer);
       resolve(reason);

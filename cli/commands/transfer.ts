@@ -1,6 +1,6 @@
 /**
- * `jackdaw export` and `import`: dumps go through the smuggler (dumps.ts); JSON lines and CSV through streams and a bulk
- * insert, as documents only.
+ * `jackdaw export` and `import`: dumps use the smuggler (dumps.ts); JSON Lines and CSV use streams and bulk insert,
+ * for documents only.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -10,28 +10,28 @@ import { PassThrough, pipeline, Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { inDatabase } from "../client.ts";
-import type { Surroundings } from "../command.ts";
+import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { unreadable } from "../input-file.ts";
-import { inCollection } from "../json-pieces.ts";
-import { ProgressLine, passedText } from "../progress.ts";
+import { inCollection } from "../json-text.ts";
+import { ProgressLine, rateText } from "../progress.ts";
 import { cellsOf, csvRows, csvText, type FileRow, jsonLines, linesOf } from "../row-files.ts";
-import { PassedBytes, run as runDump } from "./dumps.ts";
+import { ByteCounter, run as runDump } from "./dumps.ts";
 
 const formats = ["dump", "jsonl", "csv"] as const;
 type Format = (typeof formats)[number];
 
-/** Characters of commands that are sent at once. */
-const pieceLength = 64 * 1024;
+/** Maximum characters of bulk-insert commands per chunk. */
+const chunkLength = 64 * 1024;
 const columnsMax = 10_000;
 
-export async function run(surroundings: Surroundings): Promise<void> {
-  const { command, arguments: given, options } = surroundings;
+export async function run(context: CommandContext): Promise<void> {
+  const { command, arguments: given, options } = context;
   const path = given[0] ?? "";
   const format = formatOf(path, options.text("format"));
-  if (format === "dump") await runDump(surroundings);
-  else if (command.name === "export") await exportRows(surroundings, path, format);
-  else await importRows(surroundings, path, format);
+  if (format === "dump") await runDump(context);
+  else if (command.name === "export") await exportRows(context, path, format);
+  else await importRows(context, path, format);
 }
 
 /** @throws Failure usage */
@@ -47,19 +47,19 @@ function formatOf(path: string, given: string | undefined): Format {
 
 const isZipped = (path: string) => path.toLowerCase().endsWith(".gz");
 
-/** The file has its name only when it is whole. */
-async function exportRows(surroundings: Surroundings, path: string, format: Format): Promise<void> {
-  const { options, print, interrupted } = surroundings;
+/** Exports to a partial file, which is renamed when it is complete. */
+async function exportRows(context: CommandContext, path: string, format: Format): Promise<void> {
+  const { options, print, interrupted } = context;
   const partial = `${path}.partial`;
-  const progress = new ProgressLine(surroundings);
+  const progress = new ProgressLine(context);
   const counted = { rows: 0 };
   try {
-    const lines = documentLines(surroundings, counted, progress);
+    const lines = documentLines(context, counted, progress);
     if (format === "jsonl") await writeLines(partial, isZipped(path), lines);
     else {
-      // The columns are known only when all documents were seen.
+      // The columns are known only after all documents were read.
       const columns = new Set<string>();
-      await writeLines(`${partial}.rows`, false, noting(lines, columns));
+      await writeLines(`${partial}.rows`, false, collectColumns(lines, columns));
       await writeLines(partial, isZipped(path), csvLines(`${partial}.rows`, [...columns]));
     }
     await rename(partial, path);
@@ -67,7 +67,7 @@ async function exportRows(surroundings: Surroundings, path: string, format: Form
     await rm(partial, { force: true });
     if (interrupted.aborted) throw new Failure("interrupted", "Interrupted; no file was written");
     if (error instanceof Failure) throw error;
-    const why = `The export ended before it was whole (${(error as Error).message}); no file was written`;
+    const why = `The export failed before it was complete (${(error as Error).message}); no file was written`;
     throw new Failure("failed", why, { cause: error });
   } finally {
     progress.end();
@@ -81,16 +81,16 @@ async function exportRows(surroundings: Surroundings, path: string, format: Form
   );
 }
 
-/** The documents as they are stored, a line of JSON each. */
+/** Yields the stored documents as lines of JSON. */
 async function* documentLines(
-  { client, database, options, interrupted }: Surroundings,
+  { client, database, options, interrupted }: CommandContext,
   counted: { rows: number },
   progress: ProgressLine,
 ): AsyncGenerator<string> {
   const collections = options.all("collection");
   const query = options.text("query");
   if (query !== undefined && collections.length > 0) {
-    throw new Failure("usage", "Give --query or --collection, not both");
+    throw new Failure("usage", "Specify either --query or --collection, not both");
   }
   const queries =
     query === undefined ? collections.map((one) => `from ${JSON.stringify(one)}`) : [query];
@@ -106,15 +106,18 @@ async function* documentLines(
       if (text === "") continue;
       counted.rows++;
       const { rows } = counted;
-      progress.show(() => passedText(rows, undefined, progress.elapsedMs, shownCount));
+      progress.show(() => rateText(rows, undefined, progress.elapsedMs, countText));
       yield path === "streams/queries" ? text.slice('{"Item":'.length, -1) : text;
     }
   }
 }
 
-const shownCount = (count: number) => count.toLocaleString("en");
+const countText = (count: number) => count.toLocaleString("en");
 
-async function* noting(lines: AsyncIterable<string>, columns: Set<string>): AsyncGenerator<string> {
+async function* collectColumns(
+  lines: AsyncIterable<string>,
+  columns: Set<string>,
+): AsyncGenerator<string> {
   for await (const line of lines) {
     for (const column of cellsOf(line).keys()) columns.add(column);
     if (columns.size > columnsMax) {
@@ -157,19 +160,19 @@ async function writeLines(
   await written;
 }
 
-async function importRows(surroundings: Surroundings, path: string, format: Format): Promise<void> {
-  const { client, database, options, print } = surroundings;
+async function importRows(context: CommandContext, path: string, format: Format): Promise<void> {
+  const { client, database, options, print } = context;
   let total: number;
   try {
     total = (await stat(path)).size;
   } catch (error) {
     throw unreadable(path, error);
   }
-  const passed = new PassedBytes(surroundings, total);
+  const passed = new ByteCounter(context, total);
   const state: Sent = { rows: 0, failure: null };
   try {
     const source = isZipped(path) ? createGunzip() : new PassThrough();
-    // Whatever fails in it fails the reading of `source`, which may begin after that.
+    // An error of the pipeline also fails reads of `source`, which may start later.
     source.on("error", () => undefined);
     pipeline(createReadStream(path), passed.stream, source, () => undefined);
     const rows = format === "csv" ? csvRows(source, options.is("text")) : jsonLines(source);
@@ -182,7 +185,7 @@ async function importRows(surroundings: Surroundings, path: string, format: Form
       method: "POST",
       query: { id: Id },
       headers: { "content-type": "application/json" },
-      body: Readable.from(pieces(surroundings, rows, state), { objectMode: false }),
+      body: Readable.from(commandChunks(context, rows, state), { objectMode: false }),
     });
   } finally {
     passed.end();
@@ -191,7 +194,7 @@ async function importRows(surroundings: Surroundings, path: string, format: Form
   if (failure !== null) {
     const kind = failure instanceof Failure ? failure.kind : "failed";
     const what = `${path}: ${failure.message.replace(/\.$/, "")}`;
-    throw new Failure(kind, `${what}; the ${rows} documents before it were stored`, {
+    throw new Failure(kind, `${what}; the preceding ${rows} documents were stored`, {
       cause: failure,
     });
   }
@@ -200,13 +203,13 @@ async function importRows(surroundings: Surroundings, path: string, format: Form
 
 interface Sent {
   rows: number;
-  /** Why the file was not read to its end. What is before is stored. */
+  /** Error that stopped reading the file. Rows before it are stored. */
   failure: Error | null;
 }
 
-/** Commands of a bulk insert. */
-async function* pieces(
-  { options, interrupted }: Surroundings,
+/** Yields the commands of a bulk insert in chunks. */
+async function* commandChunks(
+  { options, interrupted }: CommandContext,
   rows: AsyncIterable<FileRow>,
   sent: Sent,
 ): AsyncGenerator<string> {
@@ -215,20 +218,20 @@ async function* pieces(
     idField: options.text("id-field"),
     idPrefix: options.text("id-prefix") ?? "",
   };
-  let piece = "[";
+  let chunk = "[";
   try {
     for await (const row of rows) {
       if (interrupted.aborted) throw new Failure("interrupted", "Interrupted");
-      piece += `${sent.rows === 0 ? "" : ","}${commandOf(row, rule)}`;
+      chunk += `${sent.rows === 0 ? "" : ","}${commandOf(row, rule)}`;
       sent.rows++;
-      if (piece.length < pieceLength) continue;
-      yield piece;
-      piece = "";
+      if (chunk.length < chunkLength) continue;
+      yield chunk;
+      chunk = "";
     }
   } catch (error) {
     sent.failure = error as Error;
   }
-  yield `${piece}]`;
+  yield `${chunk}]`;
 }
 
 interface Rule {
@@ -237,11 +240,17 @@ interface Rule {
   readonly idPrefix: string;
 }
 
-/** @throws Failure failed for a row without a collection, or without the field of the id */
+/**
+ * Returns the command for a row. @throws Failure failed for a row without a collection, or without the field of the
+ * id
+ */
 function commandOf(row: FileRow, { collection: given, idField, idPrefix }: Rule): string {
   const collection = row.collection ?? given;
   if (collection === undefined) {
-    throw new Failure("failed", `line ${row.line} has no collection; give one with --collection`);
+    throw new Failure(
+      "failed",
+      `line ${row.line} has no collection; specify one with --collection`,
+    );
   }
   const id = idOf(row, idField) ?? `${collection.toLowerCase()}/${randomUUID()}`;
   const document = row.collection === undefined ? inCollection(row.text, collection) : row.text;

@@ -1,19 +1,19 @@
 /**
- * Passes requests and sockets of the page on to the server, with the caller's certificate, and what comes back to the
- * page: piece by piece, no faster than it is read.
+ * Forwards requests and web sockets of the studio to the server with the client certificate, and streams the replies
+ * back with back-pressure.
  *
- * - What belongs to one connection only, to the page's session, or to the browser's origin is not passed on.
- * - Nothing that comes back runs in the page's origin, is kept by the browser, or sets anything in it.
+ * - Hop-by-hop headers, session headers and headers about the browser's origin are not forwarded.
+ * - No reply can run code in the studio's origin, be cached by the browser, or set state in it.
  */
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Duplex } from "node:stream";
-import { agentFor, failWhenUnanswered, unreachable } from "../client.ts";
+import { addConnectTimeout, agentFor, unreachable } from "../client.ts";
 import type { Connection } from "../connection.ts";
 import { sessionHeader } from "./gate.ts";
 
-/** How long a body may stand still while it is sent. */
-export const stillMsMax = 120_000;
+/** Maximum time without progress while a request body is sent, in milliseconds. */
+export const idleMsMax = 120_000;
 
 const ofConnection = [
   "connection",
@@ -36,7 +36,7 @@ const keptFromPage = new Set([
   ...["set-cookie", "strict-transport-security", "alt-svc", "clear-site-data", "refresh"],
   ...["link", "service-worker-allowed", "sourcemap", "nel", "report-to", "cache-control"],
 ]);
-/** Of every reply of the server: it is data, not a page. */
+/** Headers of every forwarded reply: the browser must treat it as data. */
 const dataHeaders = {
   "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -48,13 +48,13 @@ const dataHeaders = {
 export class Forwarding {
   readonly #connection: Connection;
   readonly #agent: http.Agent;
-  readonly #stillMs: number;
-  /** Both ends of the web sockets. */
+  readonly #idleMs: number;
+  /** Both ends of each web socket. */
   readonly #sockets = new Set<Duplex>();
 
-  constructor(connection: Connection, stillMs: number) {
+  constructor(connection: Connection, idleMs: number) {
     this.#connection = connection;
-    this.#stillMs = stillMs;
+    this.#idleMs = idleMs;
     this.#agent = agentFor(connection);
   }
 
@@ -63,7 +63,7 @@ export class Forwarding {
     this.#agent.destroy();
   }
 
-  /** `isDownload`: the browser stores the reply and never shows it. */
+  /** Forwards a request. With `isDownload`, the browser stores the reply and never renders it. */
   forward(
     request: http.IncomingMessage,
     response: http.ServerResponse,
@@ -75,7 +75,7 @@ export class Forwarding {
       response.writeHead(reply.statusCode ?? 502, {
         ...this.#replyHeaders(reply.headers),
         ...(isDownload ? { "content-disposition": attachment(reply.headers) } : {}),
-        // The rest of a body that nobody wants: the connection ends with the reply.
+        // The request body is discarded: close the connection with the reply.
         ...(request.complete ? {} : { connection: "close" }),
       });
       reply.pipe(response);
@@ -88,14 +88,14 @@ export class Forwarding {
       else this.#replyUnreachable(response, target, error);
     });
     response.on("close", () => upstream.destroy());
-    // Only of a request that is not complete; the server may take its time for the answer.
-    request.setTimeout(this.#stillMs, () => request.destroy());
+    // Applies only to an incomplete request; the reply of the server has no time limit.
+    request.setTimeout(this.#idleMs, () => request.destroy());
     response.on("timeout", () => undefined);
     request.on("error", () => upstream.destroy());
     request.pipe(upstream);
   }
 
-  /** Joins the browser's socket with one of the server. `head`: what it has sent already. */
+  /** Connects the browser's socket to a socket of the server. `head` contains bytes already received. */
   join(request: http.IncomingMessage, socket: Duplex, head: Buffer, target: string): void {
     const headers: Record<string, string> = { connection: "Upgrade", upgrade: "websocket" };
     const upstream = this.#open(request, target, headers);
@@ -123,7 +123,7 @@ export class Forwarding {
   #keep(socket: Duplex): void {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    // The "close" that follows is what counts.
+    // The following "close" event is handled.
     socket.on("error", () => undefined);
   }
 
@@ -142,16 +142,16 @@ export class Forwarding {
       method: request.method,
       path: target,
       agent: this.#agent,
-      headers: { ...passedOn(request.headers, keptFromServer), ...chunked, ...more },
+      headers: { ...forwardedHeaders(request.headers, keptFromServer), ...chunked, ...more },
     });
-    failWhenUnanswered(upstream, isSecure);
+    addConnectTimeout(upstream, isSecure);
     return upstream;
   }
 
   #replyHeaders(given: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-    const headers = { ...passedOn(given, keptFromPage), ...dataHeaders };
+    const headers = { ...forwardedHeaders(given, keptFromPage), ...dataHeaders };
     const { location } = given;
-    // The server's own addresses lead to here.
+    // Redirects to the server become redirects to the proxy.
     return location?.startsWith(`${this.#connection.url.origin}/`)
       ? { ...headers, location: location.slice(this.#connection.url.origin.length) }
       : headers;
@@ -163,7 +163,7 @@ export class Forwarding {
   }
 }
 
-/** An error in the form that the server's have. */
+/** Sends an error in the format of the server. */
 export function replyError(
   response: http.ServerResponse,
   status: number,
@@ -177,7 +177,7 @@ export function replyError(
     .end(body);
 }
 
-/** Answers a request for a socket with a status alone. */
+/** Rejects a web socket request with a status. */
 export function refuseSocket(socket: Duplex, status: number): void {
   const reason = http.STATUS_CODES[status] ?? "";
   if (socket.writable) {
@@ -192,8 +192,8 @@ function headText(status: number, reason: string, headers: http.OutgoingHttpHead
   return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n`;
 }
 
-/** Without those of the list, those that `Connection` names, and what browsers say of a page and of other origins. */
-function passedOn(
+/** Removes the listed headers, those named by `Connection`, and headers about the page and cross-origin requests. */
+function forwardedHeaders(
   given: http.IncomingHttpHeaders,
   kept: ReadonlySet<string>,
 ): http.OutgoingHttpHeaders {
@@ -206,7 +206,7 @@ function passedOn(
   );
 }
 
-/** With the name that the server gave it, if it gave one. */
+/** Returns a `content-disposition` of type attachment, with the server's file name, if any. */
 function attachment({ "content-disposition": given = "" }: http.IncomingHttpHeaders): string {
   const name = /;\s*filename.*$/i.exec(given)?.[0] ?? "";
   return `attachment${name}`;

@@ -1,19 +1,20 @@
 /**
- * Who may use the page that `jackdaw studio` serves: the one who has the address that it printed, from then on only from
- * pages of its own origin. Knows nothing of sockets.
+ * Access control of the page that `jackdaw studio` serves: only the holder of the printed address can open a session,
+ * which only pages of its own origin can use. Independent of sockets.
  *
- * - Requests that another page, or another name for this machine, can cause are foreign.
- * - A code opens the session once, while it is young.
- * - The session has two halves. Browsers send the cookie to every port of this machine, so it proves nothing alone; the
- *   other half is in a header that only the page's own scripts know.
- * - Where a script cannot set headers (sockets, downloads), a ticket stands for that header, for one address and one use.
+ * - Requests that another page or another host name can cause are foreign.
+ * - A code opens the session once, before it expires.
+ * - The session has two secrets. Browsers send the cookie to every port of this machine, so it is insufficient alone;
+ *   the other secret is sent in a header that only the page's own scripts know.
+ * - Where a script cannot set headers (web sockets, downloads), a single-use ticket for one address replaces the
+ *   header.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 export const codeMsMax = 60_000;
 export const ticketMsMax = 10_000;
-/** Tickets that are out at once; the oldest go first. */
+/** Maximum number of valid tickets; the oldest are dropped first. */
 const ticketsMax = 1000;
 
 export const sessionHeader = "x-jackdaw-session";
@@ -40,8 +41,8 @@ export class Gate {
   }
 
   /**
-   * Did somebody else's page cause it? Browsers tell where a request comes from: `Sec-Fetch-Site` with all but sockets,
-   * `Origin` with those, and with all that is not GET or HEAD.
+   * Returns true if a page of another origin may have caused the request. Browsers send `Sec-Fetch-Site` with all
+   * requests but web sockets, and `Origin` with web sockets and with all methods but GET and HEAD.
    */
   isForeign(method: string, headers: IncomingHttpHeaders): boolean {
     const { host = "", origin } = headers;
@@ -53,14 +54,17 @@ export class Gate {
     return origin === undefined && (!isReading || site === undefined);
   }
 
-  /** A code for the session; the one before is worth nothing any more. */
+  /** Creates a code for the session and invalidates the previous code. */
   newCode(): string {
     const text = secret();
     this.#code = { text, untilMs: this.#nowMs() + codeMsMax };
     return text;
   }
 
-  /** @returns the session's halves, the cookie as `Set-Cookie` has it; undefined: not this code, or not any more */
+  /**
+   * Opens the session. @returns its two secrets, the cookie in the format of `Set-Cookie`; undefined for a wrong or
+   * expired code
+   */
   enter(code: string): { readonly setCookie: string; readonly half: string } | undefined {
     const expected = this.#code;
     if (expected === undefined || !isSame(code, expected.text)) return undefined;
@@ -70,13 +74,13 @@ export class Gate {
     return { setCookie, half: this.#half };
   }
 
-  /** Has the request both halves? */
+  /** Returns true if a request has both secrets. */
   isSignedIn(headers: IncomingHttpHeaders): boolean {
     const half = headers[sessionHeader];
     return typeof half === "string" && isSame(half, this.#half) && this.#hasCookie(headers);
   }
 
-  /** A ticket for a request to `target`, the path with its query. */
+  /** Creates a ticket for a request to `target`, the path with its query. */
   ticketFor(target: string): string {
     for (const [text, { untilMs }] of this.#tickets) {
       if (untilMs >= this.#nowMs() && this.#tickets.size < ticketsMax) break;
@@ -87,7 +91,7 @@ export class Gate {
     return text;
   }
 
-  /** The address without the ticket at its end; undefined when there is none, or none that is good for it. */
+  /** Redeems the ticket at the end of the address. @returns the address without it; undefined without a valid ticket */
   takeTicket(target: string, headers: IncomingHttpHeaders): string | undefined {
     const text = ticketParameter.exec(target)?.[1];
     if (text === undefined || !this.#hasCookie(headers)) return undefined;
@@ -105,12 +109,12 @@ export class Gate {
   }
 }
 
-/** 256 bit. */
+/** Returns a random secret of 256 bits. */
 function secret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Takes as long for a text that is nearly right as for any other. */
+/** Compares in constant time. */
 function isSame(given: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));

@@ -1,6 +1,6 @@
 /**
- * The studio on a port of this machine, in front of a server that one reaches with a certificate (`jackdaw studio`). Serves
- * the studio's files, opens the session, and forwards everything else (forwarding.ts) for those who may (gate.ts).
+ * Serves the studio on a local port, for a server that requires a client certificate (`jackdaw studio`). Serves the
+ * studio's files, opens the session, and forwards all other authorized requests (gate.ts, forwarding.ts).
  */
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,23 +10,23 @@ import { RequestError } from "../../server/http/request-error.ts";
 import type { ReplyHeaders } from "../../server/http/response.ts";
 import type { Connection } from "../connection.ts";
 import { Failure } from "../failure.ts";
-import { Forwarding, refuseSocket, replyError, stillMsMax } from "./forwarding.ts";
+import { Forwarding, idleMsMax, refuseSocket, replyError } from "./forwarding.ts";
 import { Gate } from "./gate.ts";
 
 export const sessionMsMax = 8 * 3_600_000;
 export const unusedMsMax = 30 * 60_000;
 const headersMsMax = 10_000;
-/** A browser opens six for each page, besides its sockets. */
+/** Maximum number of connections. A browser opens six for each page, besides web sockets. */
 const connectionsMax = 256;
-/** Bodies that are read here: a code, or an address that a ticket is for. */
+/** Maximum size of a body that the proxy reads itself, in bytes: a code, or the address for a ticket. */
 const bodyBytesMax = 16 * 1024;
 
 export interface ProxyOptions {
   readonly connection: Connection;
-  /** 0: any that is free. */
+  /** Local port; 0: any free port. */
   readonly port: number;
   readonly nowMs?: () => number;
-  readonly stillMs?: number;
+  readonly idleMs?: number;
 }
 
 export class StudioProxy {
@@ -40,11 +40,11 @@ export class StudioProxy {
   #underWay = 0;
 
   private constructor(server: http.Server, options: Required<ProxyOptions>) {
-    const { connection, nowMs, stillMs } = options;
+    const { connection, nowMs, idleMs } = options;
     this.#server = server;
     this.port = (server.address() as AddressInfo).port;
     this.#gate = new Gate(this.port, nowMs);
-    this.#forwarding = new Forwarding(connection, stillMs);
+    this.#forwarding = new Forwarding(connection, idleMs);
     this.#nowMs = nowMs;
     this.#startedMs = nowMs();
     this.#usedMs = nowMs();
@@ -55,16 +55,16 @@ export class StudioProxy {
     server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
-  /** @throws Failure when the port is taken */
+  /** Starts the proxy. @throws Failure when the port is in use */
   static async start(given: ProxyOptions): Promise<StudioProxy> {
-    const options = { nowMs: Date.now, stillMs: stillMsMax, ...given };
+    const options = { nowMs: Date.now, idleMs: idleMsMax, ...given };
     const { port } = options;
-    // Bodies may take as long as they move (forwarding.ts).
+    // Bodies have no total time limit, only an idle limit (forwarding.ts).
     const server = http.createServer({ headersTimeout: headersMsMax, requestTimeout: 0 });
     server.maxConnections = connectionsMax;
     await new Promise<void>((resolve, reject) => {
       server.once("error", (error) => {
-        const message = `Port ${port} cannot be listened on (${error.message}); choose another with --port`;
+        const message = `Port ${port} is not available (${error.message}); choose another with --port`;
         reject(new Failure("failed", message, { cause: error }));
       });
       server.listen(port, "127.0.0.1", resolve);
@@ -72,12 +72,12 @@ export class StudioProxy {
     return new StudioProxy(server, options);
   }
 
-  /** An address that opens the page signed in, once, within a minute. */
+  /** Returns an address that opens the page signed in, once, within a minute. */
   newAddress(): string {
     return `http://127.0.0.1:${this.port}/studio/#code=${this.#gate.newCode()}`;
   }
 
-  /** Why it is over by now; undefined while it is not. */
+  /** Returns the reason why the session has expired, or undefined. */
   endReason(): string | undefined {
     const nowMs = this.#nowMs();
     if (nowMs - this.#startedMs >= sessionMsMax) return "a session lasts 8 hours";
@@ -112,7 +112,7 @@ export class StudioProxy {
     const { code } = await readBody(request);
     const session = this.#gate.enter(String(code));
     if (session === undefined) {
-      const message = "This address has been used, or is older than a minute.";
+      const message = "This address has already been used, or has expired.";
       replyError(response, 401, "Jackdaw.CodeRefused", message, "/studio/session");
       return;
     }
@@ -176,7 +176,7 @@ export class StudioProxy {
   #upgrade(request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => undefined);
     const { method = "", url = "", headers } = request;
-    // Browsers name the origin of every socket.
+    // Browsers send the origin with every web socket request.
     const isForeign = headers.origin === undefined || this.#gate.isForeign(method, headers);
     const isWebSocket = headers.upgrade?.toLowerCase() === "websocket";
     const target =
@@ -187,7 +187,7 @@ export class StudioProxy {
       refuseSocket(socket, isForeign ? 403 : isWebSocket ? 401 : 400);
       return;
     }
-    // A message from the page is a use; one to it is not.
+    // Messages from the page count as activity; messages to the page do not.
     socket.on("data", () => {
       this.#usedMs = this.#nowMs();
     });
@@ -197,7 +197,7 @@ export class StudioProxy {
 }
 
 function signedOut({ url = "" }: http.IncomingMessage, response: http.ServerResponse): void {
-  const message = "This page is not signed in: open the address that 'jackdaw studio' printed.";
+  const message = "This page is not signed in. Open the address printed by 'jackdaw studio'.";
   replyError(response, 401, "Jackdaw.NotSignedIn", message, url);
 }
 
@@ -212,7 +212,7 @@ function failed(
   } else replyError(response, 400, "Jackdaw.BadRequest", (error as Error).message, url);
 }
 
-/** A small JSON object. @throws when it is none, or large */
+/** Reads a small JSON object. @throws when it is not an object, or too large */
 async function readBody(request: http.IncomingMessage): Promise<Record<string, unknown>> {
   request.setTimeout(headersMsMax, () => request.destroy());
   const chunks: Buffer[] = [];
@@ -224,5 +224,5 @@ async function readBody(request: http.IncomingMessage): Promise<Record<string, u
   }
   const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
   if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
-  throw new Error("The body is no JSON object.");
+  throw new Error("The body is not a JSON object.");
 }

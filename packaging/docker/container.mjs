@@ -1,12 +1,15 @@
-/** What the variables of the container say: those of RavenDB's image, in any case, and flags in `RAVEN_ARGS`. */
+/**
+ * Reads the configuration of the container: environment variables of RavenDB's image, case-insensitive, and flags in
+ * `RAVEN_ARGS`.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 
-/** Where the images of RavenDB before version 6 had their data. */
+/** Data folders of RavenDB images before version 6. */
 const olderFolders = ["/opt/RavenDB/Server/RavenData", "/opt/RavenDB/Server/RavenDB.Data"];
 
-/** The value of a setting, from a flag, a variable, `RAVEN_SETTINGS` or settings.json; undefined: none has it. */
-export function given(name, env = process.env) {
+/** Returns a setting from a flag, a variable, `RAVEN_SETTINGS` or settings.json; undefined if it is not set. */
+export function settingValue(name, env = process.env) {
   const wanted = name.toLowerCase();
   const words = (env.RAVEN_ARGS ?? "").split(/\s+/);
   for (const [at, word] of words.entries()) {
@@ -20,7 +23,7 @@ function found(values, key) {
   return Object.entries(values).find(([name]) => name.toLowerCase() === key)?.[1];
 }
 
-/** Whether it can be read is for the server to say. */
+/** Returns the parsed settings, or none if they are invalid; the server reports the error. */
 function settingsOf(env) {
   try {
     return JSON.parse(env.RAVEN_SETTINGS || readFileSync("settings.json", "utf8"));
@@ -29,22 +32,25 @@ function settingsOf(env) {
   }
 }
 
-/** A folder mounted where older images had their data is the data folder. */
+/** Returns the data folder: a folder mounted at the path of older images, or the setting `DataDir`. */
 export function dataFolder(env = process.env, folders = olderFolders) {
-  return folders.find((folder) => existsSync(folder)) ?? given("DataDir", env);
+  return folders.find((folder) => existsSync(folder)) ?? settingValue("DataDir", env);
 }
 
-/** Without one, port 8080 of all addresses; where only a private network is allowed, of the container's own. */
+/**
+ * Returns the URL to listen on: the setting, or port 8080 of all addresses, or of the container's address if only
+ * private access is allowed.
+ */
 export function serverUrl(env = process.env, interfaces = networkInterfaces()) {
-  const url = given("ServerUrl", env);
+  const url = settingValue("ServerUrl", env);
   if (url !== undefined) return url;
-  const isPrivate = given("Security.UnsecuredAccessAllowed", env) === "PrivateNetwork";
+  const isPrivate = settingValue("Security.UnsecuredAccessAllowed", env) === "PrivateNetwork";
   const all = Object.values(interfaces).flat();
   const own = all.find(({ family, internal }) => family === "IPv4" && !internal)?.address;
   return `http://${isPrivate && own !== undefined ? own : "0.0.0.0"}:8080`;
 }
 
-/** Where the server of this container is reached from inside. */
+/** Returns the URL of the server from inside the container. */
 export function insideUrl(env = process.env) {
   const url = new URL(serverUrl(env).split(";")[0]);
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";

@@ -1,6 +1,6 @@
 /**
- * The health check of the image: exit code 0 when the server answers. It needs no certificate, and does not check the
- * server's, because the address is of this container.
+ * Health check of the image: exits with code 0 if the server replies. It needs no certificate, and does not verify
+ * the server's certificate, because the address is local.
  */
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
@@ -15,7 +15,7 @@ const url = new URL("/livez", insideUrl());
 const get = url.protocol === "https:" ? getSecure : getPlain;
 const request = get(url, { rejectUnauthorized: false, timeout: 4000 }, ({ statusCode }) => {
   if (statusCode === 200) process.exit(0);
-  fail(`${url} answers ${statusCode}`);
+  fail(`${url} returned status ${statusCode}`);
 });
-request.on("timeout", () => fail(`${url} did not answer in 4 seconds`));
+request.on("timeout", () => fail(`${url} did not respond within 4 seconds`));
 request.on("error", ({ message }) => fail(`${url}: ${message}`));

@@ -1,6 +1,6 @@
 /**
- * The entry point of the image: does what the one of RavenDB's image does with variables that are no settings of the
- * server, and becomes the server, in this process.
+ * Entry point of the image: handles the variables of RavenDB's image that are not server settings, and runs the
+ * server in this process.
  */
 import { dataFolder, insideUrl, serverUrl } from "./container.mjs";
 
@@ -15,11 +15,13 @@ process.argv[1] = program.pathname;
 await import(program.href);
 if (database) await create(database);
 
-/** Creates the database as soon as the server answers, unless it is there. */
+/** Creates the database as soon as the server responds, unless it exists. */
 async function create(name) {
   const url = insideUrl();
   if (url.protocol === "https:") {
-    console.error(`RAVEN_DATABASE needs a certificate: create ${name} with one that may do so.`);
+    console.error(
+      `RAVEN_DATABASE is not supported with https: create ${name} with an operator's certificate.`,
+    );
     return;
   }
   const path = `/admin/databases?name=${encodeURIComponent(name)}`;

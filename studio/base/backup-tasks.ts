@@ -1,7 +1,7 @@
-/** Backups as the server tells of them: schedules, their runs, and what can be restored. */
+/** Backups in the format of the server: schedules, their runs, and restore points. */
 import { send } from "./client.ts";
 
-/** A schedule, as a list of tasks has it. */
+/** A schedule in the list of tasks. */
 export interface BackupTask {
   readonly TaskId: number;
   readonly TaskType: string;
@@ -24,7 +24,7 @@ export interface Retention {
   readonly MinimumBackupAgeToKeep: string | null;
 }
 
-/** A schedule as it is stored. */
+/** The stored definition of a schedule. */
 export interface BackupDefinition {
   readonly TaskId: number;
   readonly Name: string;
@@ -37,7 +37,7 @@ export interface BackupDefinition {
   readonly Continuous?: { readonly IntervalInSec: number };
 }
 
-/** One of the last runs of a schedule. */
+/** A recent run of a schedule. */
 export interface BackupRun {
   readonly StartedAt: string;
   readonly DurationInMs: number;
@@ -45,12 +45,12 @@ export interface BackupRun {
   readonly IsEncrypted: boolean;
   readonly FolderName: string | null;
   readonly FileName: string | null;
-  /** Missing in runs that an earlier version made. */
+  /** Absent from runs of earlier versions. */
   readonly SizeInBytes?: number | null;
   readonly Error: string | null;
 }
 
-/** What can be restored from a folder. */
+/** A backup in a folder that can be restored. */
 export interface RestorePoint {
   readonly DateTime: string;
   readonly Location: string;
@@ -60,21 +60,21 @@ export interface RestorePoint {
   readonly DatabaseName: string;
 }
 
-/** A backup that was made. */
-export interface MadeBackup {
+/** A completed or failed backup. */
+export interface Backup {
   readonly time: string;
   readonly isFull: boolean;
   readonly isEncrypted: boolean;
-  /** The folder with it; null: it has failed, or is not in a folder. */
+  /** Folder of the backup; null if it failed, or is not stored in a folder. */
   readonly location: string | null;
-  /** Null: a continuous one, of which every moment can be restored. */
+  /** Null for a continuous backup, which can be restored as of any time. */
   readonly file: string | null;
   readonly bytes: number | null;
   readonly ms: number | null;
   readonly error: string | null;
 }
 
-export function madeByRun(run: BackupRun, folder: string | null): MadeBackup {
+export function backupOfRun(run: BackupRun, folder: string | null): Backup {
   const isThere = folder !== null && run.FolderName !== null && run.Error === null;
   return {
     time: run.StartedAt,
@@ -88,7 +88,7 @@ export function madeByRun(run: BackupRun, folder: string | null): MadeBackup {
   };
 }
 
-export function madeAtPoint(point: RestorePoint): MadeBackup {
+export function backupOfPoint(point: RestorePoint): Backup {
   return {
     time: point.DateTime.endsWith("Z") ? point.DateTime : `${point.DateTime}Z`,
     isFull: !point.IsIncremental,
@@ -105,37 +105,37 @@ export interface StartedOperation {
   readonly OperationId: number;
 }
 
-/** What a restore is asked for, besides the backup itself. */
-export interface RestoreWishes {
+/** Options of a restore. */
+export interface RestoreOptions {
   readonly name: string;
-  /** Base64; "": it is not encrypted. */
+  /** Encryption key in Base64; "" if the backup is not encrypted. */
   readonly key: string;
-  /** With its zone; "": the newest. Of continuous backups only. */
+  /** Time with zone, for continuous backups; "" for the newest state. */
   readonly moment: string;
   readonly keepsTasks: boolean;
 }
 
-export async function startRestore(made: MadeBackup, wishes: RestoreWishes): Promise<number> {
+export async function startRestore(backup: Backup, options: RestoreOptions): Promise<number> {
   const { body } = await send<StartedOperation>("POST", "/admin/restore/database", {
     json: {
-      ...placeOf(made, wishes.key),
-      DatabaseName: wishes.name,
-      DisableOngoingTasks: !wishes.keepsTasks,
-      ...(wishes.moment === "" ? {} : { PointInTime: wishes.moment }),
+      ...sourceOf(backup, options.key),
+      DatabaseName: options.name,
+      DisableOngoingTasks: !options.keepsTasks,
+      ...(options.moment === "" ? {} : { PointInTime: options.moment }),
     },
   });
   return body.OperationId;
 }
 
-/** Starts an operation of the server that restores it aside, and compares it with what is known of it. */
-export async function startVerification(made: MadeBackup, key: string): Promise<number> {
+/** Starts a server operation that restores a backup temporarily and compares it with the recorded counts. */
+export async function startVerification(backup: Backup, key: string): Promise<number> {
   const { body } = await send<StartedOperation>("POST", "/admin/backups/verify", {
-    json: placeOf(made, key),
+    json: sourceOf(backup, key),
   });
   return body.OperationId;
 }
 
-function placeOf({ location, file }: MadeBackup, key: string): object {
+function sourceOf({ location, file }: Backup, key: string): object {
   return {
     Type: "Local",
     BackupLocation: location,
@@ -148,7 +148,7 @@ function placeOf({ location, file }: MadeBackup, key: string): object {
 
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** A cron expression in words, where there are some: `on Sunday at 02:00`. */
+/** Returns a cron expression in words if possible: `on Sunday at 02:00`. */
 export function scheduleText(expression: string): string {
   const [minute = "", hour = "", day, month, weekday = ""] = expression.trim().split(/\s+/);
   if (day !== "*" || month !== "*" || !/^\d+$/.test(minute)) return `at "${expression}"`;
@@ -162,30 +162,30 @@ export function scheduleText(expression: string): string {
   return found === undefined ? `at "${expression}"` : `on ${found} at ${time}`;
 }
 
-/** What a schedule does, in a sentence. */
+/** Describes a schedule in a sentence. */
 export function definitionText(definition: BackupDefinition): string {
   const { FullBackupFrequency: full, IncrementalBackupFrequency: changes, Continuous } = definition;
   const parts: string[] = [];
   if (Continuous !== undefined)
-    parts.push(`Every moment: what is written is copied every ${Continuous.IntervalInSec} s`);
+    parts.push(`Continuous: changes are copied every ${Continuous.IntervalInSec} s`);
   if (full !== null) parts.push(`Full ${scheduleText(full)}`);
   if (changes !== null)
     parts.push(`${full === null ? "Changes" : "changes"} ${scheduleText(changes)}`);
   const age = definition.RetentionPolicy?.MinimumBackupAgeToKeep;
   const kept =
     age == null || definition.RetentionPolicy?.Disabled === true
-      ? "All are kept."
+      ? "All backups are kept."
       : `Kept for ${keptText(age)}.`;
   return `${parts.join(", ")}. ${kept}`;
 }
 
-/** `30.00:00:00` is 30 days. */
+/** Formats a retention time: `30.00:00:00` is 30 days. */
 function keptText(age: string): string {
   const whole = /^(\d+)(?:\.00:00:00)?$/.exec(age)?.[1];
   return whole === undefined ? age : `${whole} ${whole === "1" ? "day" : "days"}`;
 }
 
-/** Milliseconds since 1970 of the last backup that was made; null: never. */
+/** Returns the time of the newest backup in milliseconds since 1970, or null. */
 export function lastBackupMs(tasks: readonly BackupTask[]): number | null {
   const times = tasks
     .flatMap((task) => [task.LastFullBackup, task.LastIncrementalBackup])
@@ -193,20 +193,20 @@ export function lastBackupMs(tasks: readonly BackupTask[]): number | null {
   return times.length === 0 ? null : Math.max(...times);
 }
 
-/** Which backups were found to be good, in this session of the browser: location and file. */
+/** Backups verified in this browser session, by location and file. */
 const verifiedKey = "jackdaw-verified";
-const fileOf = ({ location, file }: MadeBackup) =>
+const fileOf = ({ location, file }: Backup) =>
   `${location ?? ""} ${(file ?? "").split(/[\\/]/).at(-1) ?? ""}`;
 
-export function isVerified(made: MadeBackup): boolean {
-  return verifiedBackups().includes(fileOf(made));
+export function isVerified(backup: Backup): boolean {
+  return verifiedBackups().includes(fileOf(backup));
 }
 
 function verifiedBackups(): readonly string[] {
   return JSON.parse(sessionStorage.getItem(verifiedKey) ?? "[]") as string[];
 }
 
-export function rememberVerified(made: MadeBackup): void {
-  const names = new Set([...verifiedBackups(), fileOf(made)]);
+export function rememberVerified(backup: Backup): void {
+  const names = new Set([...verifiedBackups(), fileOf(backup)]);
   sessionStorage.setItem(verifiedKey, JSON.stringify([...names].slice(-100)));
 }

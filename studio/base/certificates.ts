@@ -1,4 +1,4 @@
-/** Client certificates as the server tells of them. */
+/** Client certificates in the format of the server. */
 import { send } from "./client.ts";
 
 export const clearances = ["ClusterAdmin", "Operator", "ValidUser"] as const;
@@ -31,8 +31,8 @@ export const clearanceTexts: Readonly<Record<string, string>> = {
   ClusterAdmin: "Cluster admin",
   ClusterNode: "This server",
   Operator: "Operator",
-  ValidUser: "Chosen databases",
-  UnauthenticatedClients: "Nothing",
+  ValidUser: "Selected databases",
+  UnauthenticatedClients: "None",
 };
 
 export const accessTexts: Readonly<Record<DatabaseRight, string>> = {
@@ -41,7 +41,7 @@ export const accessTexts: Readonly<Record<DatabaseRight, string>> = {
   Admin: "administer",
 };
 
-/** `shop: read and write`, or `All`. */
+/** Describes the access of a certificate: `shop: read and write`, or `All`. */
 export function rightsText({ SecurityClearance, Permissions }: Certificate): string {
   if (SecurityClearance !== "ValidUser") return "All";
   const rights = Object.entries(Permissions);
@@ -50,15 +50,15 @@ export function rightsText({ SecurityClearance, Permissions }: Certificate): str
 }
 
 const dayMs = 86_400_000;
-/** Days before its end from which on a certificate is told of. */
-const warnedDays = 30;
+/** Days before expiry from which a warning is shown. */
+const warningDays = 30;
 
 export interface Expiry {
   readonly state: "good" | "soon" | "over";
   readonly atMs: number;
 }
 
-/** The server's times are in UTC, and do not say so. */
+/** Parses a time of the server, which is in UTC with or without a zone. */
 export function timeOf(time: string): number {
   return new Date(time.endsWith("Z") ? time : `${time}Z`).getTime();
 }
@@ -66,10 +66,10 @@ export function timeOf(time: string): number {
 export function expiryOf({ NotAfter }: { readonly NotAfter: string }, nowMs: number): Expiry {
   const atMs = timeOf(NotAfter);
   if (atMs <= nowMs) return { state: "over", atMs };
-  return { state: atMs - nowMs < warnedDays * dayMs ? "soon" : "good", atMs };
+  return { state: atMs - nowMs < warningDays * dayMs ? "soon" : "good", atMs };
 }
 
-/** The first and the last of a thumbprint. */
+/** Abbreviates a thumbprint. */
 export function shortThumbprint(thumbprint: string): string {
   return `${thumbprint.slice(0, 4)} ${thumbprint.slice(4, 8)} … ${thumbprint.slice(-4)}`;
 }
@@ -88,7 +88,7 @@ export async function revokeCertificate(thumbprint: string): Promise<void> {
   await send("DELETE", `/admin/certificates?thumbprint=${thumbprint}`);
 }
 
-/** What a request for a new certificate sends; its answer is a zip with the key in it. */
+/** Returns the request body for a new certificate. The reply is a zip with the certificate and its key. */
 export function newCertificate(terms: CertificateTerms, months: number, password: string): object {
   const until = new Date();
   until.setMonth(until.getMonth() + months);

@@ -1,12 +1,12 @@
 /**
- * The changes of databases as they happen: one web socket a database, opened when something is watched first.
+ * Change notices of databases. Each database has one web socket, which is opened by the first watcher.
  *
  * Invariants:
- * - What several parts of the page watch is asked for once, and no longer than one of them does.
- * - Notices are gathered, and told at most four times a second.
- * - While the tab is hidden only operations are watched. When it is seen again, and when a lost connection is there again,
- *   every watcher is told `Missed`: it asks for what it shows.
- * - A lost connection is tried again after 1, 2, 4 … 30 s, by a request before the socket.
+ * - The same command of several watchers is sent once, and revoked when its last watcher is removed.
+ * - Notices are batched, and delivered at most four times per second.
+ * - While the tab is hidden, only operations are watched. When the tab becomes visible, and when a lost connection is
+ *   restored, every watcher receives `Missed` and reloads its data.
+ * - Reconnecting is attempted after 1, 2, 4 … 30 s, with a request before the socket.
  */
 
 import { connection, get } from "./client.ts";
@@ -14,28 +14,28 @@ import { isAbout, type Notice, type WatchCommand } from "./notices.ts";
 import { signal } from "./signal.ts";
 import { socketAddress } from "./socket-address.ts";
 
-/** For the state line. */
+/** State of the connection, for the state line. */
 export interface Link {
-  readonly state: "well" | "lost" | "trying";
-  /** Of the next attempt, while it is lost. */
+  readonly state: "connected" | "lost" | "connecting";
+  /** Time of the next attempt while the connection is lost, in milliseconds since 1970. */
   readonly retryAtMs: number;
-  /** When it came back last; 0: it has never been away. */
+  /** Time of the last reconnect, in milliseconds since 1970; 0 if the connection was never lost. */
   readonly returnedAtMs: number;
 }
 
-export const link = signal<Link>({ state: "well", retryAtMs: 0, returnedAtMs: 0 });
+export const link = signal<Link>({ state: "connected", retryAtMs: 0, returnedAtMs: 0 });
 
-const gatherMs = 250;
-/** More of them than this at once are as good as none: `Missed` is told instead. */
+const batchMs = 250;
+/** Maximum number of batched notices. Above it, watchers receive `Missed` instead. */
 const noticesMax = 10_000;
-/** A page often watches what the page before it did. */
+/** Delay before a command is revoked, because the next page often watches the same. */
 const lingerMs = 2000;
 const retrySecondsMax = 30;
 
 interface Watcher {
   readonly command: WatchCommand;
   readonly param: string | null;
-  tell(notices: readonly Notice[]): void;
+  notify(notices: readonly Notice[]): void;
 }
 
 const feeds = new Map<string, Feed>();
@@ -43,25 +43,25 @@ let failures = 0;
 let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Tells `tell` what the command asks for, some at a time, until the returned function is called.
- * @param param the id or name, for commands with one
+ * Calls `notify` with batches of notices for the command until the returned function is called.
+ * @param param the id or name, for commands that have one
  */
 export function watch(
   database: string,
   command: WatchCommand,
   param: string | null,
-  tell: (notices: readonly Notice[]) => void,
+  notify: (notices: readonly Notice[]) => void,
 ): () => void {
   let feed = feeds.get(database);
   if (feed === undefined) {
     feed = new Feed(database);
     feeds.set(database, feed);
   }
-  return feed.add({ command, param, tell });
+  return feed.add({ command, param, notify });
 }
 
-/** Does not wait for the next attempt. */
-export function tryNow(): void {
+/** Reconnects immediately. */
+export function reconnectNow(): void {
   clearTimeout(retryTimer);
   void retry();
 }
@@ -69,13 +69,13 @@ export function tryNow(): void {
 class Feed {
   readonly #path: string;
   readonly #watchers = new Set<Watcher>();
-  /** Commands that the socket was told. */
-  readonly #told = new Set<string>();
+  /** Commands that were sent on the socket. */
+  readonly #sent = new Set<string>();
   #socket: WebSocket | null = null;
   #isOpening = false;
   #lastCommandId = 0;
-  #gathered: Notice[] = [];
-  #gatherTimer: ReturnType<typeof setTimeout> | undefined;
+  #batch: Notice[] = [];
+  #batchTimer: ReturnType<typeof setTimeout> | undefined;
   #wasOpen = false;
 
   constructor(database: string) {
@@ -85,10 +85,10 @@ class Feed {
   add(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     void this.open();
-    this.tellCommands();
+    this.updateCommands();
     return () => {
       this.#watchers.delete(watcher);
-      setTimeout(() => this.tellCommands(), lingerMs);
+      setTimeout(() => this.updateCommands(), lingerMs);
     };
   }
 
@@ -100,8 +100,8 @@ class Feed {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  /** Watches and unwatches what has changed; closes a socket that nobody needs. */
-  tellCommands(): void {
+  /** Sends added and removed commands; closes a socket without watchers. */
+  updateCommands(): void {
     const wanted = new Set<string>();
     for (const { command, param } of this.#watchers) {
       if (!document.hidden || command.startsWith("watch-operation"))
@@ -110,23 +110,23 @@ class Feed {
     if (this.#watchers.size === 0) {
       this.#socket?.close();
       this.#socket = null;
-      this.#told.clear();
+      this.#sent.clear();
       this.#wasOpen = false;
       return;
     }
     if (!this.isOpen) return;
-    for (const key of this.#told) if (!wanted.has(key)) this.#say(key, "un");
-    for (const key of wanted) if (!this.#told.has(key)) this.#say(key, "");
+    for (const key of this.#sent) if (!wanted.has(key)) this.#send(key, "un");
+    for (const key of wanted) if (!this.#sent.has(key)) this.#send(key, "");
   }
 
-  #say(key: string, prefix: "" | "un"): void {
+  #send(key: string, prefix: "" | "un"): void {
     const [command, param] = JSON.parse(key) as [string, string | null];
     this.#lastCommandId++;
     this.#socket?.send(
       JSON.stringify({ CommandId: this.#lastCommandId, Command: prefix + command, Param: param }),
     );
-    if (prefix === "") this.#told.add(key);
-    else this.#told.delete(key);
+    if (prefix === "") this.#sent.add(key);
+    else this.#sent.delete(key);
   }
 
   async open(): Promise<void> {
@@ -145,16 +145,16 @@ class Feed {
     const socket = new WebSocket(address);
     this.#socket = socket;
     socket.onopen = () => {
-      if (this.#wasOpen) this.gather([{ Type: "Missed" }]);
+      if (this.#wasOpen) this.addNotices([{ Type: "Missed" }]);
       this.#wasOpen = true;
-      this.tellCommands();
+      this.updateCommands();
       settled();
     };
     socket.onmessage = ({ data }: MessageEvent<string>) => this.#received(data);
     socket.onclose = () => {
       if (this.#socket !== socket) return;
       this.#socket = null;
-      this.#told.clear();
+      this.#sent.clear();
       if (this.isWanted) lost();
     };
   }
@@ -162,28 +162,28 @@ class Feed {
   #received(text: string): void {
     const messages: unknown = JSON.parse(text);
     const listed = Array.isArray(messages) ? (messages as Notice[]) : [messages as Notice];
-    this.gather(listed.filter(({ Type }) => Type?.endsWith("Change")));
+    this.addNotices(listed.filter(({ Type }) => Type?.endsWith("Change")));
   }
 
-  gather(notices: readonly Notice[]): void {
+  addNotices(notices: readonly Notice[]): void {
     if (notices.length === 0) return;
-    if (this.#gathered.length + notices.length > noticesMax) this.#gathered = [{ Type: "Missed" }];
-    else this.#gathered.push(...notices);
-    this.#gatherTimer ??= setTimeout(() => this.#tell(), gatherMs);
+    if (this.#batch.length + notices.length > noticesMax) this.#batch = [{ Type: "Missed" }];
+    else this.#batch.push(...notices);
+    this.#batchTimer ??= setTimeout(() => this.#deliver(), batchMs);
   }
 
-  #tell(): void {
-    this.#gatherTimer = undefined;
-    const gathered = this.#gathered;
-    this.#gathered = [];
-    for (const { command, param, tell } of [...this.#watchers]) {
-      const own = gathered.filter((notice) => isAbout(command, param, notice));
-      if (own.length > 0) tell(own);
+  #deliver(): void {
+    this.#batchTimer = undefined;
+    const batch = this.#batch;
+    this.#batch = [];
+    for (const { command, param, notify } of [...this.#watchers]) {
+      const own = batch.filter((notice) => isAbout(command, param, notice));
+      if (own.length > 0) notify(own);
     }
   }
 }
 
-/** A socket is gone, or a request did not reach the server. */
+/** Called when a socket closes, or a request does not reach the server. */
 function lost(): void {
   if (link.peek().state === "lost") return;
   const seconds = Math.min(2 ** failures, retrySecondsMax);
@@ -194,7 +194,7 @@ function lost(): void {
 }
 
 async function retry(): Promise<void> {
-  link.value = { ...link.peek(), state: "trying" };
+  link.value = { ...link.peek(), state: "connecting" };
   try {
     await get("/build/version");
   } catch {
@@ -206,22 +206,22 @@ async function retry(): Promise<void> {
   if (wanted.length === 0) settled();
 }
 
-/** The server answers, and all sockets that are needed are open. */
+/** Called when the server responds; marks the connection as restored if all needed sockets are open. */
 function settled(): void {
   if ([...feeds.values()].some((feed) => feed.isWanted && !feed.isOpen)) return;
-  if (link.peek().state === "well") return;
+  if (link.peek().state === "connected") return;
   failures = 0;
   clearTimeout(retryTimer);
-  link.value = { state: "well", retryAtMs: 0, returnedAtMs: Date.now() };
+  link.value = { state: "connected", retryAtMs: 0, returnedAtMs: Date.now() };
 }
 
 connection.subscribe(({ isOnline }) => {
-  if (!isOnline && link.peek().state === "well") lost();
+  if (!isOnline && link.peek().state === "connected") lost();
 });
 
 document.addEventListener("visibilitychange", () => {
   for (const feed of feeds.values()) {
-    feed.tellCommands();
-    if (!document.hidden) feed.gather([{ Type: "Missed" }]);
+    feed.updateCommands();
+    if (!document.hidden) feed.addNotices([{ Type: "Missed" }]);
   }
 });

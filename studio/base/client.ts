@@ -1,22 +1,23 @@
 /**
- * Requests to the server that the studio came from.
+ * Requests to the server that serves the studio.
  *
- * - Replies with an ETag are kept in memory and asked for again with it; the same GET under way is not sent twice.
- * - An error reply becomes a `ServerError`, a request that did not reach the server an `OfflineError`.
+ * - Replies with an ETag are cached in memory and revalidated; concurrent GET requests for the same path are sent
+ *   once.
+ * - An error reply becomes a `ServerError`; a request that does not reach the server becomes an `OfflineError`.
  */
 
-import { askOtherTabs, sessionHeaders } from "./session.ts";
+import { requestSession, sessionHeaders } from "./session.ts";
 import { signal } from "./signal.ts";
 
-/** What the server says of a request that it did not carry out. */
+/** Error reply of the server. */
 export class ServerError extends Error {
   readonly status: number;
-  /** The name of the error's class, as `Raven.Client.Exceptions.ConcurrencyException`. */
+  /** Name of the exception, for example `Raven.Client.Exceptions.ConcurrencyException`. */
   readonly type: string;
   readonly hint: string | undefined;
 
   constructor(status: number, body: ErrorBody) {
-    super(body.Message ?? `The server answered with status ${status}.`);
+    super(body.Message ?? `The server returned status ${status}.`);
     this.status = status;
     this.type = body.Type ?? "";
     this.hint = body.hint;
@@ -37,7 +38,7 @@ export interface Reply<T> {
   readonly status: number;
 }
 
-/** Whether the last request reached the server, what it was, and how long it took. */
+/** Whether the last request reached the server, with its description and duration. */
 export const connection = signal<{
   readonly isOnline: boolean;
   readonly last: { readonly what: string; readonly ms: number } | null;
@@ -45,85 +46,89 @@ export const connection = signal<{
 
 const cacheBytesMax = 32 * 1024 * 1024;
 
-interface Kept {
+interface CacheEntry {
   readonly etag: string;
   readonly text: string;
 }
 
-/** In the order of use, oldest first. */
-const cache = new Map<string, Kept>();
+/** Cache in order of use, oldest first. */
+const cache = new Map<string, CacheEntry>();
 let cacheBytes = 0;
-const underWay = new Map<string, Promise<Reply<unknown>>>();
+const pending = new Map<string, Promise<Reply<unknown>>>();
 
-/** As `get`, the text of the body. */
+/** Like `get`, but returns the text of the body. */
 export function getText(path: string, signal?: AbortSignal): Promise<Reply<string>> {
   return fetchText("GET", path, signal === undefined ? {} : { signal });
 }
 
-/** The body of a reply to GET, from the cache where the server says that it has not changed. */
+/** Returns the body of a GET reply, from the cache if it is unchanged. */
 export function get<T>(path: string, signal?: AbortSignal): Promise<Reply<T>> {
-  // A request that one of its askers may abort is its own.
+  // A request that its caller can abort is not shared.
   if (signal !== undefined) return fetchJson<T>("GET", path, { signal });
-  let found = underWay.get(path);
+  let found = pending.get(path);
   if (found === undefined) {
-    found = fetchJson<unknown>("GET", path, {}).finally(() => underWay.delete(path));
-    underWay.set(path, found);
+    found = fetchJson<unknown>("GET", path, {}).finally(() => pending.delete(path));
+    pending.set(path, found);
   }
   return found as Promise<Reply<T>>;
 }
 
-export interface Sent {
+export interface RequestOptions {
   readonly json?: unknown;
-  /** Sent as it is, instead of `json`. */
+  /** Text to send verbatim instead of `json`. */
   readonly text?: string;
-  /** Sent as it is, with the type that it has. */
+  /** Data to send verbatim with its own content type. */
   readonly data?: Blob | FormData;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
 
-export async function send<T>(method: string, path: string, sent: Sent = {}): Promise<Reply<T>> {
+export async function send<T>(
+  method: string,
+  path: string,
+  sent: RequestOptions = {},
+): Promise<Reply<T>> {
   return await fetchJson<T>(method, path, sent);
 }
 
-/** As `send`, the text of the body: for what `JSON.parse` would round. */
+/** Like `send`, but returns the text of the body, for numbers that `JSON.parse` would round. */
 export async function sendText(
   method: string,
   path: string,
-  sent: Sent = {},
+  sent: RequestOptions = {},
 ): Promise<Reply<string>> {
   return await fetchText(method, path, sent);
 }
 
-/** The body of a reply as it comes. */
+/** Returns the body of a reply as a stream. */
 export async function openStream(
   method: string,
   path: string,
-  sent: Sent = {},
+  sent: RequestOptions = {},
 ): Promise<ReadableStream<Uint8Array>> {
-  const response = await reached(method, path, sent, {});
+  const response = await request(method, path, sent, {});
   if (!response.ok) throw new ServerError(response.status, errorBody(await response.text()));
   if (response.body === null) throw new OfflineError("The reply has no body.");
   return response.body;
 }
 
-async function fetchJson<T>(method: string, path: string, sent: Sent): Promise<Reply<T>> {
+async function fetchJson<T>(method: string, path: string, sent: RequestOptions): Promise<Reply<T>> {
   const { body, etag, status } = await fetchText(method, path, sent);
   return { body: (body === "" ? null : JSON.parse(body)) as T, etag, status };
 }
 
-/** Sends a request; @throws OfflineError */
-async function reached(
+/** Sends a request. @throws OfflineError */
+async function request(
   method: string,
   path: string,
-  sent: Sent,
+  sent: RequestOptions,
   extra: Readonly<Record<string, string>>,
 ): Promise<Response> {
   const json = sent.json === undefined ? undefined : JSON.stringify(sent.json);
   const body = sent.text ?? json ?? sent.data;
   const session = await sessionHeaders();
   const headers: Record<string, string> = { ...extra, ...sent.headers, ...session };
-  // No page elsewhere can send it without asking first (docs/security.md).
+  // Other origins cannot send this header without a CORS preflight (docs/security.md).
   if (method !== "GET") headers["X-Jackdaw-Studio"] = "1";
   if (typeof body === "string") headers["Content-Type"] ??= "application/json";
   let response: Response;
@@ -140,21 +145,25 @@ async function reached(
   }
   if (response.status !== 401) return response;
   const { Type } = errorBody(await response.clone().text());
-  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await askOtherTabs(session));
-  return isSignedIn ? await reached(method, path, sent, extra) : response;
+  const isSignedIn = Type === "Jackdaw.NotSignedIn" && (await requestSession(session));
+  return isSignedIn ? await request(method, path, sent, extra) : response;
 }
 
-/** The error to throw when the server was not reached. */
-function offline(error: unknown, { signal }: Sent): unknown {
+/** Returns the error to throw when the server is unreachable. */
+function offline(error: unknown, { signal }: RequestOptions): unknown {
   if (signal?.aborted) return error;
   connection.value = { ...connection.peek(), isOnline: false };
-  return new OfflineError("The server cannot be reached.", { cause: error });
+  return new OfflineError("The server is unreachable.", { cause: error });
 }
 
-async function fetchText(method: string, path: string, sent: Sent): Promise<Reply<string>> {
+async function fetchText(
+  method: string,
+  path: string,
+  sent: RequestOptions,
+): Promise<Reply<string>> {
   const kept = method === "GET" ? cache.get(path) : undefined;
   const startedMs = performance.now();
-  const response = await reached(
+  const response = await request(
     method,
     path,
     sent,
@@ -167,18 +176,18 @@ async function fetchText(method: string, path: string, sent: Sent): Promise<Repl
     throw offline(error, sent);
   }
   const what = `${method} ${path.split("?")[0]?.split("/").at(-1) ?? ""}`;
-  // 502: of `jackdaw studio`, which cannot reach the server.
+  // `jackdaw studio` replies with 502 if the server is unreachable.
   const isOnline = response.status !== 502;
   connection.value = { isOnline, last: { what, ms: performance.now() - startedMs } };
   if (response.status === 304 && kept !== undefined) {
-    keep(path, kept);
+    cacheReply(path, kept);
     return { body: kept.text, etag: kept.etag, status: 200 };
   }
   if (!response.ok) {
     throw new ServerError(response.status, errorBody(text));
   }
   const etag = response.headers.get("etag");
-  if (method === "GET" && etag !== null) keep(path, { etag, text });
+  if (method === "GET" && etag !== null) cacheReply(path, { etag, text });
   return { body: text, etag, status: response.status };
 }
 
@@ -190,7 +199,7 @@ function errorBody(text: string): ErrorBody {
   }
 }
 
-function keep(path: string, kept: Kept): void {
+function cacheReply(path: string, kept: CacheEntry): void {
   cacheBytes -= 2 * (cache.get(path)?.text.length ?? 0);
   cache.delete(path);
   cache.set(path, kept);

@@ -1,22 +1,19 @@
-/**
- * The state of a cluster as the server tells it, and what an operator does with it: the same steps as `jackdaw cluster`
- * takes (cli/commands/cluster.ts).
- */
+/** Cluster status, and the operator's actions on it; the same steps as `jackdaw cluster` (cli/commands/cluster.ts). */
 import { get, send } from "./client.ts";
 
 export interface ClusterStatus {
   readonly IsClustered: true;
   readonly NodeTag: string;
-  /** Of the changes of the cluster itself; null: nobody. */
+  /** Leader of the cluster's membership changes; null if there is no leader. */
   readonly Leader: string | null;
   readonly Epoch: number;
   readonly Nodes: readonly ClusterNode[];
   readonly Databases: readonly ClusterDatabase[];
-  /** Undefined: the caller is not told. */
+  /** Undefined if the caller has no access. */
   readonly Nats?: Nats | null;
 }
 
-/** Of any server. */
+/** Status of a server with or without a cluster. */
 export type ServerStatus = ClusterStatus | { readonly IsClustered: false };
 
 export interface ClusterNode {
@@ -39,9 +36,9 @@ export interface ClusterDatabase {
 
 export interface Copy {
   readonly Tag: string;
-  /** Null: its node is not heard. */
+  /** Null if its node is unreachable. */
   readonly Role: string | null;
-  /** Messages; null: not known. */
+  /** Lag, in messages; null if unknown. */
   readonly Behind: number | null;
 }
 
@@ -63,86 +60,91 @@ interface Nats {
 
 export const statusPath = "/cluster/status";
 
-/** What somebody must do something about. */
-export interface Trouble {
+/** A problem that needs the operator's attention. */
+export interface Problem {
   readonly isBad: boolean;
   readonly text: string;
   readonly more: string;
 }
 
-export function troublesOf(status: ServerStatus | undefined): Trouble[] {
+export function problemsOf(status: ServerStatus | undefined): Problem[] {
   if (!status?.IsClustered) return [];
   const { NodeTag, Leader, Nodes, Databases, Nats } = status;
   const bad = (text: string, more: string) => ({ isBad: true, text, more });
-  const troubles: Trouble[] = [];
+  const problems: Problem[] = [];
   if (Nats?.IsConnected === false)
-    troubles.push(bad("NATS is not reached", `Node ${NodeTag} can write nothing until it is.`));
+    problems.push(bad("NATS is not connected", `Node ${NodeTag} cannot write until it is.`));
   if (Leader === null)
-    troubles.push(
-      bad("Nobody leads the cluster", "Most nodes, or servers of NATS, do not reach each other."),
+    problems.push(
+      bad(
+        "The cluster has no leader",
+        "Most nodes, or NATS servers, cannot connect to each other.",
+      ),
     );
   for (const { Tag, IsRegistered, IsHeard } of Nodes) {
     if (IsRegistered && !IsHeard)
-      troubles.push(
+      problems.push(
         bad(
-          `Node ${Tag} is silent`,
-          "It is down, or cut off. The next failure may stop all writes.",
+          `Node ${Tag} is unreachable`,
+          "It is down, or disconnected. Another failure may stop all writes.",
         ),
       );
     if (!IsRegistered)
-      troubles.push({
+      problems.push({
         isBad: false,
-        text: `Node ${Tag} is not of the cluster`,
-        more: "It runs, and was taken out before.",
+        text: `Node ${Tag} is not a member of the cluster`,
+        more: "It is running, and was removed earlier.",
       });
   }
-  for (const { Name, Leader: leader, Members, Trouble: told } of Databases) {
+  for (const { Name, Leader: leader, Members, Trouble: problem } of Databases) {
     const stopped = Members.filter(({ Role }) => Role === "stopped").map(({ Tag }) => Tag);
-    if (leader === null)
-      troubles.push(bad(`Nobody leads ${Name}`, "Reading works; nothing is written."));
+    if (leader === null) problems.push(bad(`${Name} has no leader`, "Reads succeed; writes fail."));
     if (stopped.length > 0)
-      troubles.push(bad(`A copy of ${Name} has stopped: ${stopped.join(", ")}`, told ?? ""));
-    else if (told !== null) troubles.push(bad(`${Name} on ${NodeTag}`, told));
+      problems.push(bad(`A copy of ${Name} has stopped: ${stopped.join(", ")}`, problem ?? ""));
+    else if (problem !== null) problems.push(bad(`${Name} on ${NodeTag}`, problem));
   }
   for (const { Server, Database, Problem } of Nats?.Scrub?.Problems ?? [])
-    troubles.push(bad(`NATS, ${Server}`, [Database, Problem].filter(Boolean).join(": ")));
+    problems.push(bad(`NATS, ${Server}`, [Database, Problem].filter(Boolean).join(": ")));
   if (Nats?.Scrub?.Failure != null)
-    troubles.push({ isBad: false, text: "NATS cannot be looked at", more: Nats.Scrub.Failure });
-  return troubles;
+    problems.push({ isBad: false, text: "The NATS scrub failed", more: Nats.Scrub.Failure });
+  return problems;
 }
 
-/** Below this copies count as equal: under writes each is a little behind. */
-const behindMax = 1_000;
+/** Lag below which copies count as equally up to date, in messages. Under writes every copy lags a little. */
+const lagMax = 1_000;
 
-/** Who should lead a database that `tag` leads: of the copies that are up to date, the one that leads least. */
+/**
+ * Returns the node to lead a database instead of `tag`: an up-to-date copy on the node that leads the fewest
+ * databases.
+ */
 export function successorOf(
   { Databases }: ClusterStatus,
   { Members }: ClusterDatabase,
   tag: string,
 ): string | undefined {
   const led = ({ Tag }: Copy) => Databases.filter(({ Leader }) => Leader === Tag).length;
-  const lag = ({ Behind }: Copy) => Math.floor((Behind ?? 0) / behindMax);
+  const lag = ({ Behind }: Copy) => Math.floor((Behind ?? 0) / lagMax);
   return Members.filter(({ Tag, Role }) => Tag !== tag && Role === "follower").sort(
     (one, other) => lag(one) - lag(other) || led(one) - led(other),
   )[0]?.Tag;
 }
 
 const pollMs = 250;
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
-/** Waits until the cluster `isSo`. @throws Error `what` it is not in time */
+/** Polls the status until `isSo` returns true. @throws Error with `what` after the timeout */
 async function until(isSo: (status: ClusterStatus) => boolean, what: string): Promise<void> {
-  const endMs = performance.now() + patienceMs;
+  const endMs = performance.now() + timeoutMs;
   while (performance.now() < endMs) {
     const { body } = await get<ServerStatus>(statusPath);
-    // A node that was taken out itself is a single one from its next start on.
+    // A removed node is a single node after its next start.
     if (!body.IsClustered || isSo(body)) return;
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
-  throw new Error(`${what} after ${patienceMs / 1000} s. It may come still: look again.`);
+  throw new Error(`${what} after ${timeoutMs / 1000} s. It may still complete: check again.`);
 }
 
-/** Resolves when that copy leads. */
+/** Transfers the leadership of a database, and waits for it. */
 export async function lead(name: string, node: string): Promise<void> {
   await send("POST", `/admin/cluster/transfer?${new URLSearchParams({ name, node })}`);
   await until(
@@ -151,8 +153,8 @@ export async function lead(name: string, node: string): Promise<void> {
   );
 }
 
-/** Has others lead what a node leads, so that nobody waits until it is missed. */
-export async function handOver(tag: string): Promise<void> {
+/** Transfers all leaderships of a node, so that no database waits for an election. */
+export async function transferLeaderships(tag: string): Promise<void> {
   for (;;) {
     const { body: status } = await get<ServerStatus>(statusPath);
     const led = status.IsClustered
@@ -162,19 +164,19 @@ export async function handOver(tag: string): Promise<void> {
     const to = successorOf(status as ClusterStatus, led, tag);
     if (to === undefined)
       throw new Error(
-        `No other copy of ${led.Name} is up to date, so ${tag} must go on leading it.`,
+        `No other copy of ${led.Name} is up to date, so ${tag} must continue to lead it.`,
       );
     await lead(led.Name, to);
   }
 }
 
 export async function removeNode({ Tag, IsHeard }: ClusterNode): Promise<void> {
-  if (IsHeard) await handOver(Tag);
+  if (IsHeard) await transferLeaderships(Tag);
   await send("DELETE", `/admin/cluster/node?nodeTag=${Tag}`);
   await until(
     ({ NodeTag, Nodes }) =>
       NodeTag === Tag || !Nodes.some((one) => one.Tag === Tag && one.IsRegistered),
-    `${Tag} is not out of the cluster`,
+    `${Tag} was not removed from the cluster`,
   );
 }
 
@@ -182,7 +184,7 @@ export async function addNode({ Tag, Url }: ClusterNode): Promise<void> {
   await send("PUT", `/admin/cluster/node?${new URLSearchParams({ url: Url, tag: Tag })}`);
   await until(
     ({ Nodes }) => Nodes.some((one) => one.Tag === Tag && one.IsRegistered),
-    `${Tag} is not of the cluster`,
+    `${Tag} is not a member of the cluster`,
   );
 }
 

@@ -16,5 +16,5 @@ export function useDatabaseName(name: string): string | null {
   const known = useResource<{ Databases: readonly string[] }>("/databases?namesOnly=true");
   if (check.body?.IsValid === false) return check.body.ErrorMessage;
   const isTaken = known.body?.Databases.some((one) => one.toLowerCase() === name.toLowerCase());
-  return isTaken === true ? `There is a database ${name} already.` : null;
+  return isTaken === true ? `A database named ${name} already exists.` : null;
 }

@@ -1,6 +1,6 @@
 /**
- * A file that the server answers with, saved among the browser's downloads. It goes through a blob, which browsers keep on
- * the disk where it is large: a form, which would need none, is against the page's policy, and a link cannot POST.
+ * Saves a reply of the server as a download. It uses a blob, which browsers keep on disk if it is large: the content
+ * security policy forbids a form, and a link cannot POST.
  */
 import { type ErrorBody, ServerError } from "./client.ts";
 import { sessionHeaders } from "./session.ts";
@@ -9,15 +9,15 @@ export interface Download {
   readonly method: string;
   readonly path: string;
   readonly json?: unknown;
-  /** Used where the server names none. */
+  /** File name if the server sends none. */
   readonly name: string;
   readonly signal: AbortSignal;
-  /** What becomes of a line of text; "": it is left out. */
+  /** Converts a line of text; "" omits the line. */
   line?(text: string): string;
   received(bytes: number): void;
 }
 
-/** @returns the name of the file. @throws ServerError */
+/** Downloads a file. @returns its name. @throws ServerError */
 export async function saveDownload(wanted: Download): Promise<string> {
   const response = await fetch(wanted.path, {
     method: wanted.method,
@@ -36,7 +36,7 @@ export async function saveDownload(wanted: Download): Promise<string> {
     try {
       body = JSON.parse(text) as ErrorBody;
     } catch {
-      // It is no JSON.
+      // The error is not JSON.
     }
     throw new ServerError(response.status, body);
   }
@@ -56,13 +56,13 @@ export async function saveDownload(wanted: Download): Promise<string> {
   return name;
 }
 
-/** Saves what the page has. */
+/** Saves data of the page. */
 export function saveBlob(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = safeName(name);
   link.click();
-  // The browser has begun to read it by then.
+  // The browser starts to read the URL within this time.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
@@ -100,7 +100,7 @@ function fileNameOf(disposition: string | null): string | null {
   }
 }
 
-/** Without separators of paths, control characters and leading dots. */
+/** Removes path separators, control characters and leading dots. */
 function safeName(name: string): string {
   return name.replace(/[/\\\p{Cc}]/gu, "_").replace(/^\.+/, "");
 }

@@ -1,4 +1,4 @@
-/** Numbers, sizes and times as people read them. */
+/** Formats numbers, sizes and times for people. */
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumSignificantDigits: 2 });
 const bytesUnits = ["bytes", "kB", "MB", "GB", "TB"];
@@ -7,12 +7,12 @@ export function count(value: number): string {
   return whole.format(value);
 }
 
-/** `1.2M` from a hundred thousand on. */
+/** Formats a number, abbreviated (`1.2M`) from 100,000 on. */
 export function shortCount(value: number): string {
   return value < 100_000 ? count(value) : short.format(value);
 }
 
-/** `1 document`, `2 documents`. */
+/** Formats a count with a noun: `1 document`, `2 documents`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
@@ -38,7 +38,7 @@ const steps: readonly [number, string, number][] = [
   [30 * 86_400, "day", 86_400],
 ];
 
-/** `2 min ago`; the date from a month on. */
+/** Formats a past time: `2 min ago`; the date if it is older than a month. */
 export function ago(time: string | number | Date, nowMs: number): string {
   const date = new Date(time);
   const seconds = Math.max(0, Math.round((nowMs - date.getTime()) / 1000));
@@ -54,7 +54,7 @@ export function ago(time: string | number | Date, nowMs: number): string {
 const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const exactTimeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
-/** `Today 10:44`, `Yesterday 17:20`, `4 Nov 2026, 09:02`: the local time, with seconds if it `isExact`. */
+/** Formats a local time: `Today 10:44`, `Yesterday 17:20`, `4 Nov 2026, 09:02`; with seconds if `isExact`. */
 export function when(time: string | number, isExact = false): string {
   const date = new Date(time);
   const days = Math.round((startOfDay(new Date()) - startOfDay(date)) / 86_400_000);
@@ -73,7 +73,7 @@ function startOfDay(date: Date): number {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
 }
 
-/** `in 14 h`, `in 9 days`; `now` where it has come. */
+/** Formats a future time: `in 14 h`, `in 9 days`; `now` if it is past. */
 export function until(time: string | number | Date, nowMs: number): string {
   const seconds = Math.round((new Date(time).getTime() - nowMs) / 1000);
   if (seconds <= 0) return "now";
@@ -85,12 +85,12 @@ export function until(time: string | number | Date, nowMs: number): string {
   return days < 730 ? `in ${Math.round(days / 30.4)} months` : `in ${Math.round(days / 365)} years`;
 }
 
-/** A date and a time of this place. */
+/** Formats a local date and time. */
 export function moment(time: string | number | Date): string {
   return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** `0.4 s`, `41 s`, `2 min`. */
+/** Formats a duration: `0.4 s`, `41 s`, `2 min`. */
 export function took(ms: number): string {
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;

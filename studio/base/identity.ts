@@ -1,4 +1,4 @@
-/** Who is signed in, by `/certificates/whoami`. */
+/** Identity of the caller, from `/certificates/whoami`. */
 
 import { get } from "./client.ts";
 import { address } from "./router.ts";
@@ -6,10 +6,10 @@ import { signal } from "./signal.ts";
 
 export interface Identity {
   readonly name: string;
-  /** Null: the server asks for no certificates. */
+  /** Null if the server requires no certificates. */
   readonly clearance: string | null;
   readonly notAfter: string | null;
-  /** `Read`, `ReadWrite` or `Admin` by the names of databases. */
+  /** Access by database name: `Read`, `ReadWrite` or `Admin`. */
   readonly permissions: Readonly<Record<string, string>>;
 }
 
@@ -21,12 +21,12 @@ interface WhoAmI {
 }
 
 export const identity = signal<Identity | null>(null);
-/** Does the server want a certificate that the browser did not show? */
+/** True if the server requires a certificate that the browser did not present. */
 export const lacksCertificate = signal(false);
 
-export async function askIdentity(): Promise<void> {
+export async function loadIdentity(): Promise<void> {
   const { body } = await get<WhoAmI | null>("/certificates/whoami");
-  // Over TLS everybody whom the server knows has a name.
+  // Over TLS, every registered caller has a name.
   lacksCertificate.value = body === null && window.location.protocol === "https:";
   identity.value = {
     name: body?.Name ?? "everybody",
@@ -36,14 +36,14 @@ export async function askIdentity(): Promise<void> {
   };
 }
 
-/** From the widest to the narrowest, as the routes of the server have them. */
+/** Access levels of the server's routes, in ascending order. */
 export type Right = "write" | "database-admin" | "operator" | "cluster-admin";
 
 const ranks: Readonly<Record<string, number>> = { Operator: 2, ClusterNode: 3, ClusterAdmin: 3 };
 
 /**
- * May the caller do that, on this database? By default on the one of the present page. The server decides; what it would
- * refuse is not offered.
+ * Returns true if the caller has an access level for a database, by default that of the current page. The server
+ * checks access; the studio hides actions that it would reject.
  */
 export function may(right: Right, database = address.value.path[1]): boolean {
   if (identity.value === null) return false;

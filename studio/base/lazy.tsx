@@ -1,4 +1,4 @@
-/** A component of a chunk of its own, which is loaded when it is first shown. */
+/** A component in a separate chunk, which is loaded when it is first shown. */
 import { type ComponentType, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
@@ -14,9 +14,8 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
         setComponent(() => found);
       }, setError);
     }, []);
-    // A chunk that is not there any more belongs to a version before this one.
-    if (error !== null)
-      return <p class="note warn">The studio was updated. Load this page again.</p>;
+    // A missing chunk belongs to an earlier version of the studio.
+    if (error !== null) return <p class="note warn">The studio was updated. Reload this page.</p>;
     return component === null ? null : h(component, properties);
   };
 }

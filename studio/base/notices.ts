@@ -1,4 +1,4 @@
-/** Notices of a database's changes, as the server sends them, and which of them a watch is about. */
+/** Change notices in the format of the server, and which command matches which notice. */
 
 export type Notice =
   | { readonly Type: "DocumentChange"; readonly Value: DocumentChange }
@@ -6,7 +6,7 @@ export type Notice =
   | { readonly Type: "OperationStatusChange"; readonly Value: OperationChange }
   | { readonly Type: "CounterChange"; readonly Value: PartChange }
   | { readonly Type: "TimeSeriesChange"; readonly Value: PartChange }
-  /** Made here: there was a time of which nothing was told, so what is shown may be old. */
+  /** Created by the client: notices may have been lost, so the displayed data may be outdated. */
   | { readonly Type: "Missed" };
 
 export interface DocumentChange {
@@ -30,7 +30,7 @@ export interface OperationChange {
   };
 }
 
-/** Of a counter or a time series. */
+/** A change of a counter or a time series. */
 export interface PartChange {
   readonly Type: string;
   readonly Name: string;
@@ -49,7 +49,7 @@ export type WatchCommand =
   | "watch-document-counters"
   | "watch-all-document-timeseries";
 
-/** Is the notice one of those that the command asks for? Ids and names are case-insensitive. */
+/** Returns true if a command matches a notice. Ids and names are case-insensitive. */
 export function isAbout(command: WatchCommand, param: string | null, notice: Notice): boolean {
   if (notice.Type === "Missed") return true;
   const is = (name: string) => name.toLowerCase() === param?.toLowerCase();

@@ -1,25 +1,25 @@
 /**
- * An operation of the server, followed while it runs: asked for each second, until it has ended or the page is left.
- * While the server cannot be reached, it is asked again and again: the operation may well go on.
+ * Polls a server operation every second until it completes or the page is closed. While the server is unreachable,
+ * polling continues, because the operation may still be running.
  */
 import { useEffect, useState } from "preact/hooks";
 import { get, OfflineError } from "./client.ts";
 
-/** What operations/state answers. Progress and result are different for each kind of operation. */
+/** Reply of operations/state. Progress and result depend on the type of the operation. */
 export interface OperationState<P = OperationCounts, R = OperationCounts> {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
   readonly Progress: P | null;
-  /** Of an operation that has ended; of one that failed, the reason. */
-  readonly Result: R | OperationMistake | null;
+  /** Result of a completed operation, or the error of a failed operation. */
+  readonly Result: R | OperationError | null;
 }
 
-/** As most operations count. */
+/** Counts reported by most operations. */
 export interface OperationCounts {
   readonly Processed?: number;
   readonly Total?: number;
 }
 
-export interface OperationMistake {
+export interface OperationError {
   readonly Type: string;
   readonly Message: string;
 }
@@ -28,13 +28,13 @@ export interface FollowedOperation<P = OperationCounts, R = OperationCounts> {
   readonly status: "running" | "completed" | "failed" | "cancelled";
   readonly progress: P | null;
   readonly result: R | null;
-  /** Why it failed. */
-  readonly mistake: OperationMistake | null;
-  /** The whole reply. */
+  /** Error of a failed operation. */
+  readonly error: OperationError | null;
+  /** The complete reply. */
   readonly state: OperationState<P, R>;
 }
 
-const everyMs = 1000;
+const pollMs = 1000;
 
 const statuses = {
   InProgress: "running",
@@ -44,15 +44,15 @@ const statuses = {
 } as const;
 
 /**
- * Follows the operation that `path` tells of, as `/databases/shop/operations/state?id=7`; null: none.
- * @returns `operation` undefined: nothing is known yet; `error`: the server does not tell, as it has forgotten it
+ * Follows the operation at `path`, for example `/databases/shop/operations/state?id=7`; null for none.
+ * @returns `operation` is undefined until the first reply; `error` is set if the server no longer knows the operation
  */
 export function useOperation<P = OperationCounts, R = OperationCounts>(
   path: string | null,
 ): {
   readonly operation: FollowedOperation<P, R> | undefined;
   readonly error: Error | undefined;
-  /** Asks at once, also when it had ended: it may have been started again. */
+  /** Polls immediately, even after completion, because the operation may have been restarted. */
   again(): void;
 } {
   const [held, setHeld] = useState<{
@@ -67,7 +67,7 @@ export function useOperation<P = OperationCounts, R = OperationCounts>(
     const abort = new AbortController();
     const ask = async () => {
       if (document.hidden) {
-        timer = setTimeout(ask, everyMs);
+        timer = setTimeout(ask, pollMs);
         return;
       }
       try {
@@ -75,10 +75,10 @@ export function useOperation<P = OperationCounts, R = OperationCounts>(
         const operation = followed(body);
         if (abort.signal.aborted) return;
         setHeld({ path, operation });
-        if (operation.status === "running") timer = setTimeout(ask, everyMs);
+        if (operation.status === "running") timer = setTimeout(ask, pollMs);
       } catch (error) {
         if (abort.signal.aborted) return;
-        if (error instanceof OfflineError) timer = setTimeout(ask, everyMs);
+        if (error instanceof OfflineError) timer = setTimeout(ask, pollMs);
         else setHeld({ path, error: error as Error });
       }
     };
@@ -102,7 +102,7 @@ function followed<P, R>(state: OperationState<P, R>): FollowedOperation<P, R> {
     status,
     progress: state.Progress,
     result: status === "completed" ? (state.Result as R | null) : null,
-    mistake: status === "failed" ? (state.Result as OperationMistake | null) : null,
+    error: status === "failed" ? (state.Result as OperationError | null) : null,
     state,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * What a page shows of the server: fetched when the page appears and when its address changes, aborted when it goes.
- * What was there stays while something newer is fetched.
+ * Data that a page loads from the server: fetched when the page appears or its path changes, aborted when the page is
+ * removed. Previous data remains visible while newer data is loading.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./client.ts";
@@ -20,7 +20,7 @@ interface Held<T> {
   readonly error: Error | undefined;
 }
 
-/** GET `path`; null: nothing is fetched. `everyMs`: again after that long, while the tab is seen. */
+/** Loads `path`; null loads nothing. `everyMs` is the reload interval while the tab is visible, in milliseconds. */
 export function useResource<T>(path: string | null, everyMs = 0): Resource<T> {
   const [held, setHeld] = useState<Held<T>>({
     path: null,

@@ -1,11 +1,8 @@
-/**
- * Addresses of the studio: `/studio/<page>?<state>`. A link is an ordinary `<a href>`; a click on one changes the page
- * without loading it anew.
- */
+/** Addresses of the studio: `/studio/<page>?<state>`. Clicks on ordinary links change the page without reloading. */
 import { signal } from "./signal.ts";
 
 export interface Address {
-  /** Decoded segments behind `/studio/`. */
+  /** Decoded path segments after `/studio/`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -21,7 +18,7 @@ function read(): Address {
 
 export const address = signal<Address>(read());
 
-/** The address of a page. Parameters that are undefined or "" are left out. */
+/** Returns the address of a page. Parameters that are undefined or "" are omitted. */
 export function href(
   path: readonly string[],
   query: Readonly<Record<string, string | undefined>> = {},
@@ -31,7 +28,7 @@ export function href(
   return `${prefix}${path.map(encodeURIComponent).join("/")}${text === "" ? "" : `?${text}`}`;
 }
 
-/** Opens a page; `replace`: the page before is not gone back to. */
+/** Opens a page. With `replace`, it replaces the current history entry. */
 export function open(to: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, "", to);
   else {
@@ -41,13 +38,13 @@ export function open(to: string, { replace = false } = {}): void {
   address.value = read();
 }
 
-/** Changes parts of the state of the present page, which "back" does not take back one by one. */
+/** Changes query parameters of the current page without a new history entry. */
 export function setQuery(changes: Readonly<Record<string, string | undefined>>): void {
   const { path, query } = address.peek();
   open(href(path, { ...Object.fromEntries(query), ...changes }), { replace: true });
 }
 
-/** Starts to listen to clicks on links, and to "back" and "forward". */
+/** Starts handling clicks on links, and "back" and "forward". */
 export function startRouter(): void {
   window.addEventListener("popstate", () => {
     address.value = read();

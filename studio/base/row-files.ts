@@ -1,34 +1,34 @@
 /**
- * Documents in files of lines, JSON lines and CSV, read in the browser piece by piece. Numbers keep their digits.
+ * Streams documents from JSON Lines and CSV files in the browser. Numbers keep their digits.
  *
- * In CSV the first line names the columns, `Address.City` is a field of an object, and `@id` is the id. A cell in quotes is
- * a text, or an array or object as JSON; one without is a number, true, false or null if it is spelled like one, else a
- * text; an empty one is left out. The command line reads files the same way.
+ * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` is the id. A quoted
+ * cell is a string, or an array or object in JSON. An unquoted cell is a number, true, false or null if it has that
+ * syntax, otherwise a string; empty unquoted cells are omitted. The command line uses the same rules.
  */
-import { type Cell, Members, spellingOf } from "../../cli/csv-cells.ts";
+import { type Cell, cellJson, JsonBuilder } from "../../cli/csv-cells.ts";
 export interface FileRow {
-  /** Where it begins. */
+  /** Line number of the first line. */
   readonly line: number;
-  /** The document as JSON. */
+  /** JSON text of the document. */
   readonly text: string;
   readonly id: string | undefined;
 }
 
-/** The file is not as it should be; tells the line. */
+/** A malformed file; the message contains the line number. */
 export class RowError extends Error {}
 
 export type RowFormat = "jsonl" | "csv";
 
-/** `orders.jsonl.gz` is JSON lines; null: it is read by the server. */
+/** Returns the format of a file name; null for formats that the server imports. `orders.jsonl.gz` is JSON Lines. */
 export function formatOf(name: string): RowFormat | null {
   const ending = /\.(jsonl|ndjson|csv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase();
   return ending === undefined ? null : ending === "csv" ? "csv" : "jsonl";
 }
 
-/** UTF-16 units of one document, or of one line of CSV. */
+/** Maximum length of a document or a CSV line, in UTF-16 code units. */
 const lengthMax = 64 * 1024 * 1024;
 
-/** The rows of a file; `passed` is told how many bytes of it were read. @throws RowError */
+/** Yields the rows of a file; calls `passed` with the number of bytes read. @throws RowError */
 export async function* rowsOf(
   file: Blob & { readonly name: string },
   passed: (bytes: number) => void,
@@ -54,12 +54,12 @@ async function* pieces(stream: ReadableStream<string>): AsyncGenerator<string> {
       yield value;
     }
   } finally {
-    // Whoever stops early leaves the rest of the file unread.
+    // If the caller stops early, the rest of the file is not read.
     await reader.cancel().catch(() => undefined);
   }
 }
 
-/** @throws RowError */
+/** Yields the documents of a JSON Lines file. @throws RowError */
 export async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
   let line = 0;
   let held = "";
@@ -84,15 +84,17 @@ function jsonRow(line: number, text: string): FileRow | null {
   try {
     found = JSON.parse(trimmed);
   } catch (error) {
-    throw new RowError(`Line ${line} is no JSON: ${(error as Error).message}`, { cause: error });
+    throw new RowError(`Line ${line} is not valid JSON: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
   if (typeof found !== "object" || found === null || Array.isArray(found))
-    throw new RowError(`Line ${line} is no document: it must be an object.`);
+    throw new RowError(`Line ${line} is not a JSON object.`);
   const id = (found as { "@metadata"?: { "@id"?: unknown } })["@metadata"]?.["@id"];
   return { line, text: trimmed, id: typeof id === "string" ? id : undefined };
 }
 
-/** @throws RowError */
+/** Yields the rows of a CSV file. @throws RowError */
 export async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
   let columns: string[] | null = null;
   for await (const { line, cells } of recordsOf(source)) {
@@ -100,16 +102,16 @@ export async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<Fi
       columns = cells.map(({ value }) => value.trim());
       const twice = columns.find((name, at) => columns?.indexOf(name) !== at);
       if (columns.includes("")) throw new RowError("Line 1: a column has no name.");
-      if (twice !== undefined) throw new RowError(`Line 1: two columns are called "${twice}".`);
+      if (twice !== undefined) throw new RowError(`Line 1: duplicate column "${twice}".`);
     } else if (cells.length !== columns.length) {
       throw new RowError(
-        `Line ${line} has ${cells.length} cells, and the first line has ${columns.length}.`,
+        `Line ${line} has ${cells.length} cells; the first line has ${columns.length}.`,
       );
     } else yield csvRow(columns, cells, line);
   }
 }
 
-/** Records of RFC 4180: a cell in quotes may have commas, doubled quotes and ends of lines in it. */
+/** Yields the records of CSV (RFC 4180): a quoted cell may contain commas, doubled quotes and line breaks. */
 async function* recordsOf(
   source: AsyncIterable<string>,
 ): AsyncGenerator<{ line: number; cells: Cell[] }> {
@@ -131,7 +133,7 @@ async function* recordsOf(
         else value += unit;
         if (unit === "\n") line++;
       } else if (unit === '"' && state !== "plain") {
-        // A quote after a quoted part is one quote of the text.
+        // A quote after a closing quote is a literal quote.
         if (state === "after") value += '"';
         state = "quoted";
       } else if (unit === ",") endCell();
@@ -159,12 +161,12 @@ async function* recordsOf(
 }
 
 function csvRow(columns: readonly string[], cells: readonly Cell[], line: number): FileRow {
-  const root = new Members();
+  const root = new JsonBuilder();
   let id: string | undefined;
   for (const [at, name] of columns.entries()) {
     const cell = cells[at] as Cell; // as many as columns
     if (name === "@id") id = cell.value === "" ? undefined : cell.value;
-    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), spellingOf(cell, false));
+    else if (cell.isQuoted || cell.value !== "") root.add(name.split("."), cellJson(cell, false));
   }
   return { line, text: root.toString(), id };
 }

@@ -1,28 +1,28 @@
 /**
- * Writes the rows of a file as documents, in batches, one after another.
+ * Imports the rows of a file as documents, in sequential batches.
  *
  * Invariants:
- * - A batch is written whole or not at all; those before one that fails stay.
- * - Where existing documents are to stay, a document that somebody writes at the same moment stays, too.
+ * - Each batch is atomic; batches before a failed batch remain stored.
+ * - If existing documents are to be kept, documents created concurrently are kept, too.
  */
 import { get, ServerError, send } from "./client.ts";
 import { type FileRow, rowsOf } from "./row-files.ts";
 
 export interface RowImport {
   readonly file: File;
-  /** `/databases/<name>`. */
+  /** Base path: `/databases/<name>`. */
   readonly base: string;
-  /** Of rows that name none. */
+  /** Collection of rows without one. */
   readonly collection: string;
-  /** The field that has the id; "": the server makes ids, unless the row has one. */
+  /** Name of the id field; "": ids are generated for rows without `@id`. */
   readonly idField: string;
   readonly skipsExisting: boolean;
   readonly signal: AbortSignal;
-  told(figures: ImportFigures): void;
+  reportProgress(figures: ImportFigures): void;
 }
 
 export interface ImportFigures {
-  /** Of the file. */
+  /** Bytes read from the file. */
   readonly bytes: number;
   readonly read: number;
   readonly written: number;
@@ -32,12 +32,12 @@ export interface ImportFigures {
 const batchRowsMax = 1000;
 const batchLengthMax = 4 * 1024 * 1024;
 
-/** @throws RowError, ServerError, OfflineError */
+/** Imports a file. @throws RowError, ServerError, OfflineError */
 export async function importRows(wanted: RowImport): Promise<ImportFigures> {
   let figures: ImportFigures = { bytes: 0, read: 0, written: 0, skipped: 0 };
   const tell = (change: Partial<ImportFigures>) => {
     figures = { ...figures, ...change };
-    wanted.told(figures);
+    wanted.reportProgress(figures);
   };
   let rows: FileRow[] = [];
   let length = 0;
@@ -62,7 +62,7 @@ export async function importRows(wanted: RowImport): Promise<ImportFigures> {
   return figures;
 }
 
-/** @returns how many were written */
+/** Writes a batch. @returns the number of written documents */
 async function writeBatch(wanted: RowImport, rows: readonly FileRow[]): Promise<number> {
   const commands = rows.map((row) => ({ id: idOf(wanted, row), row }));
   for (;;) {
@@ -76,14 +76,14 @@ async function writeBatch(wanted: RowImport, rows: readonly FileRow[]): Promise<
       });
       return wanting.length;
     } catch (error) {
-      // Somebody has written one of them meanwhile: it exists now.
+      // A document of the batch was created concurrently.
       const isOvertaken = error instanceof ServerError && error.status === 409;
       if (!isOvertaken || !wanted.skipsExisting) throw error;
     }
   }
 }
 
-/** An id that ends with "/" is completed by the server. */
+/** Returns the id of a row. The server completes ids that end with "/". */
 function idOf({ idField, collection }: RowImport, row: FileRow): string {
   if (idField !== "") {
     const value = (JSON.parse(row.text) as Record<string, unknown>)[idField];
@@ -101,7 +101,7 @@ function putOf(
   return `{"Type":"PUT","Id":${JSON.stringify(id)}${expected},"Document":${text}}`;
 }
 
-/** With the collection in its metadata, unless it has metadata; the rest of the text is not touched. */
+/** Adds the collection to a document without metadata; other text is unchanged. */
 function withCollection(text: string, collection: string): string {
   if (collection === "" || "@metadata" in (JSON.parse(text) as object)) return text;
   const metadata = `"@metadata":{"@collection":${JSON.stringify(collection)}}`;
@@ -109,14 +109,14 @@ function withCollection(text: string, collection: string): string {
   return `{${metadata}${rest.startsWith("}") ? "" : ","}${rest}`;
 }
 
-/** The ids, lower-cased, that have documents. */
+/** Returns those ids, in lower case, that have a document. */
 async function existing(
   { base, signal }: RowImport,
   commands: readonly { readonly id: string }[],
 ): Promise<Set<string>> {
   const ids = commands.map(({ id }) => id).filter((id) => !id.endsWith("/"));
   const found = new Set<string>();
-  // As many as an address has room for.
+  // Limited by the length of a URL.
   for (let from = 0; from < ids.length; from += 100) {
     const query = ids
       .slice(from, from + 100)

@@ -1,34 +1,35 @@
 /**
- * The session of a page that `jackdaw studio` serves. Its address has a code (`#code=…`), which is swapped for two secrets:
- * a cookie that scripts cannot read, and one that goes with every request as a header and stays in this tab.
+ * The session of a page served by `jackdaw studio`. The page's address contains a code (`#code=…`), which is
+ * exchanged for two secrets: a cookie that scripts cannot read, and a header value that is sent with every request
+ * and stays in this tab.
  *
- * A page that a server serves itself has no session, as the browser shows a certificate: there is nothing to add, and
- * addresses are as they are.
+ * A page served by the server itself has no session, because the browser presents a certificate; headers and
+ * addresses are unchanged.
  */
 import { signal } from "./signal.ts";
 
 const key = "jackdaw-session";
 const otherTabsMs = 300;
 
-/** Why the page cannot ask anything: the code was refused, or there is no session. */
+/** Reason why the page cannot send requests: the code was rejected, or there is no session. */
 export const signedOut = signal<"code-refused" | "no-session" | null>(null);
 
 let half = sessionStorage.getItem(key);
 const channel = new BroadcastChannel(key);
 const entered = enter();
 
-/** What goes with each request. */
+/** Returns the headers to add to each request. */
 export async function sessionHeaders(): Promise<Readonly<Record<string, string>>> {
   await entered;
   return half === null ? {} : { "X-Jackdaw-Session": half };
 }
 
 /**
- * The address for what sends no headers: a web socket, or a link or form that downloads. Behind `jackdaw studio` it is
- * good for one use in the next ten seconds, so ask for it just before. A socket:
- * `new WebSocket(new URL(await urlFor(path), location.href.replace(/^http/, "ws")))`.
+ * Returns the address for requests without headers: a web socket, or a link or form that downloads. Behind `jackdaw
+ * studio`, the address is valid for one use within ten seconds. A socket: `new WebSocket(new URL(await urlFor(path),
+ * location.href.replace(/^http/, "ws")))`.
  *
- * @param path of this origin, as `/databases/shop/changes?id=1`
+ * @param path path of this origin, for example `/databases/shop/changes?id=1`
  */
 export async function urlFor(path: string): Promise<string> {
   const { pathname, search } = new URL(path, window.location.href);
@@ -37,18 +38,18 @@ export async function urlFor(path: string): Promise<string> {
   if (half === null) return target;
   const body = JSON.stringify({ path: target });
   const response = await fetch("/studio/ticket", { method: "POST", headers, body });
-  if (!response.ok) throw new Error("This page is not signed in any more.");
+  if (!response.ok) throw new Error("The session of this page has ended.");
   const { Ticket } = (await response.json()) as { Ticket: string };
   return `${target}${search === "" ? "?" : "&"}jackdaw-ticket=${Ticket}`;
 }
 
 /**
- * Called when a request was refused for want of a session.
+ * Requests a session from other tabs after a request was rejected without one.
  *
- * @param sent the headers that were not enough
- * @returns whether there is a session by now, of another tab
+ * @param sent the rejected headers
+ * @returns true if another tab provided a session
  */
-export async function askOtherTabs(sent: Readonly<Record<string, string>>): Promise<boolean> {
+export async function requestSession(sent: Readonly<Record<string, string>>): Promise<boolean> {
   const refused = sent["X-Jackdaw-Session"] ?? null;
   if (half === refused) channel.postMessage("ask");
   const untilMs = performance.now() + otherTabsMs;
@@ -62,7 +63,7 @@ export async function askOtherTabs(sent: Readonly<Record<string, string>>): Prom
 async function enter(): Promise<void> {
   const code = /^#code=([\w-]+)$/.exec(window.location.hash)?.[1];
   if (code === undefined) return;
-  // The address must not be kept or shared with the code in it.
+  // Remove the code from the address, so that it is not stored or shared.
   window.history.replaceState(null, "", window.location.pathname);
   try {
     const body = JSON.stringify({ code });
@@ -71,18 +72,19 @@ async function enter(): Promise<void> {
       signedOut.value = "code-refused";
       return;
     }
-    keep(((await response.json()) as { Session: string }).Session);
+    storeSession(((await response.json()) as { Session: string }).Session);
   } catch {
-    // Whatever is asked next shows that nothing is there.
+    // The next request reports the error.
   }
 }
 
-function keep(given: string): void {
+function storeSession(given: string): void {
   half = given;
   sessionStorage.setItem(key, given);
 }
 
 channel.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
   if (data === "ask" && half !== null) channel.postMessage({ half });
-  else if (typeof data === "object" && data !== null && "half" in data) keep(String(data.half));
+  else if (typeof data === "object" && data !== null && "half" in data)
+    storeSession(String(data.half));
 });

@@ -1,20 +1,20 @@
 /**
- * Values that pages follow: a component that reads one while it is rendered is rendered again when it changes.
+ * Observable values: a component that reads a signal while rendering is rendered again when the signal changes.
  *
  * Invariants:
- * - Who is rendered is known from the hooks that Preact has for such libraries (their short names are part of its
- *   interface); a component follows what it has read until it is gone.
+ * - The rendering component is known from Preact's option hooks for such libraries, whose short names are part of its
+ *   interface. A component observes the signals it has read until it is unmounted.
  */
 import { type Component, options, type VNode } from "preact";
 
 interface RenderedNode extends VNode {
-  /** The component of the node; none where it is an element. */
+  /** The component of the node; absent for elements. */
   __c?: Component | null;
 }
 
 const hooks = options as typeof options & { __r?: (node: RenderedNode) => void };
 const { __r: beforeRender, diffed, unmount } = hooks;
-const followed = new WeakMap<Component, Set<Signal<unknown>>>();
+const observed = new WeakMap<Component, Set<Signal<unknown>>>();
 let rendered: Component | null = null;
 
 hooks.__r = (node) => {
@@ -27,7 +27,7 @@ hooks.diffed = (node) => {
 };
 hooks.unmount = (node: RenderedNode) => {
   unmount?.(node);
-  if (node.__c != null) for (const signal of followed.get(node.__c) ?? []) signal.forget(node.__c);
+  if (node.__c != null) for (const signal of observed.get(node.__c) ?? []) signal.forget(node.__c);
 };
 
 export class Signal<T> {
@@ -42,8 +42,8 @@ export class Signal<T> {
   get value(): T {
     if (rendered !== null && !this.#components.has(rendered)) {
       this.#components.add(rendered);
-      const signals = followed.get(rendered) ?? new Set();
-      followed.set(rendered, signals.add(this as Signal<unknown>));
+      const signals = observed.get(rendered) ?? new Set();
+      observed.set(rendered, signals.add(this as Signal<unknown>));
     }
     return this.#value;
   }
@@ -55,12 +55,12 @@ export class Signal<T> {
     for (const component of this.#components) component.setState({});
   }
 
-  /** Without following it. */
+  /** Returns the value without observing it. */
   peek(): T {
     return this.#value;
   }
 
-  /** Calls `listener` now, and whenever the value changes; the result ends that. */
+  /** Calls `listener` now and after each change; returns a function that unsubscribes. */
   subscribe(listener: (value: T) => void): () => void {
     this.#listeners.add(listener);
     listener(this.#value);

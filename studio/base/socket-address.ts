@@ -1,7 +1,7 @@
-/** Where a web socket of the server is opened: the one place that knows. */
+/** Addresses of web sockets. */
 import { urlFor } from "./session.ts";
 
-/** @param path as of a request, `/databases/shop/changes` */
+/** Returns the address of a web socket. @param path path of the route, for example `/databases/shop/changes` */
 export async function socketAddress(path: string): Promise<string> {
   return new URL(await urlFor(path), window.location.href.replace(/^http/, "ws")).href;
 }

@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, until the user chooses. */
+/** Light or dark theme: the system's preference, unless the user selects one. */
 import { signal } from "./signal.ts";
 
 export type Theme = "light" | "dark";

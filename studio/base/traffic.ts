@@ -1,4 +1,4 @@
-/** Requests of others as they end, over one web socket; the newest ones are kept. */
+/** Completed requests of other clients, received over a web socket; the newest are kept. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { urlFor } from "./session.ts";
 
@@ -6,7 +6,7 @@ export interface SeenRequest {
   readonly RequestId: number;
   readonly TimeStamp: string;
   readonly DatabaseName: string;
-  /** The masked text of a query, or an id; "N/A": neither. */
+  /** Query text with masked values, or an id; "N/A" for neither. */
   readonly CustomInfo: string;
   readonly CertificateName: string | null;
   readonly ClientIP: string | null;
@@ -18,19 +18,22 @@ export interface SeenRequest {
   readonly Type: string;
 }
 
-const keptMax = 200;
+const requestsMax = 200;
 const drawnMs = 250;
 const retryMs = 3_000;
 
 export interface Traffic {
-  /** Newest first. */
+  /** Requests, newest first. */
   readonly requests: readonly SeenRequest[];
-  /** All since the page was opened. */
+  /** Number of requests since the page was opened. */
   readonly count: number;
   readonly isOpen: boolean;
 }
 
-/** `database` null: of the whole server. Nothing comes while the tab is hidden, or `isHeld`. */
+/**
+ * Watches the requests of a database, or of the server if `database` is null. Pauses while the tab is hidden or
+ * `isHeld`.
+ */
 export function useTraffic(database: string | null, isHeld: boolean, isOn: boolean): Traffic {
   const [traffic, setTraffic] = useState<Traffic>({ requests: [], count: 0, isOpen: false });
   const isPaused = useRef(isHeld);
@@ -43,7 +46,7 @@ export function useTraffic(database: string | null, isHeld: boolean, isOn: boole
       const fresh = arrived.reverse();
       arrived = [];
       setTraffic(({ requests, count, isOpen }) => ({
-        requests: [...fresh, ...requests].slice(0, keptMax),
+        requests: [...fresh, ...requests].slice(0, requestsMax),
         count: count + fresh.length,
         isOpen,
       }));
@@ -63,12 +66,12 @@ export function useTraffic(database: string | null, isHeld: boolean, isOn: boole
   return traffic;
 }
 
-/** Asked by pages like this one, each second: they would hide what is looked for. */
+/** Returns true for the periodic requests of the studio itself, which are hidden. */
 function isOwn({ RequestUri }: SeenRequest): boolean {
   return /\/(metrics|debug\/queries\/running)(\?|$)/.test(RequestUri);
 }
 
-/** @returns what ends it */
+/** Opens the web socket. @returns a function that closes it */
 function watch(
   database: string | null,
   seen: (request: SeenRequest) => void,
@@ -107,7 +110,7 @@ function watch(
   };
 }
 
-/** The request as a command line; the certificate is the caller's to name. */
+/** Returns the request as a curl command; the certificate options are left to the user. */
 export function curlOf({ HttpMethod, RequestUri }: SeenRequest): string {
   const quoted = RequestUri.replaceAll("'", "'\\''");
   return `curl --cert client.crt --key client.key -X ${HttpMethod} '${quoted}'`;

@@ -1,4 +1,4 @@
-/** A question before what cannot be undone. What the server refuses is told in it, and it stays open. */
+/** A confirmation dialog for irreversible actions. Errors of the server are shown in the dialog, which stays open. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
@@ -16,9 +16,9 @@ export function Confirmation({
   title: string;
   yes: string;
   no?: string;
-  /** What must be typed before `yes` can be chosen. */
+  /** Text to type before the action is enabled. */
   typed?: string;
-  /** It is closed when this is done. */
+  /** The action; the dialog is closed when it completes. */
   act: () => unknown;
   close: () => void;
   children: ComponentChildren;
@@ -42,7 +42,7 @@ export function Confirmation({
       {typed !== "" && (
         <label class="form">
           <span>
-            Type <code>{typed}</code> to go on
+            Type <code>{typed}</code> to continue
           </span>
           <div class="field">
             <input value={text} onInput={(event) => setText(event.currentTarget.value)} />

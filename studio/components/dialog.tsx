@@ -1,4 +1,4 @@
-/** A question over the page. `Esc` closes it; focus stays in it, and goes back to where it was. */
+/** A modal dialog. `Esc` closes it; it traps focus, and restores the previous focus. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
@@ -16,7 +16,7 @@ export function Dialog({
   children: ComponentChildren;
 }) {
   const ref = useRef<HTMLDialogElement>(null);
-  // Before it is painted: it is never seen without being the one that has the keys.
+  // Runs before painting, so that a visible dialog always has the focus.
   useLayoutEffect(() => {
     const before = document.activeElement;
     ref.current?.showModal();

@@ -1,9 +1,8 @@
 /**
- * The difference of two texts: together, side by side, or for JSON by fields. The order of the keys of JSON does not
- * matter unless it is asked for. F7 and Shift F7 lead to the next and the previous change.
+ * The difference of two texts: combined, side by side, or by field for JSON. The order of JSON keys is ignored unless
+ * selected. F7 and Shift F7 move to the next and previous change.
  *
- * Large texts are compared when it is asked for, and lines beyond a number are drawn when they are asked for, so that the
- * page does not stand still.
+ * Large texts are compared, and long differences are drawn, only on request, so that the page stays responsive.
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -22,9 +21,9 @@ interface Properties {
   readonly before: string;
   readonly after: string;
   readonly language?: "json" | "text";
-  /** What the two are, as "Yesterday 17:20 → yours". */
+  /** Description of the two texts, for example "Yesterday 17:20 → yours". */
   readonly title?: ComponentChildren;
-  /** What one can do with it, behind the choices. */
+  /** Actions, shown after the view selection. */
   readonly children?: ComponentChildren;
 }
 
@@ -35,8 +34,8 @@ const views: readonly (readonly [View, string])[] = [
   ["sides", "Side by side"],
   ["fields", "By fields"],
 ];
-/** Characters of both. */
-const comparedAtOnce = 1_000_000;
+/** Maximum total length of texts that are compared without a request, in characters. */
+const comparedImmediatelyMax = 1_000_000;
 const comparedMax = 32_000_000;
 const drawnLines = 1000;
 
@@ -45,7 +44,7 @@ export function Diff(properties: Properties) {
   const size = before.length + after.length;
   const [isAsked, setAsked] = useState(false);
   useEffect(() => setAsked(false), [before, after]);
-  const isCompared = size <= comparedAtOnce || (isAsked && size <= comparedMax);
+  const isCompared = size <= comparedImmediatelyMax || (isAsked && size <= comparedMax);
   if (isCompared) return <Compared {...properties} />;
   return (
     <section class="difference" aria-label="Difference">
@@ -59,8 +58,8 @@ export function Diff(properties: Properties) {
           {before === after
             ? "No differences."
             : size <= comparedMax
-              ? `These are ${bytes(size)}: comparing them takes a moment.`
-              : `These are ${bytes(size)}: more than is compared here. Download both, and compare the files.`}
+              ? `The texts have ${bytes(size)}: comparing them takes a moment.`
+              : `The texts have ${bytes(size)}, which is too large to compare here. Download both, and compare the files.`}
         </span>
         {size <= comparedMax && before !== after && (
           <button type="button" class="btn" onClick={() => setAsked(true)}>
@@ -137,8 +136,8 @@ function Compared({ before, after, language = "json", title, children }: Propert
         </button>
         {children}
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard */}
-      <section class="diff" tabIndex={0} aria-label="Lines that differ">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable areas must be reachable by keyboard */}
+      <section class="diff" tabIndex={0} aria-label="Differing lines">
         {isSame ? (
           <p class="gap">No differences.</p>
         ) : view === "fields" ? (
@@ -151,7 +150,7 @@ function Compared({ before, after, language = "json", title, children }: Propert
   );
 }
 
-/** Moves to the next change behind (or before) the one that was moved to last. */
+/** Moves to the next or previous change, relative to the last one visited. */
 function goToChange(section: HTMLElement, step: 1 | -1): void {
   const changes = [...section.querySelectorAll<HTMLElement>("[data-change]")];
   const at = changes.findIndex((change) => change.hasAttribute("data-here"));
@@ -208,7 +207,7 @@ const signs = { same: "", removed: "−", added: "+" } as const;
 const classes = { same: "", removed: "del", added: "add" } as const;
 const spoken = { same: "", removed: "gone: ", added: "new: " } as const;
 
-/** @param before the line above, by which the first line of a change is known */
+/** Renders a line. @param before the preceding line, which determines the first line of a change */
 function rowOf(line: DifferenceLine, at: number, before: DifferenceLine | undefined) {
   const { kind, left, right } = line;
   const isFirst = kind !== "same" && (before === undefined || before.kind === "same");
@@ -221,7 +220,7 @@ function rowOf(line: DifferenceLine, at: number, before: DifferenceLine | undefi
   );
 }
 
-/** Lines of a change stand beside the ones in whose place they are. */
+/** Pairs removed lines with the added lines that replace them. */
 function sidesOf(lines: readonly DifferenceLine[], from: number) {
   const rows = [];
   for (let at = 0; at < lines.length; ) {
@@ -283,14 +282,14 @@ function Text({ parts }: { parts: readonly Part[] }) {
   );
 }
 
-/** The fields that differ, with their values before and after. */
+/** Renders the differing fields with their values before and after. */
 function Fields({ before, after }: { before: string; after: string }) {
   const changes = useMemo(() => fieldsOf(before, after), [before, after]);
   if (changes === null)
-    return <p class="gap">These are no JSON objects: they have no fields to compare.</p>;
+    return <p class="gap">The texts are not JSON objects, so there are no fields to compare.</p>;
   const shown = changes.slice(0, drawnLines);
   return (
-    <table aria-label="Fields that differ">
+    <table aria-label="Differing fields">
       <thead>
         <tr>
           <th>Field</th>
@@ -301,7 +300,7 @@ function Fields({ before, after }: { before: string; after: string }) {
       <tbody>
         {shown.length === 0 && (
           <tr>
-            <td colSpan={3}>No field differs, only the order of the keys.</td>
+            <td colSpan={3}>Only the order of the keys differs.</td>
           </tr>
         )}
         {shown.map(({ path, base, mine }) => (

@@ -1,6 +1,6 @@
 /**
- * Details beside a list, which stays usable; at small widths it covers the page. `Esc` closes it, and focus goes back to
- * where it was.
+ * A panel beside a list, which stays usable; on narrow screens it covers the page. `Esc` closes it and restores the
+ * previous focus.
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -8,22 +8,22 @@ import { Icon } from "./icon.tsx";
 
 interface Properties {
   readonly title: string;
-  /** Named to screen readers, where the title alone does not say what it is. */
+  /** Label for screen readers, if the title is not sufficient. */
   readonly label?: string;
-  /** False: the list keeps the focus, as its keys change what is shown. */
+  /** False if the list keeps the focus, because its keys select the displayed item. */
   readonly takesFocus?: boolean;
   close(): void;
   readonly children: ComponentChildren;
 }
 
-/** Stands behind a `.page` inside of an element with the class `beside`. */
+/** Must follow a `.page` element inside an element with class `beside`. */
 export function Drawer({ title, label = title, takesFocus = true, close, children }: Properties) {
   const ref = useRef<HTMLElement>(null);
   useEffect(() => {
     const before = document.activeElement;
     if (takesFocus) ref.current?.focus();
     return () => {
-      // Whoever went on to something else keeps the focus there.
+      // Do not move the focus if it is elsewhere.
       const isElsewhere = document.activeElement !== document.body;
       if (!isElsewhere && before instanceof HTMLElement && before.isConnected) before.focus();
     };

@@ -1,16 +1,16 @@
-/** A place to drop files on, or to choose them from. */
+/** A drop zone for files, with a file chooser. */
 import { useRef, useState } from "preact/hooks";
 import { Icon } from "./icon.tsx";
 
 interface Properties {
-  /** What the files are for, as "File to import". */
+  /** Purpose of the files, for example "File to import". */
   readonly label: string;
-  /** As the attribute of an input has it: `.json,.csv`. Undefined: all. Dropped files are not checked against it. */
+  /** Accepted types, like the attribute of an input: `.json,.csv`; undefined for all. Dropped files are not checked. */
   readonly accept?: string;
-  /** What is understood, in words. */
+  /** Description of the accepted formats. */
   readonly hint?: string;
   readonly isMany?: boolean;
-  /** At least one file; only one unless `isMany`. */
+  /** Receives at least one file; exactly one unless `isMany`. */
   take(files: readonly File[]): void;
 }
 
@@ -22,7 +22,7 @@ export function FileDrop({ label, accept, hint, isMany = false, take }: Properti
     if (list.length > 0) take(isMany ? list : list.slice(0, 1));
   };
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset takes no drops in every browser
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset does not accept drops in every browser
     <div
       class={isOver ? "drop over" : "drop"}
       role="group"
@@ -55,7 +55,7 @@ export function FileDrop({ label, accept, hint, isMany = false, take }: Properti
         multiple={isMany}
         onChange={(event) => {
           given(event.currentTarget.files);
-          // The same file can be chosen again.
+          // Allow the same file to be chosen again.
           event.currentTarget.value = "";
         }}
       />

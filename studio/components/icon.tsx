@@ -1,4 +1,4 @@
-/** A picture of the sprite in index.html; it says nothing to screen readers. */
+/** An icon of the sprite in index.html, hidden from screen readers. */
 export type IconName =
   | "mark"
   | "dbs"

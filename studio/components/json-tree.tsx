@@ -1,13 +1,13 @@
 /**
- * JSON as a tree of names, values and types. Arrows move, open and close; `*` opens all. Numbers are shown as they are
- * stored.
+ * JSON as a tree of names, values and types. Arrow keys move, expand and collapse; `*` expands all. Numbers keep
+ * their text.
  */
 import { useMemo, useRef, useState } from "preact/hooks";
 import { count } from "../base/format.ts";
 import { type JsonNode, JsonNumber, printSource } from "../json/json-source.ts";
 
 interface TreeRow {
-  /** As JSON text, of names and places. */
+  /** Path of names and indexes, as JSON text. */
   readonly key: string;
   readonly path: readonly string[];
   readonly level: number;
@@ -90,7 +90,9 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
         </tbody>
       </table>
       {rows.length === drawnMax && (
-        <p class="note edge">The first {count(drawnMax)} lines. Close some to see the rest.</p>
+        <p class="note edge">
+          Showing the first {count(drawnMax)} lines. Collapse some to see the rest.
+        </p>
       )}
     </div>
   );

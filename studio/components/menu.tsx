@@ -1,6 +1,6 @@
 /**
- * A button that opens a list of things to do (the menu button pattern of WAI-ARIA): the arrows, Home, End and first letters
- * move, Enter chooses, Esc and Tab close and give the focus back. The list is a popover, so that no box around it cuts it.
+ * A menu button (the WAI-ARIA menu button pattern): arrow keys, Home, End and initial letters move; Enter selects;
+ * Esc and Tab close and restore the focus. The list is a popover, so that no container clips it.
  */
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
@@ -9,18 +9,18 @@ import { Icon, type IconName } from "./icon.tsx";
 export interface MenuItem {
   readonly text: string;
   readonly icon?: IconName;
-  /** Behind the text, in grey. */
+  /** Note after the text, in grey. */
   readonly note?: string;
   readonly isDangerous?: boolean;
-  /** Why it cannot be chosen now. */
+  /** Reason why the item is disabled. */
   readonly refusal?: string | undefined;
-  /** It is on, of several that exclude each other. */
+  /** True for the selected item of mutually exclusive items. */
   readonly isChecked?: boolean;
   choose(): void;
 }
 
 interface Properties {
-  /** Of the button, for screen readers; without `children` it has only an icon. */
+  /** Label of the button for screen readers; a button without `children` has only an icon. */
   readonly label: string;
   readonly items: readonly MenuItem[];
   readonly icon?: IconName;
@@ -131,7 +131,7 @@ function choices(list: HTMLElement): HTMLElement[] {
   return [...list.querySelectorAll<HTMLElement>("button")];
 }
 
-/** Under the button, its right edge at that of the button, as far as the window allows. */
+/** Positions the list below the button, right-aligned, within the window. */
 function place(list: HTMLElement, { left, right, top, bottom }: DOMRect): void {
   const { offsetWidth: width, offsetHeight: height } = list;
   const { innerWidth, innerHeight } = window;

@@ -1,4 +1,4 @@
-/** What stands where data would be: nothing yet, an error, or the shape of what is coming. */
+/** Placeholders for data: empty, failed, or loading. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { OfflineError, ServerError } from "../base/client.ts";
@@ -22,7 +22,7 @@ export function Empty({
   );
 }
 
-/** What happened, why, and what to do. */
+/** An error with its reason and remedy. */
 export function Failure({ error, retry }: { error: Error; retry?: () => void }) {
   const type = error instanceof ServerError ? error.type : "";
   const hint = hintOf(error);
@@ -44,16 +44,16 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
 }
 
 function hintOf(error: Error): string | undefined {
-  if (error instanceof OfflineError) return "Is the server running, and reachable from here?";
+  if (error instanceof OfflineError) return "Check that the server is running and reachable.";
   if (!(error instanceof ServerError)) return undefined;
   if (error.hint !== undefined) return error.hint;
   if (error.status === 403)
-    return "Your certificate does not have this right. An operator can change that.";
+    return "Your certificate does not have this access. An operator can grant it.";
   return undefined;
 }
 
-/** Rows of bones, after 150 ms. */
-export function Bones({ rows }: { rows: number }) {
+/** Placeholder rows, shown after 150 ms. */
+export function Skeleton({ rows }: { rows: number }) {
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setShown(true), 150);

@@ -1,6 +1,6 @@
 /**
- * A plot over time, drawn by uPlot. Plots with one `group` share the crosshair. The colours are the theme's; series differ
- * by their dashes too.
+ * A plot over time, drawn by uPlot. Plots with the same `group` share the crosshair. Colours follow the theme; series
+ * also differ by their dashes.
  */
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
@@ -8,25 +8,25 @@ import { theme } from "../base/theme.ts";
 
 export interface PlotSeries {
   readonly name: string;
-  /** As many as there are times; null: not known. */
+  /** One value per time; null if unknown. */
   readonly values: readonly (number | null)[];
 }
 
 export interface PlotEvent {
-  /** Seconds since 1970. */
+  /** Time in seconds since 1970. */
   readonly at: number;
   readonly text: string;
 }
 
 interface Properties {
-  /** What is seen in it, in a sentence. */
+  /** Description of the plot in a sentence. */
   readonly label: string;
-  /** Seconds since 1970, growing. */
+  /** Times in seconds since 1970, ascending. */
   readonly times: readonly number[];
   readonly series: readonly PlotSeries[];
   readonly events: readonly PlotEvent[];
   readonly group: string;
-  /** The axis has powers of two. */
+  /** True if the axis uses powers of two. */
   readonly isBytes?: boolean;
   format(value: number): string;
 }
@@ -109,10 +109,10 @@ function optionsOf(
       ...names.map(
         (name, at): UPlot.Series => ({
           label: name,
-          stroke: colour(colours[at % 3] as string), // there are three
+          stroke: colour(colours[at % 3] as string), // there are three colours
           width: 1.5,
-          dash: [...(dashes[at % 3] as readonly number[])], // likewise
-          points: { show: false, filter: alone, size: 4 },
+          dash: [...(dashes[at % 3] as readonly number[])], // there are three dash patterns
+          points: { show: false, filter: isolatedPoints, size: 4 },
         }),
       ),
     ],
@@ -120,20 +120,20 @@ function optionsOf(
   };
 }
 
-/** Values without neighbours: no line leads through them. */
-function alone({ data }: UPlot, series: number): number[] {
+/** Returns the indexes of isolated values, which no line connects. */
+function isolatedPoints({ data }: UPlot, series: number): number[] {
   const values = data[series] ?? [];
   return [...values.keys()].filter(
     (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null,
   );
 }
 
-/** Above the largest value, so that a flat line is not at the edge. */
+/** Returns an upper bound above the largest value, so that a flat line is not at the edge. */
 function top(max: number | null, least: number): number {
   return max === null || !(max > 0) ? least : max * 1.15;
 }
 
-/** A line through all of it where something has happened. */
+/** Draws a vertical line at each event. */
 function drawEvents(plot: UPlot, events: readonly PlotEvent[], colour: string): void {
   const { ctx, bbox } = plot;
   ctx.save();

@@ -1,4 +1,4 @@
-/** A button with a panel of choices under it. Esc and a click beside it close it. */
+/** A button with a panel of choices below it. Esc and a click outside close it. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icon.tsx";
@@ -6,7 +6,7 @@ import { Icon, type IconName } from "./icon.tsx";
 interface Properties {
   readonly text: string;
   readonly icon: IconName;
-  /** Called anew whenever the panel is drawn. */
+  /** Renders the content of the panel. */
   children(close: () => void): ComponentChildren;
 }
 
@@ -27,7 +27,7 @@ export function Popover({ text, icon, children }: Properties) {
     return () => document.removeEventListener("pointerdown", pressed);
   }, [isOpen]);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: keys of what is inside arrive here
+    // biome-ignore lint/a11y/noStaticElementInteractions: handles keys that bubble from the content
     <div
       ref={ref}
       class="popover"

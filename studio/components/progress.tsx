@@ -1,19 +1,19 @@
 /**
- * How far something is. Where the end is known: a bar, how many of how many, how fast, and how long it takes still.
- * Where it is not: how many and how fast, and no bar, which would lie.
+ * Progress of an operation. With a known total: a bar, counts, rate and remaining time. Without a total: count and
+ * rate, and no bar.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "../base/format.ts";
 
 export interface Pace {
-  /** A second, over the last ten; 0: not known yet, or nothing moves. */
+  /** Units per second over the last ten seconds; 0 if unknown or paused. */
   readonly rate: number;
-  /** Seconds to the end; null: not known yet. */
+  /** Remaining time in seconds; null if unknown. */
   readonly left: number | null;
 }
 
 const windowMs = 10_000;
-/** Before this, a rate says little of the rest. */
+/** Minimum measuring time before the remaining time is estimated, in milliseconds. */
 const settledMs = 3_000;
 
 interface Sample {
@@ -21,7 +21,7 @@ interface Sample {
   readonly done: number;
 }
 
-/** How fast `done` grows, from what it was when the component was drawn; `isStill`: it does not grow for now. */
+/** Measures how fast `done` grows since the component was mounted. `isStill` means that it is paused. */
 export function usePace(done: number, total: number | null, isStill = false): Pace {
   const samples = useRef<Sample[]>([]);
   if (isStill || (samples.current.at(-1)?.done ?? 0) > done) samples.current = [];
@@ -38,7 +38,7 @@ export function usePace(done: number, total: number | null, isStill = false): Pa
   return { rate, left: total === null || !isSettled ? null : (total - done) / rate };
 }
 
-/** `about 31 s`, `2 min`, `3 h`: no more precise than it can be known. */
+/** Formats a remaining time with limited precision: `about 31 s`, `2 min`, `3 h`. */
 export function timeLeft(seconds: number): string {
   if (seconds < 5) return "a few seconds";
   if (seconds < 60) return `about ${Math.round(seconds)} s`;
@@ -46,7 +46,7 @@ export function timeLeft(seconds: number): string {
   return `${Math.round(seconds / 3600)} h`;
 }
 
-/** The bar alone. `done` of `total`, which is at least 0; its `label` says of what. */
+/** The bar alone: `done` of `total`, which is at least 0. `label` describes it. */
 export function Bar({ label, done, total }: { label: string; done: number; total: number }) {
   const part = total === 0 ? 1 : Math.min(1, done / total);
   return (
@@ -67,7 +67,10 @@ export function Bar({ label, done, total }: { label: string; done: number; total
   );
 }
 
-/** Bar, counts, rate and time left. `total` null: the end is not known. `unit`: what is counted, as "documents". */
+/**
+ * Bar, counts, rate and remaining time. `total` is null if unknown; `unit` is the counted noun, for example
+ * "documents".
+ */
 export function Progress({
   label,
   done,
@@ -97,19 +100,19 @@ export function Progress({
   );
 }
 
-/** Tells screen readers at 25, 50, 75 and 100 %, and never in between. */
+/** Announces 25, 50, 75 and 100 % to screen readers. */
 function Quarters({ label, part }: { label: string; part: number }) {
   const quarter = Math.floor(part * 4);
   const first = useRef(quarter);
-  const [told, setTold] = useState("");
+  const [announced, setAnnounced] = useState("");
   useEffect(() => {
-    // What it stood at when it was first seen is no news.
-    if (quarter > first.current) setTold(`${label}: ${quarter * 25} %`);
+    // Do not announce the initial value.
+    if (quarter > first.current) setAnnounced(`${label}: ${quarter * 25} %`);
     first.current = Math.max(first.current, quarter);
   }, [quarter, label]);
   return (
     <span class="hidden-label" role="status">
-      {told}
+      {announced}
     </span>
   );
 }

@@ -1,15 +1,15 @@
 /**
- * The line between two panes: it is dragged, or moved by the arrows; a double click or Enter puts it back. Where it
- * stands is kept in this browser. The style of the panes reads it from `--pane`: per cent of the width, or pixels of the
- * height, of the pane before it; its limits are those of the style.
+ * The separator of two panes: it can be dragged or moved with arrow keys; a double click or Enter resets it. Its
+ * position is stored in this browser. The style reads the size of the preceding pane from `--pane`: per cent of the
+ * width, or pixels of the height. The style also defines the limits.
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface Properties {
-  /** Under which it is kept. */
+  /** Name under which the position is stored. */
   readonly name: string;
   readonly label: string;
-  /** The panes stand above one another. */
+  /** True if the panes are stacked vertically. */
   readonly isRow?: boolean;
 }
 
@@ -33,7 +33,7 @@ export function Separator({ name, label, isRow = false }: Properties) {
     const { size, whole } = measured();
     if (whole > 0) setShare(Math.round((100 * size) / whole));
   }, [kept]);
-  /** Of the pane before it, and of both, in pixels. */
+  /** Returns the size of the preceding pane and of both panes, in pixels. */
   const measured = () => {
     const before = line.current?.previousElementSibling?.getBoundingClientRect();
     const panes = line.current?.parentElement?.getBoundingClientRect();
@@ -63,7 +63,7 @@ export function Separator({ name, label, isRow = false }: Properties) {
     event.preventDefault();
   };
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a line that is moved is no <hr>
+    // biome-ignore lint/a11y/useSemanticElements: a movable separator is not an <hr>
     <div
       ref={line}
       class="separator"
@@ -74,7 +74,7 @@ export function Separator({ name, label, isRow = false }: Properties) {
       aria-valuenow={share}
       aria-valuemin={0}
       aria-valuemax={100}
-      title="Drag it, or move it with the arrows; a double click puts it back"
+      title="Drag, or use the arrow keys; double-click to reset"
       onPointerDown={drag}
       onKeyDown={pressed}
       onDblClick={() => setKept(null)}

@@ -1,6 +1,6 @@
 /**
- * Tabs over a panel. The page keeps which one is chosen, in its address; the arrows, Home and End move the choice and the
- * focus with it (the tabs pattern of WAI-ARIA).
+ * Tabs over a panel. The page stores the selection in its address; arrow keys, Home and End move the selection and
+ * the focus (the WAI-ARIA tabs pattern).
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -9,21 +9,21 @@ import { count as written } from "../base/format.ts";
 export interface Tab<K extends string> {
   readonly key: K;
   readonly text: string;
-  /** Beside the name; undefined: not known, or none is worth telling. */
+  /** Count shown after the name; undefined if unknown or not relevant. */
   readonly count?: number | undefined;
-  /** The count is of errors. */
+  /** True if the count is a number of errors. */
   readonly isErrored?: boolean;
 }
 
 interface Properties<K extends string> {
-  /** What the tabs are of, for screen readers. */
+  /** Label of the tabs for screen readers. */
   readonly label: string;
-  /** Of the page's own, one for each row of tabs; `panel(name, …)` has the same. */
+  /** Id prefix, unique in the page; `panel(name, …)` uses the same. */
   readonly name: string;
   readonly tabs: readonly Tab<K>[];
   readonly chosen: K;
   choose(key: K): void;
-  /** Behind the tabs, in the same line. */
+  /** Content after the tabs, in the same line. */
   readonly children?: ComponentChildren;
 }
 
@@ -79,7 +79,7 @@ export function Tabs<K extends string>({
   );
 }
 
-/** Attributes of the element that shows what the chosen tab is about. */
+/** Returns the attributes of the panel of the selected tab. */
 export function panel(name: string, chosen: string) {
   return {
     role: "tabpanel",
@@ -88,7 +88,7 @@ export function panel(name: string, chosen: string) {
   } as const;
 }
 
-/** The place that a key leads to; the ends are joined. */
+/** Returns the index that a key moves to, with wraparound. */
 function moved(key: string, at: number, length: number): number | undefined {
   if (key === "ArrowRight") return (at + 1) % length;
   if (key === "ArrowLeft") return (at - 1 + length) % length;

@@ -1,4 +1,4 @@
-/** What was asked for and is done, for six seconds. Errors are no toasts: they stand where they happened. */
+/** Notification of a completed action, shown for six seconds. Errors are shown where they occur instead. */
 
 import { useEffect, useState } from "preact/hooks";
 import { signal } from "../base/signal.ts";
@@ -7,7 +7,7 @@ import { Icon } from "./icon.tsx";
 interface Toast {
   readonly id: number;
   readonly text: string;
-  /** The way back. */
+  /** Action that reverts. */
   readonly action: { readonly text: string; run(): void } | undefined;
 }
 
@@ -16,7 +16,7 @@ const shownMs = 6000;
 const toasts = signal<readonly Toast[]>([]);
 let lastId = 0;
 
-export function say(text: string, action?: Toast["action"]): void {
+export function showToast(text: string, action?: Toast["action"]): void {
   lastId++;
   toasts.value = [...toasts.peek(), { id: lastId, text, action }].slice(-shownMax);
 }
@@ -43,7 +43,7 @@ function One({ toast: { id, text, action } }: { toast: Toast }) {
     return () => clearTimeout(timer);
   }, [id, isHeld]);
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only stays while it is looked at
+    // biome-ignore lint/a11y/noStaticElementInteractions: hovering only delays the removal
     <div
       class="toast"
       onMouseEnter={() => setHeld(true)}

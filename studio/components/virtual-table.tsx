@@ -1,12 +1,13 @@
-// biome-ignore-all lint/a11y/useSemanticElements: only the rows that are seen exist, so this is no table element
-// biome-ignore-all lint/a11y/useFocusableInteractive: rows have the focus, cells and heads do not
+// biome-ignore-all lint/a11y/useSemanticElements: only visible rows exist, so this is not a table element
+// biome-ignore-all lint/a11y/useFocusableInteractive: rows receive the focus, cells and headers do not
 /**
- * A table of any number of rows of one height, of which only those that are seen are in the document.
+ * A virtualized table: only visible rows are in the document. All rows have the same height.
  *
  * Invariants:
- * - The scrolled area is at most `heightMax` high, as browsers have limits: with more rows, a pixel of the scroll bar is
- *   more than a pixel of the table.
- * - One row is the current one; the arrows, Home, End and the page keys move it, Enter opens it (the grid pattern of WAI-ARIA).
+ * - The scrolled area is at most `heightMax` high, because browsers have limits. With more rows, one pixel of the
+ *   scroll bar represents more than one pixel of the table.
+ * - One row is the current row; arrow keys, Home, End and the page keys move it, Enter opens it (the WAI-ARIA grid
+ *   pattern).
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -16,9 +17,9 @@ export interface Column<R> {
   readonly title: ComponentChildren;
   readonly width: number;
   readonly isNumber?: boolean;
-  /** Of its values, beside the title: `text`, `date`. */
+  /** Type of the values, shown after the title: `text`, `date`. */
   readonly kind?: string | undefined;
-  /** Its head is a button that sorts by it. */
+  /** True if the header is a button that sorts by the column. */
   readonly canSort?: boolean;
   cell(row: R): ComponentChildren;
 }
@@ -27,25 +28,28 @@ interface Properties<R> {
   readonly label: string;
   readonly columns: readonly Column<R>[];
   readonly total: number;
-  /** Undefined: not there yet. */
+  /** Returns a row, or undefined while it is loading. */
   row(index: number): R | undefined;
-  /** These rows are seen, or will be soon. */
+  /** Called with the range of visible and soon visible rows. */
   need(from: number, to: number): void;
   open(row: R): void;
-  /** The row that is the current one first. */
+  /** Index of the initial current row. */
   readonly start?: number;
-  /** It gets the focus at once. */
+  /** True if the table receives the focus when mounted. */
   readonly isFocused?: boolean;
-  /** Another row is the current one. */
+  /** Called when the current row changes. */
   moved?(index: number): void;
-  /** A key on a row that is none of the table's; `preventDefault` says that it was used. */
+  /** Called for keys that the table does not handle; `preventDefault` marks a key as handled. */
   keyed?(event: KeyboardEvent, row: R | undefined, index: number): void;
   readonly selection?: Selection<R>;
   readonly sort?: Sort;
   sortBy?(key: string): void;
-  /** The user made a column that wide, by its edge or by Shift and an arrow on its head. */
+  /** Called when the user resizes a column, by its edge or by Shift and an arrow key on its header. */
   resize?(key: string, width: number): void;
-  /** The user put a column in front of another one (null: of none), by dragging it or by Alt and an arrow on its head. */
+  /**
+   * Called when the user moves a column before another one (null: to the end), by dragging or by Alt and an arrow
+   * key.
+   */
   reorder?(key: string, before: string | null): void;
 }
 
@@ -55,10 +59,10 @@ export interface Sort {
 }
 
 export interface Selection<R> {
-  /** Of the box in the head. */
+  /** State of the checkbox in the header. */
   readonly state: "none" | "some" | "all";
   has(row: R): boolean;
-  /** `isRange`: and all rows from the one that was toggled last. */
+  /** Toggles a row; with `isRange`, all rows from the last toggled row to it. */
   toggle(index: number, isRange: boolean): void;
   toggleAll(): void;
   name(row: R): string;
@@ -79,7 +83,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
   const wholeHeight = total * rowHeight;
   const shownHeight = Math.min(wholeHeight, heightMax);
   const space = Math.max(0, view.height - headHeight);
-  // A pixel of the scroll bar, in pixels of the table.
+  // Pixels of the table per pixel of the scroll bar.
   const scale = shownHeight > space ? (wholeHeight - space) / (shownHeight - space) : 1;
   const top = view.top * scale;
   const first = Math.max(0, Math.floor(top / rowHeight) - extraRows);
@@ -87,7 +91,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
 
   useEffect(() => need(first, last), [first, last, need]);
 
-  // Where one was before.
+  // The previous position was restored.
   const isAtStart = useRef(start === 0);
   useEffect(() => {
     const element = scroller.current;
@@ -103,7 +107,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
     if (at < top) element.scrollTop = at / scale;
     else if (at + rowHeight > top + space) element.scrollTop = (at + rowHeight - space) / scale;
     const row = element.querySelector<HTMLElement>(`[aria-rowindex="${latest.current + 2}"]`);
-    // It is rendered when it was scrolled to.
+    // The row is rendered after scrolling to it.
     if (row === null) return;
     hasMoved.current = false;
     row.focus({ preventScroll: true });
@@ -159,7 +163,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
   );
 }
 
-/** The current row as it is rendered, and as the keys see it: several of them may come before the next rendering. */
+/** The current row for rendering, and for keys, which may arrive several times before the next rendering. */
 function useCurrent(start: number, moved: ((index: number) => void) | undefined) {
   const [current, render] = useState(start);
   const latest = useRef(start);
@@ -171,11 +175,11 @@ function useCurrent(start: number, moved: ((index: number) => void) | undefined)
   return { current, latest, setCurrent };
 }
 
-/** A key that does not move: it opens the row, selects, or is the page's. */
+/** Handles a key that does not move: opens or selects the row, or forwards the key to the page. */
 function keyOnRow<R>(event: KeyboardEvent, properties: Properties<R>, index: number): void {
   const { selection } = properties;
   const found = properties.row(index);
-  // A link or a button of the table has Enter for itself.
+  // Enter on a link or button in the table belongs to that element.
   const isOwn = (event.target as Element | null)?.closest("a, button") === null;
   if (event.key === "Enter" && isOwn) {
     if (found !== undefined) properties.open(found);
@@ -188,7 +192,7 @@ function keyOnRow<R>(event: KeyboardEvent, properties: Properties<R>, index: num
   } else properties.keyed?.(event, found, index);
 }
 
-/** The width of a column while its edge is dragged. */
+/** Width of a column while its edge is dragged. */
 interface Dragged {
   readonly key: string;
   readonly width: number;
@@ -196,7 +200,7 @@ interface Dragged {
 
 type Drag = (dragged: Dragged | null) => void;
 
-/** The columns, with the width that the edge of one of them is dragged to. */
+/** Returns the columns with the width of the column being resized. */
 function useDragged<R>(columns: readonly Column<R>[]) {
   const [dragged, setDragged] = useState<Dragged | null>(null);
   if (dragged === null) return { columns, setDragged };
@@ -310,7 +314,7 @@ interface HeadProperties<R> {
   drag: Drag;
 }
 
-/** Shift and an arrow make the column wider or narrower; Alt and an arrow move it. */
+/** Shift and an arrow key resize the column; Alt and an arrow key move it. */
 function headKey<R>(
   event: KeyboardEvent,
   { key, width }: Column<R>,
@@ -328,7 +332,7 @@ function headKey<R>(
   event.preventDefault();
 }
 
-/** A title that sorts, is dragged in front of others, and has an edge that makes its column wider. */
+/** A column header that sorts, can be dragged to another position, and can be resized by its edge. */
 function Head<R>({ column, properties, drag }: HeadProperties<R>) {
   const { sort, sortBy, resize, reorder } = properties;
   const { key, title, kind, width, isNumber = false, canSort = false } = column;
@@ -366,7 +370,7 @@ function Head<R>({ column, properties, drag }: HeadProperties<R>) {
       draggable={reorder !== undefined}
       onKeyDown={(event) => headKey(event, column, properties)}
       onDragStart={(event) => {
-        // Its edge is dragged, not the column.
+        // The edge is dragged, not the column.
         if (isResized.current) event.preventDefault();
         else event.dataTransfer?.setData(dragType, key);
       }}
@@ -396,7 +400,7 @@ function Head<R>({ column, properties, drag }: HeadProperties<R>) {
   );
 }
 
-/** What is seen of the scroller, and the height of its rows, which depends on the width of the window. */
+/** Returns the visible part of the scroller, and the row height, which depends on the window width. */
 function useView(scroller: { readonly current: HTMLDivElement | null }) {
   const [rowHeight, setRowHeight] = useState(32);
   const [view, setView] = useState({ top: 0, height: 600 });
@@ -421,7 +425,7 @@ function useView(scroller: { readonly current: HTMLDivElement | null }) {
   return { view, rowHeight };
 }
 
-/** By how many rows a key moves the current one. */
+/** Returns the number of rows by which a key moves the current row. */
 function stepOf(event: KeyboardEvent, page: number, total: number): number | undefined {
   if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
   const steps: Readonly<Record<string, number>> = {

@@ -1,6 +1,6 @@
 /**
- * The editor for JSON and RQL: CodeMirror, in a chunk of its own. It lives in a shadow root, where its styles are adopted
- * style sheets, which the content security policy of the page allows.
+ * The editor for JSON and RQL: CodeMirror, in a separate chunk. It is mounted in a shadow root, where its styles are
+ * adopted style sheets, which the content security policy allows.
  */
 import {
   autocompletion,
@@ -48,7 +48,7 @@ export interface EditorOptions {
   readonly text: string;
   readonly isReadOnly: boolean;
   changed(text: string): void;
-  /** By key, as `Mod-s`. */
+  /** Commands by key, for example `Mod-s`. */
   readonly commands: Readonly<Record<string, () => void>>;
   complete?: (word: string, before: string) => Promise<readonly Completion[]>;
 }
@@ -71,7 +71,7 @@ const colours = HighlightStyle.define([
   { tag: tags.function(tags.variableName), color: "var(--text-2)" },
 ]);
 
-const look = EditorView.theme({
+const theme = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--surface)" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { font: "12px/19px var(--mono)", overflow: "auto" },
@@ -106,15 +106,15 @@ const look = EditorView.theme({
   },
 });
 
-/** Of the keys of the package those that find: the others come with a dialog and cursors in many places. */
-const finding = [
+/** The search keys of the package, without keys that open a dialog or create multiple cursors. */
+const searchKeys = [
   { key: "Mod-f", run: openSearchPanel },
   { key: "F3", run: findNext, shift: findPrevious, preventDefault: true },
   { key: "Mod-g", run: findNext, shift: findPrevious, preventDefault: true },
   { key: "Escape", run: closeSearchPanel },
 ].map((binding) => ({ ...binding, scope: "editor search-panel" }));
 
-/** Mounts an editor in `host`, which has nothing else. */
+/** Mounts an editor in the empty element `host`. */
 export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const readOnly = new Compartment();
@@ -172,7 +172,7 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    replacing,
+    selectionReplacement,
     StreamLanguage.define<unknown>(languages[language]),
     language === "json" ? foldService.of(foldOf) : [],
     syntaxHighlighting(colours),
@@ -186,17 +186,17 @@ function basics({ language, label, commands, complete }: EditorOptions): Extensi
       { key: "Mod-[", run: indentLess },
       ...historyKeymap,
       ...foldKeymap,
-      ...finding,
+      ...searchKeys,
     ]),
-    look,
+    theme,
   ];
 }
 
 /**
- * What is typed over a selection is put in its place here. A browser would keep the look of the selected text by a style
- * attribute, which the content security policy of the page refuses with a message.
+ * Replaces a selection by typed text. Browsers would copy the style of the selected text with a style attribute,
+ * which the content security policy rejects with a message.
  */
-const replacing = EditorView.domEventHandlers({
+const selectionReplacement = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { inputType, data, isComposing } = event as InputEvent;
     const { from, to, empty } = view.state.selection.main;

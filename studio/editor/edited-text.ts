@@ -1,9 +1,9 @@
-/** The text of an editor: what is typed, and what is put in its place. */
+/** State of an editor's text: typed by the user, or replaced by the page. */
 import { useCallback, useState } from "preact/hooks";
 
 export interface EditedText {
   readonly text: string;
-  /** Another number: the editor shows `text`, whatever was typed. */
+  /** Incremented when `text` must replace the typed text. */
   readonly revision: number;
   typed(text: string): void;
   replace(text: string): void;

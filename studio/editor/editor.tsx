@@ -1,11 +1,11 @@
-/** The editor of the pages. Until its chunk is there, the same text in the same place. */
+/** The editor component. Shows the text without an editor until the chunk is loaded. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Editor, EditorOptions } from "./code-mirror.ts";
 import type { Mark } from "./marks.ts";
 
 interface Properties extends Omit<EditorOptions, "isReadOnly"> {
   readonly isReadOnly?: boolean;
-  /** Another number: `text` takes the place of what was typed. */
+  /** Incremented when `text` must replace the typed text. */
   readonly revision: number;
   readonly marks?: readonly Mark[];
 }
@@ -17,7 +17,7 @@ export function CodeEditor(properties: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const [isThere, setThere] = useState(false);
-  // Handlers of the latest rendering, whenever the editor was made.
+  // The editor always calls the handlers of the latest rendering.
   const latest = useRef(properties);
   latest.current = properties;
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The words of JavaScript, for colours: a few hundred bytes in place of a grammar. */
+/** A small tokenizer for highlighting JavaScript, instead of a grammar. */
 import type { StreamParser } from "@codemirror/language";
 
 const keywords = new Set(
@@ -10,7 +10,7 @@ const atoms = new Set(["true", "false", "null", "undefined", "this"]);
 const name = /^[\p{L}_$][\p{L}\p{N}_$]*/u;
 
 interface State {
-  /** What goes on over the end of a line. */
+  /** Construct that continues on the next line. */
   open: "comment" | "template" | null;
 }
 

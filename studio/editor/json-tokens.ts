@@ -1,12 +1,12 @@
-/** The colours and the folding of JSON. */
+/** Highlighting and folding of JSON. */
 import type { StreamParser } from "@codemirror/language";
 import type { Text } from "@codemirror/state";
 
-/** Characters behind an opening bracket in which its end is looked for: what is longer cannot be folded. */
+/** Maximum distance of the matching closing bracket, in characters; longer ranges cannot be folded. */
 const foldedMax = 100_000;
 
 interface State {
-  /** Open brackets. */
+  /** Number of open brackets. */
   depth: number;
 }
 
@@ -30,7 +30,7 @@ export const jsonTokens: StreamParser<State> = {
     Math.max(0, depth - (/^\s*[\]}]/.test(after) ? 1 : 0)) * unit,
 };
 
-/** What of a line that ends with an opening bracket is folded: up to the bracket that closes it. */
+/** Returns the range to fold after an opening bracket at the end of a line. */
 export function foldOf(
   { doc }: { readonly doc: Text },
   start: number,

@@ -1,4 +1,4 @@
-/** Mistakes in the text of an editor: underlined, with a dot beside their lines, and their messages as tooltips. */
+/** Error marks in an editor: underlined text, a dot beside the line, and the message as a tooltip. */
 import { RangeSet, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, GutterMarker, gutter } from "@codemirror/view";
 
@@ -23,7 +23,7 @@ const marked = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** A mark without length, or at the end, is of the character before it. */
+/** A mark without length, or at the end, covers the preceding character. */
 function decorationsOf(marks: readonly Mark[], length: number) {
   return marks.flatMap(({ from, to, message }) => {
     const start = Math.max(0, Math.min(from, length - 1));
@@ -33,7 +33,7 @@ function decorationsOf(marks: readonly Mark[], length: number) {
   });
 }
 
-class MistakeDot extends GutterMarker {
+class ErrorDot extends GutterMarker {
   override elementClass = "cm-mistake-dot";
   readonly message: string;
 
@@ -42,7 +42,7 @@ class MistakeDot extends GutterMarker {
     this.message = message;
   }
 
-  override eq(other: MistakeDot): boolean {
+  override eq(other: ErrorDot): boolean {
     return other.message === this.message;
   }
 
@@ -56,10 +56,10 @@ class MistakeDot extends GutterMarker {
 const dots = gutter({
   class: "cm-mistakes",
   markers: ({ state }) => {
-    const found = new Map<number, MistakeDot>();
+    const found = new Map<number, ErrorDot>();
     state.field(marked).between(0, state.doc.length, (from, _to, { spec }) => {
       const line = state.doc.lineAt(from).from;
-      if (!found.has(line)) found.set(line, new MistakeDot((spec as { message: string }).message));
+      if (!found.has(line)) found.set(line, new ErrorDot((spec as { message: string }).message));
     });
     return RangeSet.of([...found].map(([line, dot]) => dot.range(line)));
   },

@@ -1,4 +1,4 @@
-/** The words of RQL, for colours and completion. */
+/** Keywords of RQL, for highlighting and completion. */
 import type { StreamParser } from "@codemirror/language";
 
 export const keywords: readonly string[] =

@@ -1,15 +1,15 @@
-/** Rows as lines of CSV (RFC 4180): fields with quotes, commas or line ends are quoted. */
+/** Formats rows as CSV (RFC 4180): fields with quotes, commas or line breaks are quoted. */
 import { type JsonMembers, type JsonNode, JsonNumber, printSource } from "./json-source.ts";
 
-/** Texts that programs for tables may run as formulas. */
+/** Strings that spreadsheet programs may evaluate as formulas. */
 const formulaLike = /^[=+\-@\t\r]/;
 
-/** @param asStored texts like formulas stay as they are, in place of getting a `'` in front */
+/** Formats a row. @param asStored keep strings that look like formulas unchanged, instead of prefixing them with `'` */
 export function csvLine(values: readonly (JsonNode | undefined)[], asStored: boolean): string {
   return `${values.map((value) => quoted(textOf(value, asStored))).join(",")}\r\n`;
 }
 
-/** Lists and objects as JSON; null and what is not there are empty. */
+/** Returns a cell: lists and objects as JSON; null and missing values as "". */
 function textOf(value: JsonNode | undefined, asStored: boolean): string {
   if (value === undefined || value === null) return "";
   if (value instanceof JsonNumber) return value.digits;
@@ -22,7 +22,7 @@ function quoted(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The value at a path, as `ShipTo.City`; a member whose name has dots goes first. */
+/** Returns the value at a path, for example `ShipTo.City`; a member whose name contains the dots takes precedence. */
 export function valueAt(members: JsonMembers, path: string): JsonNode | undefined {
   if (members.has(path)) return members.get(path);
   let value: JsonNode | undefined = members;

@@ -1,40 +1,40 @@
 /**
- * The difference of two texts as lines: those alike, those gone and those new, with the words in which a line differs from
- * the one in its place.
+ * Line-based difference of two texts: unchanged, removed and added lines, with the words that differ between a
+ * removed line and its replacement.
  *
  * Invariants:
- * - The lines "same" and "removed" together are the first text, "same" and "added" the second, in their order.
- * - JSON is compared as it is written: a number is its digits.
- * - The cost is bounded, whatever the texts: when they have too little in common, what lies between their common beginning
- *   and end is one change.
+ * - The lines "same" and "removed" are the first text, "same" and "added" are the second text, in order.
+ * - JSON is compared as text: numbers keep their digits.
+ * - The cost is bounded: if the texts have too little in common, everything between their common prefix and suffix is
+ *   one change.
  */
 import { diffArrays, diffWordsWithSpace } from "diff";
 import { type JsonMembers, type JsonNode, parseSource, printSource } from "./json-source.ts";
 
 export interface Part {
   readonly text: string;
-  /** It is not in the other line. */
+  /** True if the part is absent from the other line. */
   readonly isChanged: boolean;
 }
 
 export interface DifferenceLine {
   readonly kind: "same" | "removed" | "added";
-  /** Numbers of the line in the first and in the second text, from 1 on; 0: it is not there. */
+  /** Line numbers in the first and second text, from 1; 0 if the line is absent. */
   readonly left: number;
   readonly right: number;
   readonly parts: readonly Part[];
 }
 
-/** Of the search for common lines. */
+/** Limits of the search for common lines. */
 const editsMax = 5000;
 const searchMsMax = 150;
-/** Of the words of a line. */
+/** Limits of the word comparison within lines. */
 const wordCharactersMax = 1000;
 const wordLinesMax = 1000;
-/** What is drawn of a part of a long line that both have. */
+/** Maximum number of shown characters of a common part of a long line. */
 const shownCharacters = 400;
 
-/** Both as text to compare: JSON with a line for each value; its order of keys matters only with `keepsOrder`. */
+/** Formats both texts for comparison: JSON with one value per line; key order is significant only with `keepsOrder`. */
 export function asLines(before: string, after: string, keepsOrder: boolean): [string, string] {
   let left: JsonNode;
   let right: JsonNode;
@@ -47,7 +47,7 @@ export function asLines(before: string, after: string, keepsOrder: boolean): [st
   return [printSource(left), printSource(keepsOrder ? right : orderedAs(left, right))];
 }
 
-/** `node` with the members that `model` has in its order, before those that it has not. */
+/** Returns `node` with its members ordered like those of `model`, followed by the others. */
 function orderedAs(model: JsonNode | undefined, node: JsonNode): JsonNode {
   if (Array.isArray(node)) {
     const models = Array.isArray(model) ? model : [];
@@ -55,7 +55,7 @@ function orderedAs(model: JsonNode | undefined, node: JsonNode): JsonNode {
   }
   if (!(node instanceof Map) || !(model instanceof Map)) return node;
   const names = new Set([...model.keys()].filter((name) => node.has(name)));
-  // A new member stays behind the one that it follows.
+  // A new member stays after its predecessor.
   const ordered: string[] = [...names];
   let previous = -1;
   for (const name of node.keys()) {
@@ -143,7 +143,7 @@ function whole(text: string): Part {
   return { text: cut(text), isChanged: false };
 }
 
-/** The parts of a line that is gone, and of the one in its place. */
+/** Returns the parts of a removed line and of its replacement. */
 function partsOf(removed: string, added: string | undefined): [Part[], Part[]] {
   if (added === undefined) return [[whole(removed)], []];
   if (removed.length + added.length > wordCharactersMax) return partsOfLong(removed, added);
@@ -153,7 +153,7 @@ function partsOf(removed: string, added: string | undefined): [Part[], Part[]] {
       sum + (isNew || isGone ? 0 : value.trim().length),
     0,
   );
-  // Marks of lines that have hardly anything in common say nothing.
+  // Word marks are omitted if the lines have little in common.
   if (common * 4 < Math.min(removed.trim().length, added.trim().length))
     return [[whole(removed)], [whole(added)]];
   const side = (isOther: "added" | "removed", isOwn: "added" | "removed") =>
@@ -163,7 +163,7 @@ function partsOf(removed: string, added: string | undefined): [Part[], Part[]] {
   return [side("added", "removed"), side("removed", "added")];
 }
 
-/** Of long lines the middle that differs. */
+/** Marks the differing middle of long lines. */
 function partsOfLong(removed: string, added: string): [Part[], Part[]] {
   const most = Math.min(removed.length, added.length);
   let head = 0;
@@ -191,10 +191,10 @@ function cut(text: string): string {
   return text.length > 10 * shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
 }
 
-/** A run of lines, of which those that are alike and far from a change are folded. */
+/** A run of lines; unchanged lines far from a change are folded. */
 export interface Run {
   readonly isFolded: boolean;
-  /** Of the first line in the difference. */
+  /** Index of the first line in the difference. */
   readonly from: number;
   readonly to: number;
 }
@@ -213,7 +213,7 @@ export function foldedRuns(lines: readonly DifferenceLine[]): Run[] {
     while (end < lines.length && lines[end]?.kind === "same") end++;
     const first = at === 0 ? 0 : at + contextLines;
     const last = end === lines.length ? end : end - contextLines;
-    // A line that says that one is folded takes as much room.
+    // A placeholder takes one line, so folding a single line saves nothing.
     if (last - first > 1) {
       add(false, first);
       add(true, last);

@@ -1,9 +1,9 @@
 /**
- * JSON without loss: numbers keep the digits that they were written with, and members their order. For what people see
- * and save; `JSON.parse` rounds large numbers.
+ * Lossless JSON: numbers keep their digits, and members their order. Used for display and saving, because
+ * `JSON.parse` rounds large numbers.
  */
 
-/** A number as it is written. */
+/** A number with its original text. */
 export class JsonNumber {
   readonly digits: string;
 
@@ -13,10 +13,10 @@ export class JsonNumber {
 }
 
 export type JsonNode = string | boolean | null | JsonNumber | JsonNode[] | JsonMembers;
-/** Members in their order; of members with the same name the last one. */
+/** Members in order; for duplicate names, the last one. */
 export type JsonMembers = Map<string, JsonNode>;
 
-/** What is wrong, and where, as an offset in the text. */
+/** A syntax error with its offset in the text. */
 export class JsonError extends Error {
   readonly at: number;
 
@@ -28,7 +28,7 @@ export class JsonError extends Error {
 
 const space = /[ \t\r\n]*/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON does not allow them in texts
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON does not allow them in strings
 const text = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const word = /true|false|null/y;
 
@@ -70,10 +70,10 @@ class Parser {
     if (found !== null) return JSON.parse(found) as string;
     if (this.#source[this.#at] === '"')
       throw new JsonError(
-        "This text does not end, or has a character that must be escaped",
+        "The string is not terminated, or contains a character that must be escaped",
         this.#at,
       );
-    throw this.#expected("a name in quotes");
+    throw this.#expected("a quoted name");
   }
 
   #members(): JsonMembers {
@@ -120,17 +120,17 @@ class Parser {
   #expected(what: string): JsonError {
     const found = this.#source[this.#at];
     const but =
-      found === undefined ? "the text ends" : `there is ${found === '"' ? "a quote" : found}`;
+      found === undefined ? "the text ends" : `found ${found === '"' ? "a quote" : found}`;
     return new JsonError(`Expected ${what}, but ${but}`, this.#at);
   }
 }
 
-/** @throws JsonError */
+/** Parses JSON. @throws JsonError */
 export function parseSource(source: string): JsonNode {
   return new Parser(source).whole();
 }
 
-/** With `indent` spaces a level; 0: in one line. */
+/** Formats a value with `indent` spaces per level; 0 for one line. */
 export function printSource(node: JsonNode, indent = 4): string {
   return print(node, indent === 0 ? "" : "\n", " ".repeat(indent));
 }
@@ -153,7 +153,7 @@ function print(node: JsonNode, line: string, step: string): string {
   return JSON.stringify(node);
 }
 
-/** The member `name` of an object. */
+/** Returns a member of an object. */
 export function memberOf(node: JsonNode | undefined, name: string): JsonNode | undefined {
   return node instanceof Map ? node.get(name) : undefined;
 }

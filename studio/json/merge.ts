@@ -1,21 +1,21 @@
 /**
- * What two people have changed in one document since both began with the same version, field by field, and the document
- * that has the changes of both.
+ * Three-way merge of a document by field: concurrent changes of two users to the same version, and the merged
+ * document.
  */
 import { type JsonMembers, type JsonNode, JsonNumber, printSource } from "./json-source.ts";
 
-/** A field that differs; undefined: it is not there. */
+/** A changed field; undefined values mean that the field is absent. */
 export interface FieldChange {
-  /** Names of members, from the root on. Lists differ as a whole. */
+  /** Path of member names from the root. Lists are compared as a whole. */
   readonly path: readonly string[];
   readonly base: JsonNode | undefined;
   readonly theirs: JsonNode | undefined;
   readonly mine: JsonNode | undefined;
-  /** Both changed it, and not to the same value. */
+  /** True if both changed the field to different values. */
   readonly isConflict: boolean;
 }
 
-/** Are they the same? The order of members does not matter. */
+/** Compares two values; the order of members is ignored. */
 export function isSame(a: JsonNode | undefined, b: JsonNode | undefined): boolean {
   if (a === b) return true;
   if (a instanceof JsonNumber) return b instanceof JsonNumber && a.digits === b.digits;
@@ -26,7 +26,7 @@ export function isSame(a: JsonNode | undefined, b: JsonNode | undefined): boolea
   return [...a].every(([name, value]) => b.has(name) && isSame(value, b.get(name)));
 }
 
-/** The fields in which `theirs` or `mine` differs from `base`. */
+/** Returns the fields in which `theirs` or `mine` differs from `base`. */
 export function changesOf(
   base: JsonMembers,
   theirs: JsonMembers,
@@ -57,7 +57,10 @@ function collect(
   }
 }
 
-/** `theirs` with my changes; of conflicts those whose path (as JSON text) is in `keepMine`. */
+/**
+ * Returns `theirs` with my changes; conflicts are resolved in my favour if their path (as JSON text) is in
+ * `keepMine`.
+ */
 export function merged(
   theirs: JsonMembers,
   changes: readonly FieldChange[],
@@ -89,7 +92,7 @@ function put(
   else members.set(name, value);
 }
 
-/** A value in one line, as a cell shows it. */
+/** Formats a value on one line, for a cell. */
 export function shortText(value: JsonNode | undefined): string {
   if (value === undefined) return "–";
   const text = printSource(value, 0);

@@ -1,22 +1,22 @@
-/** The objects in the list "Results" of a reply, one by one, as the text comes. */
+/** Splits a streamed reply into the objects of its list "Results", as text. */
 export class StreamedRows {
   #text = "";
   #at = 0;
-  /** How many brackets are open. */
+  /** Bracket depth. */
   #depth = 0;
   #isInString = false;
   #isInResults = false;
-  /** Where the present row begins; -1: between rows. */
+  /** Offset of the current row; -1 between rows. */
   #rowAt = -1;
 
-  /** The texts of the rows that end in what has come by now. */
-  *push(piece: string): Generator<string> {
-    this.#text += piece;
+  /** Yields the rows that are complete after this chunk. */
+  *push(chunk: string): Generator<string> {
+    this.#text += chunk;
     for (; this.#at < this.#text.length; this.#at++) {
       const code = this.#text.charCodeAt(this.#at);
       if (this.#isInString) {
         if (code === 0x5c) {
-          // What is escaped may not be there yet.
+          // The escaped character may be in the next chunk.
           if (this.#at + 1 >= this.#text.length) break;
           this.#at++;
         } else if (code === 0x22) this.#isInString = false;

@@ -1,14 +1,14 @@
-/** The schedules of a database and the backups that were made; one now, restored, or verified. */
+/** Backup schedules and backups of a database: back up now, restore, verify. */
 import { useEffect, useState } from "preact/hooks";
 import {
+  type Backup,
   type BackupDefinition,
   type BackupRun,
   type BackupTask,
+  backupOfPoint,
+  backupOfRun,
   definitionText,
   isVerified,
-  type MadeBackup,
-  madeAtPoint,
-  madeByRun,
   type RestorePoint,
   type StartedOperation,
 } from "../base/backup-tasks.ts";
@@ -19,7 +19,7 @@ import { useResource } from "../base/resource.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
-import { Bones, Failure } from "../components/messages.tsx";
+import { Failure, Skeleton } from "../components/messages.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
@@ -32,10 +32,10 @@ interface Counts {
 
 const pollMs = 5000;
 
-/** The folder into which somebody has backed up by hand; nothing but its path is kept, in this browser. */
+/** The folder of manual backups; its path is stored in this browser. */
 const folderKey = (database: string) => `jackdaw-backup-folder ${database}`;
 
-/** Is it on, and not a continuous one, which runs all the time? */
+/** Returns true for an enabled schedule that is not continuous. */
 function isRunnable({ TaskState, FullBackupFrequency }: BackupTask): boolean {
   return TaskState === "Enabled" && FullBackupFrequency !== null;
 }
@@ -47,7 +47,7 @@ export function BackupList({ database }: { database: string }) {
   const [folder, setFolder] = useState(() => localStorage.getItem(folderKey(database)));
   const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
   const [isAsking, setAsking] = useState(false);
-  const [restored, setRestored] = useState<MadeBackup | null>(null);
+  const [restored, setRestored] = useState<Backup | null>(null);
   const { work, setWork, error, runNow } = useWork(base);
   const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
   const runnable = schedules.filter(isRunnable);
@@ -59,14 +59,14 @@ export function BackupList({ database }: { database: string }) {
     setWork(null);
     tasks.reload();
   };
-  const verify = (made: MadeBackup) => setWork({ kind: "verification", made, key: "", id: null });
+  const verify = (made: Backup) => setWork({ kind: "verification", made, key: "", id: null });
   const hasAny = schedules.length > 0 || folder !== null;
   return (
     <>
       <Head plan={() => setForm("new")} backUp={backUp} isBusy={work !== null} />
       {error !== null && <Failure error={error} />}
       {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
-      {tasks.isLoading && <Bones rows={4} />}
+      {tasks.isLoading && <Skeleton rows={4} />}
       {work !== null && (
         <BackupWork database={database} work={work} change={setWork} close={showDone} />
       )}
@@ -149,7 +149,7 @@ function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; 
   );
 }
 
-/** What is done now; one thing at a time. */
+/** The action in progress; only one runs at a time. */
 function useWork(base: string) {
   const [work, setWork] = useState<Work | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -168,7 +168,7 @@ function useWork(base: string) {
   return { work, setWork, error, runNow };
 }
 
-/** Says what is at stake. */
+/** Warning for a database without a backup. */
 function NeverBackedUp({
   database,
   counts,
@@ -180,18 +180,19 @@ function NeverBackedUp({
 }) {
   const parts =
     counts === undefined
-      ? "all of it is"
+      ? "all of it would be lost"
       : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")} are`;
   return (
     <div class="empty">
       <Icon name="warn" kind="warn" />
-      <h2>{database} was never backed up from here</h2>
+      <h2>{database} has no backup</h2>
       <p>
-        When its disk fails, {parts} gone. A schedule makes a backup by itself, say every night.
+        When its disk fails, {parts} gone. A schedule creates backups automatically, for example
+        every night.
       </p>
       {may("database-admin") && (
         <button type="button" class="btn" onClick={plan}>
-          Make a schedule
+          Create a schedule
         </button>
       )}
     </div>
@@ -213,8 +214,8 @@ function Schedule({
   edit: (definition: BackupDefinition) => void;
   changed: () => void;
   run: () => void;
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
   isBusy: boolean;
 }) {
   const base = `/databases/${encodeURIComponent(database)}`;
@@ -242,7 +243,7 @@ function Schedule({
     );
   const folder = definition.body?.LocalSettings?.FolderPath ?? null;
   const isContinuous = definition.body?.Continuous !== undefined;
-  const made = (history.body?.Runs ?? []).map((one) => madeByRun(one, folder));
+  const made = (history.body?.Runs ?? []).map((one) => backupOfRun(one, folder));
   return (
     <section class="panel" aria-label={task.TaskName}>
       <div class="cap">
@@ -271,7 +272,7 @@ function Schedule({
               Edit
             </button>
             <button type="button" class="btn quiet" onClick={() => void turn()}>
-              {isOn ? "Switch off" : "Switch on"}
+              {isOn ? "Disable" : "Enable"}
             </button>
             <button type="button" class="btn quiet danger" onClick={() => setDeleting(true)}>
               Delete…
@@ -289,17 +290,17 @@ function Schedule({
       {isContinuous ? (
         <Continuous query={query} folder={folder} restore={restore} />
       ) : (
-        <MadeTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
+        <BackupTable made={made} restore={restore} verify={verify} isBusy={isBusy} />
       )}
       {isDeleting && (
         <Confirmation
           title={`Delete the schedule ${task.TaskName}?`}
           yes={`Delete ${task.TaskName}`}
-          no="Keep it"
+          no="Cancel"
           close={() => setDeleting(false)}
           act={() => act(() => send("DELETE", `${base}/admin/tasks?id=${task.TaskId}&type=Backup`))}
         >
-          <p>The backups that it made stay where they are. No more are made.</p>
+          <p>Its backups are kept. No further backups are created.</p>
         </Confirmation>
       )}
     </section>
@@ -311,7 +312,7 @@ function ScheduleState({ task, isContinuous }: { task: BackupTask; isContinuous:
     return (
       <span class="state muted">
         <Icon name="pause" />
-        Switched off
+        Disabled
       </span>
     );
   if (task.OnGoingBackup !== null)
@@ -349,19 +350,19 @@ function Continuous({
 }: {
   query: string;
   folder: string | null;
-  restore: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
 }) {
   const { body } = useResource<ContinuousStatus>(`/periodic-backup/status?${query}`, 2000);
   const status = body?.Status;
   const place = status?.FolderName;
   const behind = status?.Continuous?.BehindInSec ?? null;
-  if (!place) return <p class="body muted">Its first copy is being made.</p>;
+  if (!place) return <p class="body muted">The first copy is in progress.</p>;
   return (
     <div class="body row">
       <span class="grow">
         {behind === null
-          ? "How far it is behind is not known yet."
-          : `${behind} s behind, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} wait.`}
+          ? "The lag is not known yet."
+          : `Lag ${behind} s, ${bytes(status?.Continuous?.WaitingBytes ?? 0)} pending.`}
       </span>
       {folder !== null && may("operator") && (
         <button
@@ -387,7 +388,7 @@ function Continuous({
   );
 }
 
-/** What is in the folder into which one has backed up by hand. */
+/** Backups in the folder of manual backups. */
 function ByHand({
   folder,
   database,
@@ -396,8 +397,8 @@ function ByHand({
 }: {
   folder: string;
   database: string;
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
 }) {
   const [points, setPoints] = useState<RestorePoint[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -410,12 +411,12 @@ function ByHand({
   }, [folder, mayAsk]);
   const made = (points ?? [])
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
-    .map(madeAtPoint);
+    .map(backupOfPoint);
   return (
-    <section class="panel" aria-label="Made by hand">
+    <section class="panel" aria-label="Manual backups">
       <div class="cap">
         <div class="grow stack-2">
-          <h2>Made by hand</h2>
+          <h2>Manual backups</h2>
           <p class="soft">
             In <code>{folder}</code>
           </p>
@@ -423,21 +424,21 @@ function ByHand({
       </div>
       {error !== null && <Failure error={error} />}
       {points !== null && (
-        <MadeTable made={made} restore={restore} verify={verify} isBusy={false} />
+        <BackupTable made={made} restore={restore} verify={verify} isBusy={false} />
       )}
     </section>
   );
 }
 
-function MadeTable({
+function BackupTable({
   made,
   restore,
   verify,
   isBusy,
 }: {
-  made: readonly MadeBackup[];
-  restore: (made: MadeBackup) => void;
-  verify: (made: MadeBackup) => void;
+  made: readonly Backup[];
+  restore: (made: Backup) => void;
+  verify: (made: Backup) => void;
   isBusy: boolean;
 }) {
   if (made.length === 0) return <p class="body muted">None yet.</p>;
@@ -447,11 +448,11 @@ function MadeTable({
       <table class="lines" aria-label="Backups">
         <thead>
           <tr>
-            <th>When</th>
-            <th>What</th>
+            <th>Time</th>
+            <th>Type</th>
             <th>State</th>
             <th class="num">Size</th>
-            <th class="num">Took</th>
+            <th class="num">Duration</th>
             <th>
               <span class="hidden-label">Actions</span>
             </th>
@@ -468,7 +469,7 @@ function MadeTable({
                 {one.isEncrypted ? ", encrypted" : ""}
               </td>
               <td class="l2">
-                <MadeState made={one} />
+                <BackupState made={one} />
               </td>
               <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
               <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
@@ -504,7 +505,7 @@ function MadeTable({
   );
 }
 
-function MadeState({ made }: { made: MadeBackup }) {
+function BackupState({ made }: { made: Backup }) {
   const { error } = made;
   if (error !== null)
     return (
@@ -516,12 +517,12 @@ function MadeState({ made }: { made: MadeBackup }) {
   return (
     <span class="state ok">
       <Icon name="check" />
-      {isVerified(made) ? "Verified" : "Made"}
+      {isVerified(made) ? "Verified" : "Completed"}
     </span>
   );
 }
 
-/** Asks where to, when there is not exactly one schedule. */
+/** Selects the target if there is not exactly one schedule. */
 function BackUpNow({
   database,
   tasks,
@@ -563,7 +564,7 @@ function BackUpNow({
     <Dialog title={`Back up ${database} now`} close={close}>
       {tasks.length > 0 && (
         <div class="stack-2">
-          <span class="soft">By one of its schedules:</span>
+          <span class="soft">Use one of its schedules:</span>
           {tasks.map((task) => (
             <button
               key={task.TaskId}
@@ -598,8 +599,8 @@ function BackUpNow({
           </div>
           <small>
             {root == null
-              ? "Its whole path; another disk than the one with the data is best."
-              : `Below ${root}: the server's settings allow no other place.`}
+              ? "An absolute path, preferably on another disk than the data."
+              : `Below ${root}: the server's settings allow no other folder.`}
           </small>
         </label>
         {error !== null && <Failure error={error} />}

@@ -1,11 +1,11 @@
-/** A backup, its verification, or a restore under way, and how it ended. */
+/** A backup, verification, or restore in progress, and its result. */
 import { useEffect, useState } from "preact/hooks";
 import {
+  type Backup,
   type BackupDefinition,
   type BackupRun,
-  type MadeBackup,
-  madeAtPoint,
-  madeByRun,
+  backupOfPoint,
+  backupOfRun,
   type RestorePoint,
   rememberVerified,
   startVerification,
@@ -24,16 +24,16 @@ export type Work =
   | {
       readonly kind: "backup";
       readonly id: number;
-      /** Null: into the folder, by hand. */
+      /** Schedule of the backup; null for a manual backup. */
       readonly taskId: number | null;
       readonly folder: string | null;
     }
   | {
       readonly kind: "verification";
-      readonly made: MadeBackup;
-      /** Of an encrypted backup. */
+      readonly made: Backup;
+      /** Key of an encrypted backup. */
       readonly key: string;
-      /** Null: not started yet. */
+      /** Operation id; null if it has not started. */
       readonly id: number | null;
     }
   | { readonly kind: "restore"; readonly id: number; readonly name: string };
@@ -71,7 +71,7 @@ export function BackupWork({
   }, [work]);
   useEffect(() => {
     if (!isMade || work.kind !== "backup") return;
-    // What was made is tried at once: a backup that was never restored is a hope.
+    // A new backup is verified immediately, by restoring it temporarily.
     if (!may("operator")) close();
     else {
       newestOf(database, work).then(
@@ -96,14 +96,14 @@ export function BackupWork({
     return (
       <div class="note bad" role="alert">
         <Icon name="bad" />
-        <span class="grow">{operation.mistake?.Message}</span>
+        <span class="grow">{operation.error?.Message}</span>
         <Close close={close} />
       </div>
     );
   if (operation?.status === "cancelled")
     return (
       <div class="note" role="status">
-        <span class="grow">{title}: stopped. Nothing is left of it.</span>
+        <span class="grow">{title}: stopped. Partial results were removed.</span>
         <Close close={close} />
       </div>
     );
@@ -127,7 +127,7 @@ export function BackupWork({
         <Icon name={verification.IsValid ? "check" : "bad"} />
         <span class="grow">
           {verification.IsValid
-            ? `Verified: it was restored aside, and has all ${counted(verification.Counts.Documents, "document")}.`
+            ? `Verified: a test restore contains all ${counted(verification.Counts.Documents, "document")}.`
             : verification.Problems.join(" ")}
         </span>
         <Close close={close} />
@@ -172,14 +172,14 @@ function Close({ close }: { close: () => void }) {
 function titleOf(database: string, work: Work): string {
   if (work.kind === "backup") return `Backing up ${database}`;
   if (work.kind === "restore") return `Restoring ${work.name}`;
-  return "Verifying the backup: it is restored aside and compared";
+  return "Verifying the backup with a test restore";
 }
 
-/** The backup that was made last; null: it is not in a folder. */
+/** Returns the newest backup; null if it is not in a folder. */
 async function newestOf(
   database: string,
   { taskId, folder }: { readonly taskId: number | null; readonly folder: string | null },
-): Promise<MadeBackup | null> {
+): Promise<Backup | null> {
   if (taskId === null) {
     const { body } = await send<{ List: RestorePoint[] }>(
       "POST",
@@ -187,7 +187,7 @@ async function newestOf(
       { json: { FolderPath: folder } },
     );
     const mine = body.List.find((one) => one.DatabaseName.toLowerCase() === database.toLowerCase());
-    return mine === undefined ? null : madeAtPoint(mine);
+    return mine === undefined ? null : backupOfPoint(mine);
   }
   const query = `name=${encodeURIComponent(database)}&taskId=${taskId}`;
   const [definition, history] = await Promise.all([
@@ -196,6 +196,6 @@ async function newestOf(
   ]);
   const [run] = history.body.Runs;
   const into = definition.body.LocalSettings?.FolderPath ?? null;
-  const made = run === undefined ? null : madeByRun(run, into);
+  const made = run === undefined ? null : backupOfRun(run, into);
   return made?.location == null ? null : made;
 }

@@ -1,4 +1,4 @@
-/** Page 10: backups and their schedules, import, export, sample data. */
+/** Page 10: backups and schedules, import, export, sample data. */
 import { may } from "../base/identity.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { panel, Tabs } from "../components/tabs.tsx";
@@ -22,7 +22,7 @@ export function BackupPage({ database }: { database: string }) {
     { text: "Backup and import" },
   ]);
   const wanted = address.value.query.get("tab");
-  // Who may only read exports.
+  // Users with read access can only export.
   const shown = may("write")
     ? tabs
     : tabs.filter(({ key }) => key === "backups" || key === "export");

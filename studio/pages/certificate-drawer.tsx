@@ -1,4 +1,4 @@
-/** One certificate beside the list: what it may do, who uses it; renewed, changed or revoked. */
+/** Details of a certificate: its access and use; renew, edit or revoke it. */
 
 import { useState } from "preact/hooks";
 import {
@@ -34,12 +34,12 @@ export function CertificateDrawer({
   const { Name, SecurityClearance, Permissions } = certificate;
   const [isRenewing, setRenewing] = useState(false);
   const isServer = certificate.Usage === "RavenServer";
-  // Nobody gives or takes more than he has.
+  // Users cannot grant or revoke more access than their own.
   const isAbove = SecurityClearance.startsWith("Cluster") && !may("cluster-admin");
   const used = use?.Results.find(({ Thumbprint }) => Thumbprint === certificate.Thumbprint);
   return (
     <Drawer title={Name} label={`Certificate ${Name}`} close={close}>
-      <Ending certificate={certificate} isOwn={isOwn} />
+      <Expiry certificate={certificate} isOwn={isOwn} />
       {!isServer && !isAbove && (
         <button type="button" class="btn" onClick={() => setRenewing(true)}>
           Renew and download
@@ -59,7 +59,7 @@ export function CertificateDrawer({
             <dt>Last seen</dt>
             <dd>
               {used === undefined
-                ? `not since the server was started, ${ago(use.Since, Date.now())}`
+                ? `not since the server start, ${ago(use.Since, Date.now())}`
                 : ago(used.LastUsed, Date.now())}
             </dd>
             <dt>Connections</dt>
@@ -68,9 +68,9 @@ export function CertificateDrawer({
         )}
       </dl>
       {isServer ? (
-        <p class="soft">The server shows it to everybody who connects. It is not changed here.</p>
+        <p class="soft">This is the server's own certificate. It cannot be changed here.</p>
       ) : isAbove ? (
-        <p class="soft">Cluster administrators change it.</p>
+        <p class="soft">Only cluster administrators can change it.</p>
       ) : (
         <>
           <Rights certificate={certificate} isOwn={isOwn} changed={changed} />
@@ -98,17 +98,17 @@ export function CertificateDrawer({
   );
 }
 
-function Ending({ certificate, isOwn }: { certificate: Certificate; isOwn: boolean }) {
+function Expiry({ certificate, isOwn }: { certificate: Certificate; isOwn: boolean }) {
   const { state, atMs } = expiryOf(certificate, Date.now());
   if (state === "good") return null;
-  const whose = isOwn ? "Yours " : "";
+  const whose = isOwn ? "Your certificate" : "It";
   return (
     <div class={state === "over" ? "note bad" : "note warn"}>
       <Icon name={state === "over" ? "bad" : "warn"} />
       <span>
         {state === "over"
-          ? `${whose}ended ${ago(atMs, Date.now())}: nobody gets in with it.`
-          : `${whose}ends ${until(atMs, Date.now())}. A renewed one has the same rights; revoke this one when nobody uses it any more.`}
+          ? `${whose} expired ${ago(atMs, Date.now())} and is rejected.`
+          : `${whose} expires ${until(atMs, Date.now())}. A renewed certificate has the same access; revoke this one when it is no longer used.`}
       </span>
     </div>
   );
@@ -140,8 +140,8 @@ function Rights({
     }
   };
   return (
-    <section class="stack" aria-label="What it may do">
-      <h3>What it may do</h3>
+    <section class="stack" aria-label="Access">
+      <h3>Access</h3>
       <TermsFields
         terms={terms}
         change={(next) => {
@@ -151,7 +151,7 @@ function Rights({
       />
       {isOwn && (
         <p class="soft">
-          This is the certificate you are signed in with: it cannot lower its own clearance.
+          You are signed in with this certificate, so you cannot lower its clearance.
         </p>
       )}
       {error !== null && <Failure error={error} />}
@@ -162,7 +162,7 @@ function Rights({
           disabled={!isChanged || terms.Name === ""}
           onClick={() => void save()}
         >
-          Save the rights
+          Save access
         </button>
         <span role="status" class="muted">
           {isSaved && !isChanged ? "Saved" : ""}
@@ -203,23 +203,23 @@ function Revoke({
       </button>
       <p class="muted" id="revoke-note">
         {isOwn
-          ? "This is the certificate you are signed in with. Another administrator can revoke it."
-          : `Ends its ${counted(open, "open connection")} at once.`}
+          ? "You are signed in with this certificate. Another administrator can revoke it."
+          : `Also rejects its ${counted(open, "open connection")} immediately.`}
       </p>
       {isAsking && (
         <Confirmation
           title={`Revoke ${Name}?`}
           yes={`Revoke ${Name}`}
-          no="Keep it"
+          no="Cancel"
           close={() => setAsking(false)}
           act={revoke}
         >
           <p>
-            Its {counted(open, "open connection")} can do nothing from now on, and it cannot come
-            back.{" "}
+            Its {counted(open, "open connection")} will be rejected immediately. This cannot be
+            undone.{" "}
             {lastUsed === undefined
-              ? "It was not used since the server was started."
-              : `It was used ${ago(lastUsed, Date.now())}.`}
+              ? "It was not used since the server start."
+              : `It was last used ${ago(lastUsed, Date.now())}.`}
           </p>
         </Confirmation>
       )}

@@ -1,4 +1,4 @@
-/** What a certificate may do, as a form; and a new one, whose key is downloaded once. */
+/** Form for the access of a certificate, and for a new certificate, whose key is downloaded once. */
 
 import { useState } from "preact/hooks";
 import {
@@ -19,7 +19,7 @@ import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 
-const spans = [
+const validityOptions = [
   { months: 3, text: "3 months" },
   { months: 12, text: "1 year" },
   { months: 36, text: "3 years" },
@@ -63,7 +63,7 @@ export function NewCertificate({
       setBusy(false);
     }
   };
-  if (file !== null) return <Made file={file} name={terms.Name} close={close} />;
+  if (file !== null) return <CreatedCertificate file={file} name={terms.Name} close={close} />;
   return (
     <Dialog title={title} close={close}>
       <form
@@ -82,7 +82,7 @@ export function NewCertificate({
               value={months}
               onChange={(event) => setMonths(Number(event.currentTarget.value))}
             >
-              {spans.map((one) => (
+              {validityOptions.map((one) => (
                 <option key={one.months} value={one.months}>
                   {one.text}
                 </option>
@@ -103,8 +103,7 @@ export function NewCertificate({
           </label>
         </div>
         <p class="soft">
-          You get one file with the certificate and its key. The key is in this file only: the
-          server does not keep it.
+          The download contains the certificate and its key. The server does not store the key.
         </p>
         {error !== null && <Failure error={error} />}
         <footer class="row">
@@ -113,7 +112,7 @@ export function NewCertificate({
             Cancel
           </button>
           <button type="submit" class="btn primary" disabled={terms.Name === "" || isBusy}>
-            {isBusy ? "Making" : "Make and download"}
+            {isBusy ? "Creating" : "Create and download"}
           </button>
         </footer>
       </form>
@@ -121,19 +120,27 @@ export function NewCertificate({
   );
 }
 
-/** Where the key is, and how it is used. */
-function Made({ file, name, close }: { file: string; name: string; close: () => void }) {
+/** Describes the downloaded file and how to use it. */
+function CreatedCertificate({
+  file,
+  name,
+  close,
+}: {
+  file: string;
+  name: string;
+  close: () => void;
+}) {
   return (
-    <Dialog title={`${name} is made`} close={close}>
+    <Dialog title={`${name} is created`} close={close}>
       <div class="note" role="status">
         <Icon name="check" />
         <span>
-          <b>{file}</b> is in your downloads. The key is in this file only.
+          <b>{file}</b> was downloaded. It contains the only copy of the key.
         </span>
       </div>
       <p class="soft">
-        In it are <code>.pfx</code> for browsers and for RavenDB's clients, and <code>.crt</code>{" "}
-        with <code>.key</code> for all others. With curl:
+        It contains <code>.pfx</code> for browsers and for RavenDB's clients, and <code>.crt</code>{" "}
+        with <code>.key</code> for other clients. With curl:
       </p>
       <pre class="panel body scroll">
         curl --cert {name}.crt --key {name}.key {window.location.origin}/databases
@@ -148,7 +155,7 @@ function Made({ file, name, close }: { file: string; name: string; close: () => 
   );
 }
 
-/** Name, clearance and rights. */
+/** Fields for name, clearance and access. */
 export function TermsFields({
   terms,
   change,
@@ -202,12 +209,12 @@ export function TermsFields({
 }
 
 const mayTexts: Readonly<Record<Clearance, string>> = {
-  ClusterAdmin: "do everything (cluster admin)",
-  Operator: "do everything but change admins (operator)",
-  ValidUser: "use chosen databases",
+  ClusterAdmin: "full access (cluster admin)",
+  Operator: "full access except to admins (operator)",
+  ValidUser: "selected databases",
 };
 
-/** Databases, and what may be done with each. */
+/** Access levels by database. */
 function RightsGrid({ rights, change }: { rights: Rights; change: (rights: Rights) => void }) {
   const known = useResource<{ Databases: readonly string[] }>("/databases?namesOnly=true");
   const given = Object.keys(rights);
@@ -218,7 +225,7 @@ function RightsGrid({ rights, change }: { rights: Rights; change: (rights: Right
   };
   return (
     <fieldset class="plain stack">
-      <legend class="hidden-label">What it may do</legend>
+      <legend class="hidden-label">Access</legend>
       {given.length > 0 && (
         <div class="grid-rights">
           <span class="muted">Database</span>
@@ -277,7 +284,7 @@ function RightsRow({
       <button
         type="button"
         class="btn quiet icon"
-        aria-label={`Take ${name} away`}
+        aria-label={`Remove ${name}`}
         onClick={() => set(name, null)}
       >
         <Icon name="x" />

@@ -1,4 +1,4 @@
-/** Page 9: who may do what, by certificate. Only operators see it. */
+/** Page 9: certificates and their access, for operators. */
 
 import { useState } from "preact/hooks";
 import {
@@ -13,9 +13,9 @@ import { ago, counted, moment, until } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, setQuery } from "../base/router.ts";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { Icon } from "../components/icon.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { Empty, Failure, Skeleton } from "../components/messages.tsx";
 import { usePage } from "../shell/page.ts";
 import { CertificateDrawer } from "./certificate-drawer.tsx";
 import { NewCertificate } from "./certificate-form.tsx";
@@ -49,7 +49,7 @@ export function CertificatesPage() {
           <h1>Certificates</h1>
           <span class="muted cut">
             {list.body === undefined ? "" : counted(all.length, "certificate")}
-            {ending > 0 && `, ${ending} ${ending === 1 ? "ends" : "end"} soon or has ended`}
+            {ending > 0 && `, ${ending} ${ending === 1 ? "expires" : "expire"} soon or expired`}
           </span>
           <span class="grow" />
           {mayAsk && (
@@ -59,15 +59,17 @@ export function CertificatesPage() {
             </button>
           )}
         </div>
-        {identity.value !== null && !mayAsk && <Refusal title="Certificates are for operators" />}
+        {identity.value !== null && !mayAsk && (
+          <AccessDenied title="Certificates require operator access" />
+        )}
         {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
-        {list.isLoading && <Bones rows={5} />}
+        {list.isLoading && <Skeleton rows={5} />}
         {list.body !== undefined && all.length === 0 && <Unsecured />}
         {all.length > 0 && <CertificateTable all={all} own={own} chosen={chosen} nowMs={nowMs} />}
         {all.length > 0 && (
           <p class="muted">
-            Who connects is checked against this list: a certificate that is revoked ends its open
-            requests at once.
+            Only certificates in this list are accepted. Revoking a certificate aborts its open
+            requests immediately.
           </p>
         )}
       </div>
@@ -112,7 +114,7 @@ function CertificateTable({
             <th>Name</th>
             <th>Clearance</th>
             <th>Databases</th>
-            <th>Ends</th>
+            <th>Expires</th>
             <th>Thumbprint</th>
           </tr>
         </thead>
@@ -151,7 +153,7 @@ function Ends({ certificate, nowMs }: { certificate: Certificate; nowMs: number 
     return (
       <span class="state muted">
         <Icon name="pause" />
-        Switched off
+        Disabled
       </span>
     );
   if (state === "over")
@@ -173,10 +175,10 @@ function Ends({ certificate, nowMs }: { certificate: Certificate; nowMs: number 
 
 function Unsecured() {
   return (
-    <Empty icon="cert" title="This server asks for no certificates">
+    <Empty icon="cert" title="This server requires no certificates">
       <p>
-        Everybody who reaches it may do everything. Start it with an address that begins with
-        https://, and it makes certificates for itself and for you.
+        Anyone who can reach it has full access. Start it with an address that begins with https://,
+        and it generates certificates for itself and for you.
       </p>
     </Empty>
   );

@@ -1,4 +1,4 @@
-/** The cluster: its nodes, who leads which database, how far each copy is; handed over, added and taken out here. */
+/** The cluster page: nodes, leaders and copies of databases; transfer leaderships, add and remove nodes and copies. */
 import { useState } from "preact/hooks";
 import {
   addCopy,
@@ -7,13 +7,13 @@ import {
   type ClusterNode,
   type ClusterStatus,
   type Copy,
-  handOver,
   lead,
+  problemsOf,
   removeCopy,
   removeNode,
   type ServerStatus,
   statusPath,
-  troublesOf,
+  transferLeaderships,
 } from "../base/cluster.ts";
 import { count, counted, took } from "../base/format.ts";
 import { may } from "../base/identity.ts";
@@ -22,13 +22,13 @@ import { href } from "../base/router.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
-import { say } from "../components/toast.tsx";
+import { Empty, Failure, Skeleton } from "../components/messages.tsx";
+import { showToast } from "../components/toast.tsx";
 import { usePage } from "../shell/page.ts";
 
 const pollMs = 1_000;
 
-/** What is asked before it is done. */
+/** A confirmation before an action. */
 interface Question {
   readonly title: string;
   readonly text: string;
@@ -37,9 +37,9 @@ interface Question {
   act(): Promise<void>;
 }
 
-interface Doings {
+interface Actions {
   ask(question: Question): void;
-  /** Does what needs no question: `what` is under way, and then `done`. */
+  /** Runs an action without confirmation: shows `what` while it runs, then `done`. */
   start(what: string, done: string, act: () => Promise<void>): void;
 }
 
@@ -49,11 +49,11 @@ export function ClusterPage() {
   const [asked, ask] = useState<Question | null>(null);
   const [doing, setDoing] = useState("");
   const [failed, setFailed] = useState<Error | null>(null);
-  const start: Doings["start"] = (what, done, act) => {
+  const start: Actions["start"] = (what, done, act) => {
     setFailed(null);
     setDoing(what);
     act()
-      .then(() => say(done), setFailed)
+      .then(() => showToast(done), setFailed)
       .finally(() => setDoing(""));
   };
   return (
@@ -62,14 +62,14 @@ export function ClusterPage() {
         <h1>Cluster</h1>
         {body?.IsClustered === true && (
           <span class="muted">
-            {counted(body.Nodes.length, "node")}, seen from {body.NodeTag}
+            {counted(body.Nodes.length, "node")}, reported by {body.NodeTag}
           </span>
         )}
         <span role="status">{doing}</span>
       </div>
       {error !== undefined && <Failure error={error} retry={reload} />}
       {failed !== null && <Failure error={failed} />}
-      {isLoading && <Bones rows={5} />}
+      {isLoading && <Skeleton rows={5} />}
       {body?.IsClustered === false && <OneServer />}
       {body?.IsClustered === true && <Cluster status={body} ask={ask} start={start} />}
       {asked !== null && (
@@ -99,10 +99,10 @@ jackdaw cluster status --url http://127.0.0.1:8081`;
 function OneServer() {
   return (
     <>
-      <Empty icon="nodes" title="This is one server">
+      <Empty icon="nodes" title="This is a single server">
         <p class="prose">
-          Three can hold the same databases: no acknowledged write is lost when one of them dies,
-          and the others go on within seconds. Each needs nats-server beside it. To try it on one
+          Three servers can replicate the same databases: if one fails, no acknowledged write is
+          lost, and the others continue within seconds. Each needs a nats-server. To try it on one
           machine:
         </p>
       </Empty>
@@ -111,17 +111,17 @@ function OneServer() {
         {steps}
       </pre>
       <p class="muted">
-        The databases of this server stay on it: export them, and import them into the cluster.{" "}
-        <code>docs/cluster.md</code> of the package tells the rest: several machines, certificates,
-        restarts, backups.
+        The databases of this server are not moved: export them, and import them into the cluster.{" "}
+        <code>docs/cluster.md</code> in the package describes several machines, certificates,
+        restarts and backups.
       </p>
     </>
   );
 }
 
-function Cluster({ status, ...doings }: { status: ClusterStatus } & Doings) {
+function Cluster({ status, ...doings }: { status: ClusterStatus } & Actions) {
   const { Leader, Epoch, Nats } = status;
-  const troubles = troublesOf(status);
+  const troubles = problemsOf(status);
   return (
     <>
       {troubles.map(({ isBad, text, more }) => (
@@ -134,17 +134,17 @@ function Cluster({ status, ...doings }: { status: ClusterStatus } & Doings) {
       ))}
       <NodeTable status={status} {...doings} />
       <DatabaseTable status={status} {...doings} />
-      <dl class="four" aria-label="What is below">
+      <dl class="four" aria-label="Overview">
         <div>
-          <dt>Orders the changes of the cluster</dt>
-          <dd>{Leader === null ? "Nobody" : `${Leader}, epoch ${Epoch}`}</dd>
+          <dt>Cluster leader</dt>
+          <dd>{Leader === null ? "None" : `${Leader}, epoch ${Epoch}`}</dd>
         </div>
         {Nats != null && (
           <>
             <div>
               <dt>NATS of this node</dt>
               <dd>
-                {Nats.IsConnected ? `${Nats.Server ?? ""} ${Nats.Version ?? ""}` : "Not reached"}
+                {Nats.IsConnected ? `${Nats.Server ?? ""} ${Nats.Version ?? ""}` : "Not connected"}
               </dd>
             </div>
             <div>
@@ -152,8 +152,8 @@ function Cluster({ status, ...doings }: { status: ClusterStatus } & Doings) {
               <dd>{Nats.Replicas}</dd>
             </div>
             <div>
-              <dt>Its replicas</dt>
-              <dd>{soundnessOf(Nats)}</dd>
+              <dt>State of the replicas</dt>
+              <dd>{replicaState(Nats)}</dd>
             </div>
           </>
         )}
@@ -162,13 +162,13 @@ function Cluster({ status, ...doings }: { status: ClusterStatus } & Doings) {
   );
 }
 
-function soundnessOf({ Scrub }: NonNullable<ClusterStatus["Nats"]>): string {
-  if (Scrub === null) return "Not looked at yet";
-  if (Scrub.Failure !== null) return "Could not be looked at";
-  return Scrub.Problems.length === 0 ? "Sound" : counted(Scrub.Problems.length, "problem");
+function replicaState({ Scrub }: NonNullable<ClusterStatus["Nats"]>): string {
+  if (Scrub === null) return "Not checked yet";
+  if (Scrub.Failure !== null) return "Check failed";
+  return Scrub.Problems.length === 0 ? "OK" : counted(Scrub.Problems.length, "problem");
 }
 
-function NodeTable({ status, ask, start }: { status: ClusterStatus } & Doings) {
+function NodeTable({ status, ask, start }: { status: ClusterStatus } & Actions) {
   const hasActions = may("operator");
   return (
     <div class="panel scroll">
@@ -191,7 +191,7 @@ function NodeTable({ status, ask, start }: { status: ClusterStatus } & Doings) {
           {status.Nodes.map((node) => (
             <tr key={node.Tag}>
               <td class="l1">
-                <b>{node.Tag}</b> {node.IsHere && <span class="chip">Here</span>}
+                <b>{node.Tag}</b> {node.IsHere && <span class="chip">This node</span>}
               </td>
               <td class="l2">
                 <NodeState node={node} />
@@ -204,7 +204,7 @@ function NodeTable({ status, ask, start }: { status: ClusterStatus } & Doings) {
               {hasActions && (
                 <td class="act">
                   <Menu
-                    label={`What to do with node ${node.Tag}`}
+                    label={`Actions for node ${node.Tag}`}
                     items={nodeActions(status, node, { ask, start })}
                   />
                 </td>
@@ -227,25 +227,29 @@ function NodeState({ node }: { node: ClusterNode }) {
     return (
       <span class="state warn">
         <Icon name="pause" />
-        Not of the cluster
+        Not a member
       </span>
     );
   if (!IsHeard)
     return (
       <span class="state bad">
         <Icon name="bad" />
-        {LastHeardInMs === null ? "Never heard" : `Silent for ${took(LastHeardInMs)}`}
+        {LastHeardInMs === null ? "Never reachable" : `Unreachable for ${took(LastHeardInMs)}`}
       </span>
     );
   return (
     <span class="state ok">
       <Icon name="check" />
-      Heard
+      Reachable{" "}
     </span>
   );
 }
 
-function nodeActions(status: ClusterStatus, node: ClusterNode, { ask, start }: Doings): MenuItem[] {
+function nodeActions(
+  status: ClusterStatus,
+  node: ClusterNode,
+  { ask, start }: Actions,
+): MenuItem[] {
   const { Tag, IsRegistered, IsHere } = node;
   const mayNodes = may("cluster-admin");
   if (!IsRegistered)
@@ -253,48 +257,50 @@ function nodeActions(status: ClusterStatus, node: ClusterNode, { ask, start }: D
       {
         text: `Add ${Tag}`,
         icon: "plus",
-        refusal: mayNodes ? undefined : "This is for cluster administrators",
+        refusal: mayNodes ? undefined : "Requires cluster administrator access",
         choose: () =>
-          start(`Adding ${Tag}…`, `${Tag} is a node of the cluster`, () => addNode(node)),
+          start(`Adding ${Tag}…`, `${Tag} was added to the cluster`, () => addNode(node)),
       },
     ];
   const led = ledBy(status, Tag);
   const copies = status.Databases.filter(({ Members }) => Members.some((one) => one.Tag === Tag));
   return [
     {
-      text: "Hand over what it leads",
+      text: "Transfer its leaderships",
       icon: "run",
-      refusal: led === 0 ? "It leads nothing" : undefined,
+      refusal: led === 0 ? "It leads no database" : undefined,
       choose: () =>
-        start(`Handing over what ${Tag} leads…`, `${Tag} leads nothing now`, () => handOver(Tag)),
+        start(`Transferring the leaderships of ${Tag}…`, `${Tag} leads no database now`, () =>
+          transferLeaderships(Tag),
+        ),
     },
     {
-      text: "Take out…",
+      text: "Remove…",
       icon: "x",
       isDangerous: true,
-      refusal: mayNodes ? undefined : "This is for cluster administrators",
+      refusal: mayNodes ? undefined : "Requires cluster administrator access",
       choose: () =>
         ask({
-          title: `Take node ${Tag} out of the cluster?`,
-          text: `What it leads is handed over first. Its copies of ${counted(copies.length, "database")} are copies no more, and what it holds may be deleted.${IsHere ? " It is the node that shows this page." : ""} It does not come back by itself.`,
-          yes: `Take ${Tag} out`,
+          title: `Remove node ${Tag} from the cluster?`,
+          text: `Its leaderships are transferred first. Its copies of ${counted(copies.length, "database")} no longer count, and its data may be deleted.${IsHere ? " This page is served by this node." : ""} The node does not rejoin automatically.`,
+          yes: `Remove ${Tag}`,
           typed: Tag,
           act: async () => {
             await removeNode(node);
-            say(`${Tag} is out of the cluster`);
+            showToast(`${Tag} was removed from the cluster`);
           },
         }),
     },
   ];
 }
 
-function DatabaseTable({ status, ask, start }: { status: ClusterStatus } & Doings) {
+function DatabaseTable({ status, ask, start }: { status: ClusterStatus } & Actions) {
   const hasActions = may("operator");
   if (status.Databases.length === 0)
     return (
-      <Empty icon="dbs" title="There is no database yet">
+      <Empty icon="dbs" title="No databases yet">
         <p>
-          One that is <a href={href(["databases"])}>made</a> gets a copy on three nodes.
+          A <a href={href(["databases"])}>new database</a> has copies on three nodes.
         </p>
       </Empty>
     );
@@ -334,7 +340,7 @@ function DatabaseTable({ status, ask, start }: { status: ClusterStatus } & Doing
               {hasActions && (
                 <td class="act">
                   <Menu
-                    label={`What to do with ${database.Name}`}
+                    label={`Actions for ${database.Name}`}
                     items={databaseActions(status, database, { ask, start })}
                   />
                 </td>
@@ -353,13 +359,13 @@ function DatabaseState({ database: { Leader, Members } }: { database: ClusterDat
     return (
       <span class="state ok">
         <Icon name="check" />
-        {Members.length === 1 ? "One copy only" : "Well"}
+        {Members.length === 1 ? "One copy only" : "OK"}
       </span>
     );
   return (
     <span class={Leader === null ? "state bad" : "state warn"}>
       <Icon name={Leader === null ? "bad" : "warn"} />
-      {Leader === null ? "Not written" : `${Members.length - ill} of ${Members.length} copies`}
+      {Leader === null ? "Not writable" : `${Members.length - ill} of ${Members.length} copies`}
     </span>
   );
 }
@@ -367,13 +373,13 @@ function DatabaseState({ database: { Leader, Members } }: { database: ClusterDat
 function CopyState({ copy: { Tag, Role, Behind }, leads }: { copy: Copy; leads: boolean }) {
   const state =
     Role === null
-      ? "not heard"
+      ? "unreachable"
       : Role === "stopped"
         ? "stopped"
         : Behind === null
-          ? "not known"
+          ? "unknown"
           : Behind > 0
-            ? `${count(Behind)} behind`
+            ? `lag ${count(Behind)}`
             : leads
               ? "leads"
               : "";
@@ -387,39 +393,41 @@ function CopyState({ copy: { Tag, Role, Behind }, leads }: { copy: Copy; leads: 
 function databaseActions(
   { Nodes }: ClusterStatus,
   { Name, Leader, Members }: ClusterDatabase,
-  { ask, start }: Doings,
+  { ask, start }: Actions,
 ): MenuItem[] {
   const has = (tag: string) => Members.some(({ Tag }) => Tag === tag);
   return [
     ...Members.filter(({ Tag }) => Tag !== Leader).map(({ Tag, Role }) => ({
-      text: `Let ${Tag} lead`,
-      refusal: Role === "follower" ? undefined : "This copy cannot lead now",
+      text: `Transfer leadership to ${Tag}`,
+      refusal: Role === "follower" ? undefined : "This copy cannot lead at the moment",
       choose: () =>
-        start(`Handing ${Name} over to ${Tag}…`, `${Name} is led by ${Tag}`, () => lead(Name, Tag)),
+        start(`Transferring ${Name} to ${Tag}…`, `${Name} is led by ${Tag}`, () => lead(Name, Tag)),
     })),
     ...Nodes.filter(({ Tag, IsRegistered }) => IsRegistered && !has(Tag)).map(
       ({ Tag, IsHeard }) => ({
         text: `Add a copy on ${Tag}`,
-        refusal: IsHeard ? undefined : "This node is not heard",
+        refusal: IsHeard ? undefined : "This node is unreachable",
         choose: () =>
-          start(`Adding a copy of ${Name} on ${Tag}…`, `${Tag} gets a copy of ${Name}`, () =>
-            addCopy(Name, Tag),
+          start(
+            `Adding a copy of ${Name} on ${Tag}…`,
+            `A copy of ${Name} was added on ${Tag}`,
+            () => addCopy(Name, Tag),
           ),
       }),
     ),
     ...Members.map(({ Tag }) => ({
       text: `Remove the copy on ${Tag}…`,
       isDangerous: true,
-      refusal: Members.length === 1 ? "It is the only one" : undefined,
+      refusal: Members.length === 1 ? "It is the only copy" : undefined,
       choose: () =>
         ask({
           title: `Remove the copy of ${Name} on ${Tag}?`,
-          text: `${counted(Members.length - 1, "copy stays", "copies stay")}.${Members.length <= 2 ? " When that one is lost, the database is." : ""} The files on ${Tag} are deleted.`,
-          yes: `Remove it from ${Tag}`,
+          text: `${counted(Members.length - 1, "copy remains", "copies remain")}.${Members.length <= 2 ? " If it is lost, the database is lost." : ""} The files on ${Tag} are deleted.`,
+          yes: `Remove from ${Tag}`,
           typed: "",
           act: async () => {
             await removeCopy(Name, Tag);
-            say(`${Tag} has no copy of ${Name} any more`);
+            showToast(`The copy of ${Name} on ${Tag} was removed`);
           },
         }),
     })),

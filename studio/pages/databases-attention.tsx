@@ -1,7 +1,7 @@
-/** What somebody should look at, each with a link to where it is dealt with. */
+/** Problems that need attention, each with a link to the page that resolves it. */
 import type { ComponentChildren } from "preact";
 import { type Certificate, expiryOf } from "../base/certificates.ts";
-import { type ServerStatus, troublesOf } from "../base/cluster.ts";
+import { problemsOf, type ServerStatus } from "../base/cluster.ts";
 import { ago, bytes, counted, until } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
@@ -9,12 +9,12 @@ import { href } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { server } from "../shell/server.ts";
 
-/** What is known of a database here. */
-export interface AttendedDatabase {
+/** Known facts of a database. */
+export interface DatabaseFacts {
   readonly name: string;
   readonly documents: number;
   readonly indexErrors: number;
-  /** Undefined: not known. */
+  /** Undefined if unknown. */
   readonly lastBackupMs: number | null | undefined;
 }
 
@@ -28,11 +28,11 @@ interface Todo {
 
 export interface ServerFigures {
   readonly Disk: { readonly FreeBytes: number; readonly TotalBytes: number } | null;
-  /** Undefined: of a server that has other figures under this address. */
+  /** Undefined for servers with another format at this address. */
   readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
-/** Below this share of the disk it is told that it fills up. */
+/** Share of free disk space below which a warning is shown. */
 const diskShareMin = 0.05;
 const certificatesMs = 300_000;
 
@@ -41,7 +41,7 @@ export function Aside({
   figures,
   cluster,
 }: {
-  databases: readonly AttendedDatabase[];
+  databases: readonly DatabaseFacts[];
   figures: ServerFigures | undefined;
   cluster: ServerStatus | undefined;
 }) {
@@ -53,7 +53,7 @@ export function Aside({
   );
   const todos = [
     ...diskTodos(figures),
-    ...troublesOf(cluster).map(({ isBad, text, more }) => ({
+    ...problemsOf(cluster).map(({ isBad, text, more }) => ({
       key: text,
       icon: isBad ? ("bad" as const) : ("warn" as const),
       text,
@@ -87,7 +87,7 @@ export function Aside({
   );
 }
 
-function databaseTodos({ name, documents, indexErrors, lastBackupMs }: AttendedDatabase): Todo[] {
+function databaseTodos({ name, documents, indexErrors, lastBackupMs }: DatabaseFacts): Todo[] {
   const todos: Todo[] = [];
   if (indexErrors > 0)
     todos.push({
@@ -95,13 +95,13 @@ function databaseTodos({ name, documents, indexErrors, lastBackupMs }: AttendedD
       icon: "bad",
       text: `${name} has ${counted(indexErrors, "index error")}`,
       to: href(["db", name, "indexes"], { show: "errors" }),
-      more: "Its indexes go on with all other documents.",
+      more: "Its indexes process all other documents.",
     });
   if (lastBackupMs === null && documents > 0)
     todos.push({
       key: `backup ${name}`,
       icon: "warn",
-      text: `${name} has no schedule with a backup`,
+      text: `${name} has no scheduled backup`,
       to: href(["db", name, "backup"]),
       more: counted(documents, "document"),
     });
@@ -117,9 +117,9 @@ function certificateTodos(certificate: Certificate): Todo[] {
     {
       key: Thumbprint,
       icon: state === "over" ? "bad" : "warn",
-      text: state === "over" ? `${Name} has ended` : `${Name} ends ${until(atMs, nowMs)}`,
+      text: state === "over" ? `${Name} has expired` : `${Name} expires ${until(atMs, nowMs)}`,
       to: href(["certificates"], { select: Thumbprint }),
-      more: state === "over" ? ago(atMs, nowMs) : "Renew it before",
+      more: state === "over" ? ago(atMs, nowMs) : "Renew it in time",
     },
   ];
 }
@@ -133,7 +133,7 @@ function diskTodos(figures: ServerFigures | undefined): Todo[] {
       icon: "bad",
       text: `${bytes(disk.FreeBytes)} free on the disk`,
       to: href(["performance"]),
-      more: `Of ${bytes(disk.TotalBytes)}. When it is full, nothing can be written; reading goes on.`,
+      more: `Of ${bytes(disk.TotalBytes)}. When it is full, writes fail; reads succeed.`,
     },
   ];
 }
@@ -154,7 +154,7 @@ function ThisServer({ figures }: { figures: ServerFigures | undefined }) {
           <code class="break">{window.location.origin}</code>
         </Fact>
         {server.value !== null && (
-          <Fact name="Version">Jackdaw, speaks {server.value.version}</Fact>
+          <Fact name="Version">Jackdaw, compatible with {server.value.version}</Fact>
         )}
         {memory != null && <Fact name="Memory">{bytes(memory)}</Fact>}
         {figures?.Disk && (

@@ -1,4 +1,4 @@
-/** Page 1: the databases of the server; makes and deletes them. */
+/** Page 1: the databases of the server; creates and deletes databases. */
 
 import { useEffect, useState } from "preact/hooks";
 import { type BackupTask, lastBackupMs } from "../base/backup-tasks.ts";
@@ -8,15 +8,15 @@ import { ago, bytes, count, counted } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
-import { Bones, Empty, Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
+import { Empty, Failure, Skeleton } from "../components/messages.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
-import { Aside, type AttendedDatabase, type ServerFigures } from "./databases-attention.tsx";
+import { Aside, type DatabaseFacts, type ServerFigures } from "./databases-attention.tsx";
 import { FirstStart } from "./first-start.tsx";
 
 interface Listed {
@@ -59,7 +59,7 @@ export function DatabasesPage() {
   const rows = (list.body?.Databases ?? []).map((one) => ({ ...one, state: byName.get(one.Name) }));
   const shown = rows.filter(({ Name }) => Name.toLowerCase().includes(filter.toLowerCase()));
   const details = useDetails(rows);
-  const { failed, told, act } = useActions(reload);
+  const { failed, message, act } = useActions(reload);
   return (
     <div class="page">
       <div class="head">
@@ -88,24 +88,24 @@ export function DatabasesPage() {
         )}
       </div>
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
-      {list.isLoading && <Bones rows={5} />}
+      {list.isLoading && <Skeleton rows={5} />}
       {list.body !== undefined &&
         rows.length === 0 &&
         (may("operator") ? (
           <FirstStart />
         ) : (
-          identity.value !== null && <Refusal title="There is no database that you may see" />
+          identity.value !== null && <AccessDenied title="No database is visible to you" />
         ))}
       {rows.length > 0 && shown.length === 0 && (
-        <Empty icon="find" title={`No database's name has "${filter}" in it`} />
+        <Empty icon="find" title={`No database name contains "${filter}"`} />
       )}
       {rows.length > 0 && (
         <div class="with-aside">
           <div class="stack">
             {failed !== null && <Failure error={failed} />}
-            {told !== "" && (
+            {message !== "" && (
               <p role="status" class="note">
-                {told}
+                {message}
               </p>
             )}
             {shown.length > 0 && (
@@ -118,7 +118,11 @@ export function DatabasesPage() {
               />
             )}
           </div>
-          <Aside databases={attended(rows, details)} figures={figures.body} cluster={cluster} />
+          <Aside
+            databases={databaseFacts(rows, details)}
+            figures={figures.body}
+            cluster={cluster}
+          />
         </div>
       )}
       {isMaking && <NewDatabase close={() => setMaking(false)} />}
@@ -134,14 +138,14 @@ export function DatabasesPage() {
   );
 }
 
-/** What is asked of each database by itself, of as many as are usually seen at once. */
+/** Maximum number of databases whose details are loaded. */
 const detailsMax = 20;
 const detailsMs = 60_000;
 
 interface Details {
-  /** Null: never by a schedule. */
+  /** Time of the last scheduled backup, or null. */
   readonly lastBackupMs: number | null;
-  /** A second, over the last hour. */
+  /** Writes per second during the last hour. */
   readonly writes: number;
 }
 
@@ -159,7 +163,7 @@ function useDetails(rows: readonly Row[]): ReadonlyMap<string, Details> {
     const look = async () => {
       if (!document.hidden) {
         for (const name of key.split("\n")) {
-          // One that is gone or closed meanwhile is left out; its row says why.
+          // Databases that were removed or closed meanwhile are skipped; their rows show the reason.
           const found = await detailsOf(name, abort.signal).catch(() => null);
           if (abort.signal.aborted) return;
           if (found !== null) setDetails((before) => new Map(before).set(name, found));
@@ -191,7 +195,10 @@ async function detailsOf(name: string, signal: AbortSignal): Promise<Details> {
   };
 }
 
-function attended(rows: readonly Row[], details: ReadonlyMap<string, Details>): AttendedDatabase[] {
+function databaseFacts(
+  rows: readonly Row[],
+  details: ReadonlyMap<string, Details>,
+): DatabaseFacts[] {
   return rows.map(({ Name, state }) => ({
     name: Name,
     documents: state?.DocumentsCount ?? 0,
@@ -202,36 +209,34 @@ function attended(rows: readonly Row[], details: ReadonlyMap<string, Details>): 
 
 type Action = "switch" | "compact";
 
-/** Switches databases on and off, and compacts them. */
+/** Enables, disables and compacts databases. */
 function useActions(reload: () => void) {
   const [failed, setFailed] = useState<Error | null>(null);
-  const [told, setTold] = useState("");
+  const [message, setMessage] = useState("");
   const act = async (action: Action, { Name, IsDisabled }: Row) => {
     setFailed(null);
-    setTold("");
+    setMessage("");
     try {
       if (action === "compact") {
         await send("POST", "/admin/compact", {
           json: { DatabaseName: Name, Documents: true, Indexes: [] },
         });
-        setTold(`${Name} is being compacted. Reading and writing go on.`);
+        setMessage(`${Name} is being compacted. Reads and writes continue.`);
       } else {
         await send("POST", `/admin/databases/${IsDisabled ? "enable" : "disable"}`, {
           json: { DatabaseNames: [Name] },
         });
-        setTold(
-          IsDisabled ? `${Name} is on again.` : `${Name} is switched off: nobody can use it.`,
-        );
+        setMessage(IsDisabled ? `${Name} is enabled.` : `${Name} is disabled and cannot be used.`);
       }
       reload();
     } catch (error) {
       setFailed(error as Error);
     }
   };
-  return { failed, told, act };
+  return { failed, message, act };
 }
 
-/** Asked for again where there is one. */
+/** Loads the cluster status; reloads it only in a cluster. */
 function useCluster(): ServerStatus | undefined {
   const [isClustered, setClustered] = useState(false);
   const { body } = useResource<ServerStatus>(statusPath, isClustered ? pollMs : 0);
@@ -322,7 +327,7 @@ function changesOf(
 ): MenuItem[] {
   return [
     {
-      text: row.IsDisabled ? "Switch on" : "Switch off",
+      text: row.IsDisabled ? "Enable" : "Disable",
       icon: row.IsDisabled ? "play" : "pause",
       choose: () => act("switch", row),
     },
@@ -354,7 +359,7 @@ function DatabaseState({ row: { IsDisabled, state } }: { row: Row }) {
     return (
       <span class="state muted">
         <Icon name="pause" />
-        Switched off
+        Disabled
       </span>
     );
   if (state?.LoadError)
@@ -439,7 +444,7 @@ function NewDatabase({ close }: { close: () => void }) {
             class="btn primary"
             disabled={name === "" || problem !== null || isBusy}
           >
-            {isBusy ? "Making" : `Make ${name === "" ? "it" : name}`}
+            {isBusy ? "Creating" : `Create ${name === "" ? "database" : name}`}
           </button>
         </footer>
       </form>
@@ -454,7 +459,7 @@ function DeleteDatabase({
   reload,
 }: {
   row: Row;
-  /** Undefined: not known. */
+  /** Undefined if unknown. */
   lastBackupMs: number | null | undefined;
   close: () => void;
   reload: () => void;
@@ -480,8 +485,8 @@ function DeleteDatabase({
       <p>
         {documents}, {counted(IndexesCount, "index", "indexes")}
         {size} go, and open connections are closed.{" "}
-        {lastBackupMs === null && <b>No schedule has made a backup of it. </b>}
-        {lastBackupMs != null && `The last backup is of ${ago(lastBackupMs, Date.now())}. `}
+        {lastBackupMs === null && <b>It has no scheduled backup. </b>}
+        {lastBackupMs != null && `The last backup was created ${ago(lastBackupMs, Date.now())}. `}
         This cannot be undone.
       </p>
     </Confirmation>

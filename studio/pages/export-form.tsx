@@ -1,4 +1,4 @@
-/** The database, or some of its collections, as a file. */
+/** Exports a database, or some of its collections, to a file. */
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { saveDownload } from "../base/download.ts";
@@ -10,7 +10,7 @@ import { ItemChoice, itemsToSend, usualItems } from "./item-choice.tsx";
 
 const formats = [
   { key: "dump", text: "Everything (.ravendbdump)" },
-  { key: "jsonl", text: "Documents as JSON lines (.jsonl)" },
+  { key: "jsonl", text: "Documents as JSON Lines (.jsonl)" },
   { key: "csv", text: "Documents as a table (.csv)" },
 ] as const;
 type Format = (typeof formats)[number]["key"];
@@ -68,7 +68,7 @@ export function ExportForm({ database }: { database: string }) {
         {format === "dump" && <ItemChoice chosen={items} change={setItems} />}
         {names.length > 0 && (
           <fieldset class="choices">
-            <legend>{format === "csv" ? "Of one collection" : "Only of these collections"}</legend>
+            <legend>{format === "csv" ? "Collection" : "Only these collections"}</legend>
             {names.map((name) => (
               <label key={name} class="check">
                 <input
@@ -84,7 +84,7 @@ export function ExportForm({ database }: { database: string }) {
         )}
         {format === "dump" && (
           <label class="form">
-            Script that each document goes through
+            Script to transform each document
             <textarea
               class="field area mono"
               rows={3}
@@ -94,20 +94,20 @@ export function ExportForm({ database }: { database: string }) {
               onInput={(event) => setScript(event.currentTarget.value)}
               onBlur={() => void checkScript()}
             />
-            <small>Optional; the documents in the database stay as they are.</small>
+            <small>Optional; the documents in the database are unchanged.</small>
           </label>
         )}
         <p class="soft">
           {format === "dump"
-            ? "As of one moment, compressed with gzip. RavenDB reads it, too."
-            : "As of one moment, not compressed. Attachments, counters and revisions are only in dumps."}
+            ? "A consistent snapshot, compressed with gzip. RavenDB can import it."
+            : "A consistent snapshot, uncompressed. Only dumps contain attachments, counters and revisions."}
         </p>
         {error !== null && <Failure error={error} />}
         {saved !== null && (
           <div class="note" role="status">
             <Icon name="check" />
             <span>
-              {saved} is in your downloads, {bytes(received)}.
+              {saved} was downloaded, {bytes(received)}.
             </span>
           </div>
         )}
@@ -195,7 +195,7 @@ function requestOf({ base, database, format, items, chosen, script }: Wanted) {
     path: `${base}/streams/queries?format=${format}`,
     json: { Query },
     name: `${collections.length === 1 ? collections[0] : database}.${format}`,
-    // A line of a stream of a query has the document in it.
+    // Each line of a query stream contains the document as a member.
     ...(format === "jsonl" ? { line: documentOf } : {}),
   };
 }

@@ -1,9 +1,9 @@
-/** What there is to do on a server without databases. */
+/** Actions for a server without databases. */
 import { useState } from "preact/hooks";
 import { useDatabaseName } from "../base/database-name.ts";
 import { identity } from "../base/identity.ts";
 import { href, open } from "../base/router.ts";
-import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
 
 export function FirstStart() {
@@ -16,7 +16,7 @@ export function FirstStart() {
     setMaking(kind);
     setError(null);
     try {
-      await makeDatabase(wanted);
+      await createDatabase(wanted);
       if (kind === "demo") await putSampleData(wanted);
       open(href(["db", wanted, "docs"]));
     } catch (failed) {
@@ -42,7 +42,7 @@ export function FirstStart() {
             if (isReady) void make(name, "own");
           }}
         >
-          <h2>Make a database</h2>
+          <h2>Create a database</h2>
           <label class="form">
             Name
             <div class="field">
@@ -55,24 +55,24 @@ export function FirstStart() {
             </div>
             <small id="first-problem" class={problem === null ? "" : "bad"} aria-live="polite">
               {problem ??
-                "Letters, digits, dots, dashes and underscores. It becomes part of addresses."}
+                "Letters, digits, dots, dashes and underscores. The name is part of URLs."}
             </small>
           </label>
           <div>
             <button type="submit" class="btn primary" disabled={!isReady}>
-              {making === "own" ? "Making" : `Make ${name}`}
+              {making === "own" ? "Creating" : `Create ${name}`}
             </button>
           </div>
         </form>
-        <section class="panel card" aria-label="Look around first">
-          <h2>Look around first</h2>
+        <section class="panel card" aria-label="Try with sample data">
+          <h2>Try with sample data</h2>
           <p class="soft">
-            Make “demo” with the sample shop: 1,059 documents with indexes, revisions and
-            attachments. It takes a second or two, and goes with one click.
+            Create “demo” with the sample shop: 1,059 documents with indexes, revisions and
+            attachments. This takes a second or two. It can be deleted with one click.
           </p>
           {making === "demo" && (
             <p role="status" class="soft">
-              Making demo…
+              Creating demo…
             </p>
           )}
           <div>
@@ -82,7 +82,7 @@ export function FirstStart() {
               disabled={making !== null}
               onClick={() => void make("demo", "demo")}
             >
-              Make demo with sample data
+              Create demo with sample data
             </button>
           </div>
         </section>

@@ -1,4 +1,4 @@
-/** Which kinds of items of a database are in a dump. */
+/** Selection of the item types in a dump. */
 const items = [
   { key: "Documents", text: "Documents" },
   { key: "RevisionDocuments", text: "Revisions" },
@@ -14,7 +14,7 @@ const items = [
 
 export const usualItems: ReadonlySet<string> = new Set(items.map(({ key }) => key));
 
-/** As the smuggler's options have it. */
+/** Returns the selection in the format of the smuggler's options. */
 export function itemsToSend(chosen: ReadonlySet<string>): string {
   const more = chosen.has("TimeSeries") ? ["TimeSeriesDeletedRanges"] : [];
   return [...chosen, ...more].join(", ");
@@ -34,7 +34,7 @@ export function ItemChoice({
   };
   return (
     <fieldset class="choices">
-      <legend>What</legend>
+      <legend>Items</legend>
       {items.map(({ key, text }) => (
         <label key={key} class="check">
           <input type="checkbox" checked={chosen.has(key)} onChange={() => toggle(key)} />

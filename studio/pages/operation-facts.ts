@@ -1,6 +1,6 @@
-/** Operations of a database as the server lists them, and what of them people read. */
+/** Operations of a database as listed by the server, and their display texts. */
 import { counted } from "../base/format.ts";
-import type { OperationMistake, OperationState } from "../base/operation.ts";
+import type { OperationError, OperationState } from "../base/operation.ts";
 
 export interface PatchCounts {
   readonly Processed: number;
@@ -16,7 +16,7 @@ export interface UndoResult {
   readonly LeftAlone?: readonly string[];
 }
 
-/** What patches and the like tell besides what every operation does. */
+/** State of a patch, deletion or undo operation, in addition to the common state. */
 export interface PatchState extends OperationState<PatchCounts, UndoResult & { Total?: number }> {
   readonly IsPaused?: boolean;
   readonly MaxOpsPerSec?: number;
@@ -52,35 +52,35 @@ const kinds: Readonly<Record<string, string>> = {
   BulkInsert: "Bulk insert",
 };
 
-/** `Patch Orders`, `Undo operation 7: …` */
+/** Returns a title: `Patch Orders`, `Undo operation 7: …` */
 export function titleOf({ Description: { TaskType, Description } }: ListedOperation): string {
   const what = Description.replace(/^(collection|dynamic)\//, "");
   return `${kinds[TaskType] ?? TaskType} ${what}`;
 }
 
-/** Undefined: it does not count documents. */
+/** Returns the document counts, or undefined. */
 export function countsOf({ State }: ListedOperation): PatchCounts | undefined {
   const counts = State.Reached ?? State.Progress;
   return counts?.Processed === undefined ? undefined : counts;
 }
 
-export function mistakeOf({ Result, Status }: PatchState): OperationMistake | null {
-  return Status === "Faulted" ? (Result as OperationMistake) : null;
+export function errorOf({ Result, Status }: PatchState): OperationError | null {
+  return Status === "Faulted" ? (Result as OperationError) : null;
 }
 
-/** `48 s`, `2 min 5 s`. */
+/** Formats a duration: `48 s`, `2 min 5 s`. */
 export function tookText(ms: number): string {
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** The name of the collection that a text is about; "": of none that can be told. */
+/** Returns the collection of a query text, or "" if it cannot be determined. */
 export function collectionOf(text: string): string {
   return /\bfrom\s+(?!index\b)['"]?(@?[\w-]+)/i.exec(text)?.[1] ?? "";
 }
 
-/** `799,410 Orders` */
+/** Formats a count: `799,410 Orders` */
 export function documentsText(value: number, collection: string): string {
   return collection === "" || collection.startsWith("@")
     ? counted(value, "document")

@@ -1,4 +1,4 @@
-/** The operations of a database: what, how it is, how many documents, how long, who and when. */
+/** The operations of a database: type, state, documents, duration, user and start time. */
 import { useState } from "preact/hooks";
 import { ago, count } from "../base/format.ts";
 import { identity } from "../base/identity.ts";
@@ -49,11 +49,11 @@ export function OperationList({ database }: { database: string }) {
           <thead>
             <tr>
               <th class="num">No.</th>
-              <th>What</th>
+              <th>Operation</th>
               <th>State</th>
               <th class="num">Documents</th>
-              <th class="num">Took</th>
-              <th>Who</th>
+              <th class="num">Duration</th>
+              <th>User</th>
               <th>Started</th>
             </tr>
           </thead>

@@ -1,6 +1,6 @@
 /**
- * Page 5: a patch is written, tried on one document, tried on all without storing anything, and run. Below it are the
- * operations of the database, each with a page of its own.
+ * Page 5: a patch is written, tested on one document, tested on all documents without storing, and run. Below are the
+ * operations of the database, each with its own page.
  */
 
 import { useEffect, useState } from "preact/hooks";
@@ -9,11 +9,11 @@ import { count } from "../base/format.ts";
 import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { Diff } from "../components/diff.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
-import { Refusal } from "../components/refusal.tsx";
 import { useEditedText } from "../editor/edited-text.ts";
 import { CodeEditor } from "../editor/editor.tsx";
 import { usePage } from "../shell/page.ts";
@@ -26,7 +26,7 @@ const steps = ["write", "try", "dry", "run"] as const;
 type Step = (typeof steps)[number];
 const stepTexts: Readonly<Record<Step, string>> = {
   write: "Write",
-  try: "Try on one",
+  try: "Test on one",
   dry: "Dry run",
   run: "Run",
 };
@@ -64,7 +64,7 @@ export function PatchPage({ database, operation }: { database: string; operation
       ) : may("write") ? (
         <NewPatch database={database} />
       ) : (
-        <Refusal title={`${database} may only be read`} />
+        <AccessDenied title={`${database} is read-only for you`} />
       )}
       <OperationList database={database} />
     </div>
@@ -102,7 +102,7 @@ interface DryResult {
 
 const startText = (collection: string) => `from ${collection} as o
 update {
-    // Change o here. "Try" shows what becomes of one document, and stores nothing.
+    // Change o here. "Test" shows the result for one document without storing it.
     
 }`;
 
@@ -113,7 +113,7 @@ function NewPatch({ database }: { database: string }) {
   const steps = usePatchSteps(database, base, text);
   const { tried, result, error, dry } = steps;
   const [failed, setFailed] = useState<Error | null>(null);
-  // Offers a beginning with a collection of this database.
+  // Suggest a text with a collection of this database.
   useEffect(() => {
     if (text !== "") return;
     get<{ Collections: Record<string, number> }>(`${base}/collections/stats`).then(({ body }) => {
@@ -126,7 +126,7 @@ function NewPatch({ database }: { database: string }) {
   const shownError = error ?? failed;
   return (
     <>
-      <section class="panel patch-text" aria-label="What it does">
+      <section class="panel patch-text" aria-label="Patch text">
         <CodeEditor
           language="rql"
           label="Patch"
@@ -141,13 +141,13 @@ function NewPatch({ database }: { database: string }) {
       {!steps.isWritten && text !== "" && (
         <p class="note warn">
           <Icon name="warn" />
-          {"A patch has an update: from Orders as o update { o.Total = 1 }"}
+          {"A patch requires an update clause: from Orders as o update { o.Total = 1 }"}
         </p>
       )}
       {shownError !== null && <Failure error={shownError} />}
-      {tried !== null && <TriedOn tried={tried} />}
+      {tried !== null && <TestResult tried={tried} />}
       {dry?.status === "running" && <DryRunning state={dry.progress} />}
-      {dry?.mistake != null && <Failure error={new Error(dry.mistake.Message)} />}
+      {dry?.error != null && <Failure error={new Error(dry.error.Message)} />}
       {result !== null && (
         <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
       )}
@@ -160,7 +160,7 @@ function NewPatch({ database }: { database: string }) {
 
 type PatchSteps = ReturnType<typeof usePatchSteps>;
 
-/** What the steps have found of the present text, and the actions that lead on. */
+/** Results of the steps for the current text, and the actions for the next step. */
 function usePatchSteps(database: string, base: string, text: string) {
   const { query } = address.value;
   const [id, setId] = useState(query.get("doc") ?? "");
@@ -172,7 +172,7 @@ function usePatchSteps(database: string, base: string, text: string) {
   const dry = useOperation<PatchCounts, DryResult>(
     dryRun === null ? null : `${base}/operations/state?id=${dryRun}`,
   ).operation;
-  // What was found is of the text that it was found with.
+  // Results are valid only for the text that produced them.
   useEffect(() => {
     setTried(null);
     setDryRun(null);
@@ -254,8 +254,8 @@ function Tools({ steps }: { steps: PatchSteps }) {
       <label class="field grow">
         <input
           class="mono"
-          aria-label="Document to try"
-          placeholder="an id, or the first that is found"
+          aria-label="Document to test"
+          placeholder="id; empty for the first match"
           value={id}
           onInput={(event) => setId(event.currentTarget.value)}
         />
@@ -265,7 +265,8 @@ function Tools({ steps }: { steps: PatchSteps }) {
         class={tried === null ? "btn primary" : "btn"}
         disabled={!isWritten || isBusy}
       >
-        Try
+        {" "}
+        Test{" "}
       </button>
       <button
         type="button"
@@ -291,11 +292,11 @@ function RunQuestion({ what, steps }: { what: string; steps: PatchSteps }) {
             checked={keepsUndo}
             onChange={(event) => setKeepsUndo(event.currentTarget.checked)}
           />
-          Keep what is there now, as revisions
+          Keep the previous versions as revisions
         </label>
         <p class="soft">
           {keepsUndo ? (
-            "It can be undone for seven days. That takes room for each document as it was."
+            "The patch can be undone for seven days. The previous versions take disk space."
           ) : (
             <b>It cannot be undone.</b>
           )}
@@ -310,19 +311,19 @@ function RunQuestion({ what, steps }: { what: string; steps: PatchSteps }) {
   );
 }
 
-function TriedOn({ tried: { id, reply } }: { tried: TriedDocument }) {
+function TestResult({ tried: { id, reply } }: { tried: TriedDocument }) {
   const output = reply.Debug?.Output ?? [];
   return (
-    <section class="panel" aria-label={`Tried on ${id}`}>
+    <section class="panel" aria-label={`Test on ${id}`}>
       {reply.Status === "Patched" ? (
         <Diff
           before={JSON.stringify(reply.OriginalDocument, null, 4)}
           after={JSON.stringify(reply.ModifiedDocument, null, 4)}
-          title={`Tried on ${id}. Nothing was written.`}
+          title={`Tested on ${id}. Nothing was written.`}
         />
       ) : (
         <p class="body" role="status">
-          The script leaves {id} as it is.
+          The script leaves {id} unchanged.
         </p>
       )}
       {output.length > 0 && <pre class="source scroll">{output.join("\n")}</pre>}
@@ -359,7 +360,7 @@ function DryFound({
           <b>
             {count(WouldChange)} of {documentsText(Total, collection)} would change.
           </b>{" "}
-          {count(Unchanged)} are right already. {WouldFail === 0 && "None fails. "}Nothing was
+          {count(Unchanged)} would be unchanged. {WouldFail === 0 && "None fails. "}Nothing was
           written.
         </p>
         {first !== undefined && (
@@ -370,10 +371,10 @@ function DryFound({
                 <b>{count(WouldFail)} would fail</b>, the first at <code>{first.Id}</code>:{" "}
                 {first.Message.split("\n")[0]}
               </span>
-              <span class="soft">A run stops at the first of them.</span>
+              <span class="soft">A run stops at the first failure.</span>
             </div>
             <button type="button" class="btn" onClick={() => tryOn(first.Id)}>
-              Try it on that one
+              Test on this document
             </button>
           </div>
         )}
@@ -397,13 +398,13 @@ function DryFound({
         <Diff before={sample.Before} after={sample.After} title={sample.Id} />
       )}
       {sample !== undefined && sample.Before === null && (
-        <p class="body">It is long: try the patch on it to see what would change.</p>
+        <p class="body">The document is large: test the patch on it to see the changes.</p>
       )}
     </section>
   );
 }
 
-/** The id of the first document that the text finds. @throws Error when there is none */
+/** Returns the id of the first matching document. @throws Error when no document matches */
 async function firstMatch(base: string, { Query }: Request): Promise<string> {
   const found = Query.Query.replace(/\bupdate\s*\{[\s\S]*$/i, "");
   const json = { ...Query, Query: found, PageSize: 1 };
@@ -413,11 +414,11 @@ async function firstMatch(base: string, { Query }: Request): Promise<string> {
     { json },
   );
   const id = body.Results[0]?.["@metadata"]?.["@id"];
-  if (id === undefined) throw new Error("The query finds no document: there is nothing to patch.");
+  if (id === undefined) throw new Error("The query matches no document.");
   return id;
 }
 
-/** `p.name=…` of the address: JSON where it is, else a text. Null: there are none. */
+/** Returns the parameters `p.name=…` of the address, as JSON or plain text, or null. */
 function parametersIn(query: URLSearchParams): object | null {
   const given = [...query].filter(([key]) => key.startsWith("p."));
   if (given.length === 0) return null;

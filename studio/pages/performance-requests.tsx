@@ -1,4 +1,4 @@
-/** Requests as they end, the slow queries among them, and the queries that run now. */
+/** Completed requests, slow queries, and running queries. */
 
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
@@ -38,7 +38,7 @@ export function Requests({ database, isHeld }: { database: string | null; isHeld
           <div class="field calm filter">
             <input
               type="search"
-              aria-label="Filter the requests"
+              aria-label="Filter requests"
               placeholder="Filter"
               value={filter}
               onInput={(event) => setFilter(event.currentTarget.value)}
@@ -65,9 +65,7 @@ function textOf(one: SeenRequest): string {
 function RequestTable({ requests, isOpen }: { requests: readonly SeenRequest[]; isOpen: boolean }) {
   if (requests.length === 0)
     return (
-      <p class="body muted">
-        {isOpen ? "No request has ended since this page was opened." : "Not watching yet."}
-      </p>
+      <p class="body muted">{isOpen ? "No requests since this page was opened." : "Connecting."}</p>
     );
   const longest = Math.max(1, ...requests.map((one) => one.ElapsedMilliseconds));
   return (
@@ -75,13 +73,13 @@ function RequestTable({ requests, isOpen }: { requests: readonly SeenRequest[]; 
       <thead>
         <tr>
           <th>Time</th>
-          <th class="wide-only">Who</th>
+          <th class="wide-only">User</th>
           <th>Request</th>
           <th class="num">Status</th>
           <th class="num wide-only">Size</th>
           <th class="num">ms</th>
           <th class="wide-only">
-            <span class="hidden-label">Time it took</span>
+            <span class="hidden-label">Duration</span>
           </th>
           <th>
             <span class="hidden-label">Actions</span>
@@ -106,7 +104,7 @@ function RequestRow({ one, longest }: { one: SeenRequest; longest: number }) {
       <td class="mono">{new Date(one.TimeStamp).toLocaleTimeString()}</td>
       <td class="wide-only">{whoOf(one)}</td>
       <td title={one.RequestUri}>
-        {one.HttpMethod} {what} <span class="obj">{toldOf(one) || search}</span>
+        {one.HttpMethod} {what} <span class="obj">{infoOf(one) || search}</span>
       </td>
       <td class={isBad ? "num bad" : "num"}>{one.ResponseStatusCode}</td>
       <td class="num wide-only">{bytes(one.ResponseSizeInBytes)}</td>
@@ -129,19 +127,19 @@ function RequestRow({ one, longest }: { one: SeenRequest; longest: number }) {
   );
 }
 
-/** The name in a certificate's subject. */
+/** Returns the common name of a certificate's subject. */
 function whoOf({ CertificateName, ClientIP }: SeenRequest): string {
   const name = /CN=([^,(]+)/.exec(CertificateName ?? "")?.[1];
   return name?.trim() ?? ClientIP ?? "";
 }
 
-const toldOf = ({ CustomInfo }: SeenRequest) => (CustomInfo === "N/A" ? "" : CustomInfo);
+const infoOf = ({ CustomInfo }: SeenRequest) => (CustomInfo === "N/A" ? "" : CustomInfo);
 
 function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
   const groups = new Map<string, { worst: number; all: number; times: number; of: SeenRequest }>();
   for (const one of requests) {
-    if (one.Type !== "Queries" || toldOf(one) === "") continue;
-    const key = `${one.DatabaseName}\n${toldOf(one)}`;
+    if (one.Type !== "Queries" || infoOf(one) === "") continue;
+    const key = `${one.DatabaseName}\n${infoOf(one)}`;
     const known = groups.get(key) ?? { worst: 0, all: 0, times: 0, of: one };
     known.worst = Math.max(known.worst, one.ElapsedMilliseconds);
     known.all += one.ElapsedMilliseconds;
@@ -149,16 +147,15 @@ function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
     groups.set(key, known);
   }
   const rows = [...groups].sort(([, a], [, b]) => b.worst - a.worst).slice(0, shownMax);
-  if (rows.length === 0)
-    return <p class="body muted">No query among the last requests that were seen here.</p>;
+  if (rows.length === 0) return <p class="body muted">No queries among the last requests.</p>;
   return (
     <table class="data" aria-label="Slow queries">
       <thead>
         <tr>
           <th>Query</th>
-          <th class="num">Times</th>
-          <th class="num">Worst</th>
-          <th class="num">Usual</th>
+          <th class="num">Count</th>
+          <th class="num">Maximum</th>
+          <th class="num">Median</th>
           <th>
             <span class="hidden-label">Actions</span>
           </th>
@@ -167,14 +164,14 @@ function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
       <tbody>
         {rows.map(([key, { worst, all, times, of }]) => (
           <tr key={key}>
-            <td class="mono" title={toldOf(of)}>
-              {toldOf(of)}
+            <td class="mono" title={infoOf(of)}>
+              {infoOf(of)}
             </td>
             <td class="num">{count(times)}</td>
             <td class="num">{milliseconds(worst)}</td>
             <td class="num">{milliseconds(all / times)}</td>
             <td class="act">
-              <a class="btn quiet" href={href(["db", of.DatabaseName, "query"], { q: toldOf(of) })}>
+              <a class="btn quiet" href={href(["db", of.DatabaseName, "query"], { q: infoOf(of) })}>
                 Open
               </a>
             </td>
@@ -220,7 +217,7 @@ function RunningTable({
   };
   const problem = error ?? failed;
   if (problem) return <Failure error={problem} retry={reload} />;
-  if (queries.length === 0) return <p class="body muted">No query runs now.</p>;
+  if (queries.length === 0) return <p class="body muted">No queries are running.</p>;
   return (
     <table class="data" aria-label="Running queries">
       <thead>

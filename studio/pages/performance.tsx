@@ -1,4 +1,4 @@
-/** Page 8: what goes on, in plots of the last minutes, hour or day or of the hour around a moment, and the requests of now. */
+/** Page 8: performance plots of the last minutes, hour or day, or of the hour around a time; and current requests. */
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount, when } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
@@ -16,7 +16,7 @@ const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 interface Figures {
   readonly StepInMs: number;
   readonly From: string;
-  /** Undefined: of a server that has other figures under this address. */
+  /** Undefined for servers with another format at this address. */
   readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
   readonly Events: readonly {
     readonly At: string;
@@ -32,17 +32,17 @@ const ranges = [
   { key: "24h", text: "24 h", pollMs: 60_000 },
 ] as const;
 
-/** To both sides of a moment. */
+/** Half of the shown range around a time, in milliseconds. */
 const aroundMs = 1_800_000;
 
 interface PlotKind {
   readonly title: string;
   readonly unit: string;
   readonly columns: readonly (readonly [column: string, name: string])[];
-  /** Told beside it, in words. */
+  /** Column shown as text beside the plot. */
   readonly beside?: readonly [column: string, unit: string];
   readonly isBytes?: true;
-  /** The server's, also on the page of a database. */
+  /** True for a plot of the server, which is also shown on the page of a database. */
   readonly isOfServer?: true;
   format(value: number): string;
 }
@@ -89,7 +89,7 @@ const kinds: readonly PlotKind[] = [
     isOfServer: true,
     format: ms,
   },
-  { title: "Behind", unit: "changes", columns: [["Behind", "furthest"]], format: rate },
+  { title: "Index lag", unit: "changes", columns: [["Behind", "maximum"]], format: rate },
   {
     title: "Memory",
     unit: "of the process",
@@ -103,7 +103,7 @@ const kinds: readonly PlotKind[] = [
   },
 ];
 
-/** `database` null: of the server. */
+/** `database` is null for the server. */
 export function PerformancePage({ database }: { database: string | null }) {
   usePage(
     "performance",
@@ -155,18 +155,20 @@ export function PerformancePage({ database }: { database: string | null }) {
         {!isThen && (
           <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
             <Icon name={isHeld ? "play" : "pause"} />
-            {isHeld ? "Go on" : "Hold"}
+            {isHeld ? "Resume updates" : "Pause updates"}
           </button>
         )}
       </div>
       {main.error !== undefined && <Failure error={main.error} retry={main.reload} />}
       {database === null && identity.value !== null && !mayServer && (
-        <p class="muted">Figures of the server are for operators. Each database has its own.</p>
+        <p class="muted">
+          Metrics of the server require operator access. Each database has its own metrics.
+        </p>
       )}
       {isThen && mainShown !== undefined && isBlank(mainShown) && (
         <p role="status" class="note">
-          Nothing is kept of the hour around {when(moment)}. Figures are kept for 24 hours, from the
-          start of the server on.
+          No metrics exist for the hour around {when(moment)}. Metrics are kept for 24 hours, since
+          the server start.
         </p>
       )}
       <div class="plots">
@@ -182,14 +184,14 @@ export function PerformancePage({ database }: { database: string | null }) {
   );
 }
 
-/** What is asked of the hour around a moment: in the finest samples that reach back to it. */
+/** Returns the query for the hour around a time, with the finest samples available. */
 function around(moment: number): string {
   const fromMs = moment - aroundMs;
   const range = fromMs > Date.now() - 2 * aroundMs ? "1h" : "24h";
   return `range=${range}&since=${new Date(fromMs).toISOString()}`;
 }
 
-/** The figures up to a time. */
+/** Returns the metrics up to a time. */
 function before(figures: Figures | undefined, untilMs: number): Figures | undefined {
   if (figures?.Columns === undefined || untilMs === Number.POSITIVE_INFINITY) return figures;
   const length = Math.max(0, Math.ceil((untilMs - Date.parse(figures.From)) / figures.StepInMs));
@@ -207,12 +209,12 @@ function isBlank({ Columns = {} }: Figures): boolean {
 
 const dayMs = 86_400_000;
 
-/** As `datetime-local` has it: of this place. */
+/** Formats a local time for `datetime-local`. */
 function localTime(ms: number): string {
   return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** Goes to the hour around a moment of the last day; its address is of no time zone. */
+/** Selects a time of the last day; the address contains it in UTC. */
 function Moment({ at }: { at: number | null }) {
   const nowMs = Date.now();
   return (
@@ -231,12 +233,12 @@ function Moment({ at }: { at: number | null }) {
   );
 }
 
-/** A database, or the whole server. */
+/** Selects a database, or the server. */
 function Whose({ database }: { database: string | null }) {
   const last = lastDatabase.value;
   if (last === null) return null;
   return (
-    <nav class="seg" aria-label="Whose">
+    <nav class="seg" aria-label="Scope">
       <a
         href={href(["db", last, "performance"])}
         aria-current={database === null ? undefined : "page"}
@@ -267,7 +269,7 @@ function OnePlot({
   const words = beside && `${rate(figures.Columns?.[beside[0]]?.at(-1) ?? 0)} ${beside[1]}`;
   const sentence =
     last === undefined
-      ? `${title}: nothing in this time`
+      ? `${title}: no data`
       : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${words === undefined ? "" : `; ${words}`}`;
   return (
     <section class="panel plot" aria-label={title}>
@@ -317,7 +319,7 @@ function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {}, Events }
 
 const tableRows = 30;
 
-/** The newest figures in words, for who does not see plots. */
+/** The newest metrics as a table, for screen readers. */
 function FigureTable({
   title,
   times,

@@ -1,6 +1,6 @@
-/** Asks for the name of the new database that a backup is restored into. */
+/** Options of a restore: the name of the new database, the time, the key. */
 import { useState } from "preact/hooks";
-import { type MadeBackup, startRestore } from "../base/backup-tasks.ts";
+import { type Backup, startRestore } from "../base/backup-tasks.ts";
 import { useDatabaseName } from "../base/database-name.ts";
 import { moment } from "../base/format.ts";
 import { Dialog } from "../components/dialog.tsx";
@@ -12,7 +12,7 @@ export function RestoreDialog({
   started,
   close,
 }: {
-  made: MadeBackup;
+  made: Backup;
   database: string;
   started: (operationId: number, name: string) => void;
   close: () => void;
@@ -47,8 +47,8 @@ export function RestoreDialog({
         }}
       >
         <p class="soft">
-          It becomes a new database; {database} stays as it is. Until all is restored nobody can
-          open it.
+          It becomes a new database; {database} is unchanged. The new database cannot be opened
+          until the restore is complete.
         </p>
         <label class="form">
           Name of the new database
@@ -67,7 +67,7 @@ export function RestoreDialog({
         </label>
         {made.file === null && (
           <label class="form">
-            As it was at
+            As of
             <div class="field">
               <input
                 type="datetime-local"
@@ -76,12 +76,12 @@ export function RestoreDialog({
                 onInput={(event) => setTime(event.currentTarget.value)}
               />
             </div>
-            <small>Empty: the newest that there is.</small>
+            <small>Empty: the newest state.</small>
           </label>
         )}
         {made.isEncrypted && (
           <label class="form">
-            Key of the backup, in base64
+            Encryption key of the backup, in Base64
             <div class="field">
               <input
                 type="password"
@@ -98,7 +98,7 @@ export function RestoreDialog({
             checked={keepsTasks}
             onChange={(event) => setKeepsTasks(event.currentTarget.checked)}
           />
-          <span>Its schedules go on: backups are made of the new one, too</span>
+          <span>Enable its backup schedules for the new database</span>
         </label>
         {error !== null && <Failure error={error} />}
         <footer class="row">

@@ -1,4 +1,4 @@
-/** Values of results as cells of a table. */
+/** Renders result values as table cells. */
 import type { ComponentChildren } from "preact";
 import { href } from "../base/router.ts";
 
@@ -7,12 +7,12 @@ export interface ResultRow {
   readonly [field: string]: unknown;
 }
 
-/** Texts like `orders/830-A`. */
+/** Matches ids such as `orders/830-A`. */
 const idLike = /^[A-Za-z][\w-]*\/[\w./-]{1,200}$/;
 const dateLike = /^\d{4}-\d\d-\d\dT00:00:00(\.0+)?Z?$/;
 const shownCharacters = 255;
 
-/** `isId`: it is the id of a document, whatever it looks like. */
+/** `isId` means that the value is a document id, whatever its format. */
 export function valueCell(value: unknown, database: string, isId = false): ComponentChildren {
   if (value === undefined) return null;
   if (value === null) return <span class="nil">null</span>;

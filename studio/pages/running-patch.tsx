@@ -1,6 +1,6 @@
 /**
- * One operation: how far it is and how fast, with a limit, Pause and Stop while it runs, and what to do when it has
- * ended. The server goes on when the page is closed.
+ * One operation: progress and rate, with a rate limit, Pause and Stop while it runs, and actions after it has
+ * completed. The operation continues on the server when the page is closed.
  */
 
 import { useEffect, useState } from "preact/hooks";
@@ -17,8 +17,8 @@ import { Bar, timeLeft, usePace } from "../components/progress.tsx";
 import {
   collectionOf,
   documentsText,
+  errorOf,
   type ListedOperation,
-  mistakeOf,
   type PatchCounts,
   type PatchState,
   titleOf,
@@ -26,10 +26,10 @@ import {
   type UndoResult,
 } from "./operation-facts.ts";
 
-/** The slider: from 10 to a million documents a second, each tenth of the way as much again; its right end is no limit. */
+/** Logarithmic slider from 10 to a million documents per second; the rightmost position is unlimited. */
 const sliderMax = 101;
 const rateOf = (at: number) => (at >= sliderMax ? 0 : Math.round(10 ** (1 + at / 20)));
-const placeOf = (rate: number | undefined) =>
+const sliderPosition = (rate: number | undefined) =>
   rate === undefined
     ? sliderMax
     : Math.max(0, Math.min(100, Math.round(20 * Math.log10(rate / 10))));
@@ -55,7 +55,7 @@ export function RunningPatch({ database, id }: { database: string; id: string })
   };
   if (error !== undefined)
     return (
-      <p class="note warn">Operation {id} is not known here. It ended long ago, or never was.</p>
+      <p class="note warn">Operation {id} is unknown. It completed long ago, or does not exist.</p>
     );
   if (operation === undefined || listed === undefined) return null;
   const state = operation.state as PatchState;
@@ -82,7 +82,7 @@ export function RunningPatch({ database, id }: { database: string; id: string })
             stop={() => setAsking("stop")}
           />
         ) : (
-          <Ended
+          <CompletedOperation
             operation={operation}
             listed={listed}
             collection={collection}
@@ -93,37 +93,37 @@ export function RunningPatch({ database, id }: { database: string; id: string })
         {failure !== null && <Failure error={failure} />}
       </section>
       {query !== "" && (
-        <section class="panel" aria-label="What it does">
+        <section class="panel" aria-label="Patch text">
           <pre class="source scroll">{query}</pre>
         </section>
       )}
       {asking === "stop" && (
         <Confirmation
           title={`Stop at ${count(counts?.Processed ?? 0)} of ${count(counts?.Total ?? 0)}?`}
-          no="Go on running"
-          yes="Stop it"
+          no="Continue"
+          yes="Stop"
           close={close}
           act={() => tell(`kill?id=${id}`)}
         >
-          <p>{`What is written stays written.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}</p>
+          <p>{`Written documents are kept.${state.CanUndo === true ? " Undo is possible afterwards." : ""}`}</p>
         </Confirmation>
       )}
       {asking === "undo" && (
         <Confirmation
-          title={`Put back ${documentsText(counts?.Changed ?? 0, collection)} as they were before operation ${id}?`}
-          no="Leave them as they are"
-          yes="Put them back"
+          title={`Restore ${documentsText(counts?.Changed ?? 0, collection)} to their state before operation ${id}?`}
+          no="Cancel"
+          yes="Restore"
           close={close}
           act={undo}
         >
-          <p>What others have changed since is left alone, and listed.</p>
+          <p>Documents that were changed since then are not restored, but listed.</p>
         </Confirmation>
       )}
     </>
   );
 }
 
-/** An operation as it is listed, which alone tells when it has ended. */
+/** The operation as listed, which contains its end time. */
 function useListed(path: string, status: string | undefined): ListedOperation | undefined {
   const { body, reload } = useResource<{ Results: readonly ListedOperation[] }>(path);
   useEffect(() => {
@@ -152,8 +152,8 @@ function Running({
   const { Processed: done = 0, Total: total = 0 } = counts ?? {};
   const isPaused = state.IsPaused === true;
   const { rate, left } = usePace(done, total, isPaused);
-  const [place, setPlace] = useState(placeOf(state.MaxOpsPerSec));
-  useEffect(() => setPlace(placeOf(state.MaxOpsPerSec)), [state.MaxOpsPerSec]);
+  const [place, setPlace] = useState(sliderPosition(state.MaxOpsPerSec));
+  useEffect(() => setPlace(sliderPosition(state.MaxOpsPerSec)), [state.MaxOpsPerSec]);
   const limit = rateOf(place);
   const limitText = limit === 0 ? "no limit" : `${count(limit)} / s`;
   return (
@@ -187,8 +187,8 @@ function Running({
         </dl>
         <p class="soft">
           {isPaused
-            ? "The rest waits; others' changes go on."
-            : "You can close this page: the server goes on. Written documents stay written when it is stopped."}
+            ? "Other writes continue."
+            : "You can close this page: the operation continues on the server. If it is stopped, written documents are kept."}
         </p>
       </div>
       <div class="stack">
@@ -205,7 +205,7 @@ function Running({
                 min={0}
                 max={sliderMax}
                 value={place}
-                aria-label="At most, documents per second"
+                aria-label="Maximum documents per second"
                 aria-valuetext={limitText}
                 onInput={(event) => {
                   const at = Number(event.currentTarget.value);
@@ -225,11 +225,11 @@ function Running({
                 onClick={() => tell(`${isPaused ? "resume" : "pause"}?id=${id}`)}
               >
                 <Icon name={isPaused ? "play" : "pause"} />
-                {isPaused ? "Go on" : "Pause"}
+                {isPaused ? "Resume" : "Pause"}
               </button>
               <button type="button" class="btn danger grow" onClick={stop}>
                 <Icon name="x" />
-                Stop it…
+                Stop…
               </button>
             </div>
           </>
@@ -251,7 +251,7 @@ function Fact({ name, value }: { name: string; value: string }) {
   );
 }
 
-function Ended({
+function CompletedOperation({
   operation,
   listed,
   collection,
@@ -267,25 +267,25 @@ function Ended({
   const state = operation.state as PatchState;
   const { StartTime, EndTime } = listed.Description;
   const counts = state.Reached;
-  const mistake = mistakeOf(state);
+  const error = errorOf(state);
   const ms = EndTime === null ? 0 : Date.parse(EndTime) - Date.parse(StartTime);
   const isUndone = state.UndoneBy !== undefined;
   return (
     <div class="body stack">
-      <h2>{endedTitle(operation, listed, collection, ms)}</h2>
+      <h2>{resultTitle(operation, listed, collection, ms)}</h2>
       {counts !== undefined && state.Undoes === undefined && (
         <p class="soft">
           {count(counts.Changed)} of {count(counts.Processed)} were changed,{" "}
-          {count(counts.Unchanged)} were right already.
+          {count(counts.Unchanged)} were unchanged.
           {isUndone && ` Undone by operation ${state.UndoneBy}.`}
         </p>
       )}
-      {mistake !== null && state.CanResume !== true && <Mistake message={mistake.Message} />}
+      {error !== null && state.CanResume !== true && <ErrorNote message={error.Message} />}
       <LeftAlone result={operation.result} />
       <div class="row">
         {state.CanResume === true && may("write") && (
           <button type="button" class="btn primary" onClick={goOn}>
-            Go on from there
+            Resume
           </button>
         )}
         {state.CanUndo === true && may("write") && (
@@ -298,7 +298,7 @@ function Ended({
   );
 }
 
-function Mistake({ message }: { message: string }) {
+function ErrorNote({ message }: { message: string }) {
   return (
     <p class="note bad" role="alert">
       <Icon name="bad" />
@@ -307,19 +307,18 @@ function Mistake({ message }: { message: string }) {
   );
 }
 
-/** What an undo did not put back. */
+/** Documents that an undo did not restore. */
 function LeftAlone({ result }: { result: UndoResult | null }) {
   const ids = result?.LeftAlone ?? [];
   if (ids.length === 0) return null;
   const { ChangedSince = 0, WithoutRevision = 0 } = result ?? {};
   return (
     <div class="stack">
-      {ChangedSince > 0 && (
-        <p>{count(ChangedSince)} changed since, by others; they are left alone.</p>
-      )}
+      {ChangedSince > 0 && <p>{count(ChangedSince)} were changed since then and not restored.</p>}
       {WithoutRevision > 0 && (
         <p>
-          {counted(WithoutRevision, "document")} had nothing from before: the operation made them.
+          {counted(WithoutRevision, "document")} have no previous version: the operation created
+          them.
         </p>
       )}
       <p class="mono cut">{ids.join(" · ")}</p>
@@ -327,7 +326,7 @@ function LeftAlone({ result }: { result: UndoResult | null }) {
   );
 }
 
-function endedTitle(
+function resultTitle(
   { status, result, state }: FollowedOperation<PatchCounts, UndoResult>,
   listed: ListedOperation,
   collection: string,
@@ -336,13 +335,13 @@ function endedTitle(
   const { Reached, CanResume, Undoes } = state as PatchState;
   const changed = documentsText(Reached?.Changed ?? 0, collection);
   if (CanResume === true)
-    return `The server stopped in the middle. ${count(Reached?.Changed ?? 0)} were written.`;
+    return `The server stopped during the operation. ${count(Reached?.Changed ?? 0)} were written.`;
   if (status === "cancelled") return `Stopped after ${count(Reached?.Processed ?? 0)}.`;
   if (status === "failed") return `${titleOf(listed)} failed.`;
   if (Undoes !== undefined)
-    return `Put back ${counted(result?.Restored ?? 0, "document")} in ${tookText(ms)}.`;
+    return `Restored ${counted(result?.Restored ?? 0, "document")} in ${tookText(ms)}.`;
   const { TaskType } = listed.Description;
   if (TaskType === "UpdateByQuery") return `Patched ${changed} in ${tookText(ms)}.`;
   if (TaskType === "DeleteByQuery") return `Deleted ${changed} in ${tookText(ms)}.`;
-  return `${titleOf(listed)}: done in ${tookText(ms)}.`;
+  return `${titleOf(listed)} completed in ${tookText(ms)}.`;
 }

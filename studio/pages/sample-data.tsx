@@ -1,11 +1,11 @@
-/** The sample shop, in one click: here while the database is empty, else in a new one. */
+/** Imports the sample data: into this database if it is empty, otherwise into a new one. */
 
 import { useState } from "preact/hooks";
 import { useDatabaseName } from "../base/database-name.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
-import { makeDatabase, putSampleData } from "../base/sample-data.ts";
+import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
 
 export function SampleData({ database }: { database: string }) {
@@ -22,7 +22,7 @@ export function SampleData({ database }: { database: string }) {
     setBusy(true);
     setError(null);
     try {
-      if (!isEmpty) await makeDatabase(name);
+      if (!isEmpty) await createDatabase(name);
       await putSampleData(target);
       open(href(["db", target, "docs"]));
     } catch (failed) {
@@ -39,7 +39,7 @@ export function SampleData({ database }: { database: string }) {
         </p>
         {stats.body !== undefined && !isEmpty && isAllowed && (
           <label class="form">
-            {database} has documents, so it goes into a new database
+            {database} contains documents, so the sample data is imported into a new database
             <div class="field">
               <input
                 value={name}
@@ -54,7 +54,7 @@ export function SampleData({ database }: { database: string }) {
         )}
         {error !== null && <Failure error={error} />}
         {stats.body !== undefined && !isAllowed && (
-          <p>{database} has documents, and only operators make databases.</p>
+          <p>{database} contains documents, and only operators can create databases.</p>
         )}
         {isAllowed && (
           <div>
@@ -64,7 +64,7 @@ export function SampleData({ database }: { database: string }) {
               disabled={stats.body === undefined || isBusy || (!isEmpty && problem !== null)}
               onClick={() => void put()}
             >
-              {isBusy ? "Making" : isEmpty ? `Put it into ${database}` : `Make ${name} with it`}
+              {isBusy ? "Creating" : isEmpty ? `Import into ${database}` : `Create ${name}`}
             </button>
           </div>
         )}

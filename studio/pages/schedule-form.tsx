@@ -1,4 +1,4 @@
-/** A schedule of backups: when, where, and how long they are kept. */
+/** Form for a backup schedule: times, target, and retention. */
 import { useState } from "preact/hooks";
 import { type BackupDefinition, scheduleText } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
@@ -7,7 +7,7 @@ import { useResource } from "../base/resource.ts";
 import { Dialog } from "../components/dialog.tsx";
 import { Failure } from "../components/messages.tsx";
 
-/** The usual ones; their cron expressions are of the server's local time. */
+/** Common schedules; cron expressions use the server's local time. */
 const kinds = [
   {
     key: "weekly",
@@ -22,8 +22,8 @@ const kinds = [
     full: "0 2 * * 0",
     changes: "0 * * * *",
   },
-  { key: "continuous", text: "Every moment", full: "", changes: "" },
-  { key: "own", text: "At times of my own", full: "", changes: "" },
+  { key: "continuous", text: "Continuous", full: "", changes: "" },
+  { key: "own", text: "Custom schedule", full: "", changes: "" },
 ] as const;
 type Kind = (typeof kinds)[number]["key"];
 
@@ -50,7 +50,7 @@ interface Typed {
   readonly keepDays: string;
 }
 
-/** What is sent; what the form does not show stays as it was. */
+/** Returns the definition to send; options that the form does not show are unchanged. */
 function definitionOf(before: BackupDefinition | null, typed: Typed): object {
   const { kind, keepDays } = typed;
   const times = kind === "own" ? typed : kinds.find((one) => one.key === kind);
@@ -78,7 +78,7 @@ export function ScheduleForm({
   close,
 }: {
   database: string;
-  /** Null: a new one. */
+  /** Null for a new schedule. */
   definition: BackupDefinition | null;
   saved: () => void;
   close: () => void;
@@ -124,7 +124,7 @@ export function ScheduleForm({
       >
         <TextField label="Name" value={name} change={setName} isFirst />
         {isToS3 ? (
-          <p class="soft">Its files go to S3; the place is changed with the command line.</p>
+          <p class="soft">Backups are stored in S3; use the command line to change the target.</p>
         ) : (
           <TextField
             label="Folder on the server"
@@ -132,8 +132,8 @@ export function ScheduleForm({
             change={setFolder}
             hint={
               root == null
-                ? "Its whole path; another disk than the one with the data is best."
-                : `Below ${root}: the server's settings allow no other place.`
+                ? "An absolute path, preferably on another disk than the data."
+                : `Below ${root}: the server's settings allow no other folder.`
             }
           />
         )}
@@ -152,8 +152,7 @@ export function ScheduleForm({
           </select>
           {kind === "continuous" && (
             <small>
-              What is written is copied every few seconds, and the database can be restored as it
-              was at any moment.
+              Changes are copied every few seconds, and the database can be restored as of any time.
             </small>
           )}
         </label>
@@ -172,10 +171,10 @@ export function ScheduleForm({
           />
         )}
         <TextField
-          label="Keep them for days"
+          label="Days to keep backups"
           value={keepDays}
           change={setKeepDays}
-          hint="Empty: all are kept."
+          hint="Empty: keep all."
           isNumber
         />
         {error !== null && <Failure error={error} />}
@@ -185,7 +184,7 @@ export function ScheduleForm({
             Cancel
           </button>
           <button type="submit" class="btn primary" disabled={!isReady}>
-            {isBusy ? "Saving" : "Save the schedule"}
+            {isBusy ? "Saving" : "Save schedule"}
           </button>
         </footer>
       </form>
@@ -230,7 +229,7 @@ interface Occurrence {
   readonly ErrorMessage?: string;
 }
 
-/** Five fields of a cron expression, with what they mean. */
+/** Fields of a cron expression, with its description. */
 function CronField({
   label,
   value,

@@ -1,12 +1,12 @@
-/** Settings of a database, as plain forms. Each is one configuration of the server, and takes effect at once. */
+/** Settings of a database. Each section is one configuration of the server, and takes effect immediately. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, ServerError, send } from "../base/client.ts";
 import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
+import { AccessDenied } from "../components/access-denied.tsx";
 import { Failure } from "../components/messages.tsx";
-import { Refusal } from "../components/refusal.tsx";
 import { usePage } from "../shell/page.ts";
 
 export function SettingsPage({ database }: { database: string }) {
@@ -16,28 +16,28 @@ export function SettingsPage({ database }: { database: string }) {
   ]);
   const base = `/databases/${encodeURIComponent(database)}`;
   if (!may("database-admin"))
-    return <Refusal title={`Settings are for administrators of ${database}`} />;
+    return <AccessDenied title={`Settings require administrator access to ${database}`} />;
   return (
     <div class="page">
       <div class="head">
         <h1>Settings</h1>
-        <span class="muted cut">Each takes effect at once.</span>
+        <span class="muted cut">Changes take effect immediately.</span>
       </div>
       <Revisions base={base} />
       <Timed
         base={base}
         path="expiration"
         title="Expiration"
-        about="Documents with @expires in their metadata are deleted after that time."
-        label="Seconds between looks"
+        about="Deletes documents after the time in @expires of their metadata."
+        label="Interval in seconds"
         field="DeleteFrequencyInSec"
       />
       <Timed
         base={base}
         path="refresh"
         title="Refresh"
-        about="Documents with @refresh in their metadata are written again at that time, so that subscriptions and indexes see them."
-        label="Seconds between looks"
+        about="Rewrites documents at the time in @refresh of their metadata, so that subscriptions and indexes process them again."
+        label="Interval in seconds"
         field="RefreshFrequencyInSec"
       />
       <Clients base={base} />
@@ -45,7 +45,7 @@ export function SettingsPage({ database }: { database: string }) {
   );
 }
 
-/** A configuration that is read, edited and written whole; what the form does not show stays as it was. */
+/** Loads, edits and saves a configuration; members that the form does not show are unchanged. */
 function useConfiguration<T extends object>(
   path: string,
   unset: T,
@@ -61,7 +61,7 @@ function useConfiguration<T extends object>(
     get<unknown>(path, abort.signal)
       .then(({ body }) => shown(body))
       .catch((failed: unknown) => {
-        // It was never set.
+        // The configuration was never set.
         if (failed instanceof ServerError && failed.status === 404) return null;
         throw failed;
       })
@@ -175,7 +175,7 @@ function Revisions({ base }: { base: string }) {
   return (
     <Section
       title="Revisions"
-      about="Earlier versions of documents are kept, and can be compared and put back."
+      about="Keeps previous versions of documents, which can be compared and restored."
       state={state}
     >
       <label class="check">
@@ -186,7 +186,7 @@ function Revisions({ base }: { base: string }) {
             change({ ...value, Default: event.currentTarget.checked ? newRule : null })
           }
         />
-        <span>Of all collections that are not named below</span>
+        <span>Enable for all collections not listed below</span>
       </label>
       {value.Default !== null && !value.Default.Disabled && (
         <RuleFields
@@ -200,7 +200,7 @@ function Revisions({ base }: { base: string }) {
           <div class="row">
             <b class="grow cut">{collection}</b>
             <button type="button" class="btn quiet" onClick={() => set(collection, null)}>
-              Take away
+              Remove
             </button>
           </div>
           <RuleFields name={collection} rule={rule} change={(next) => set(collection, next)} />
@@ -209,8 +209,8 @@ function Revisions({ base }: { base: string }) {
       <div class="row">
         <div class="field grow">
           <input
-            aria-label="Collection with rules of its own"
-            placeholder="Collection with rules of its own"
+            aria-label="Collection"
+            placeholder="Collection"
             value={name}
             onInput={(event) => setName(event.currentTarget.value)}
           />
@@ -244,8 +244,8 @@ function RuleFields({
   return (
     <div class="two-fields">
       <NumberField
-        label={`Keep of ${name}`}
-        hint="Empty: all of them."
+        label={`Keep at most N revisions of ${name}`}
+        hint="Empty: unlimited."
         value={kept}
         change={(next) => change({ ...rule, MinimumRevisionsToKeep: next })}
       />
@@ -256,7 +256,7 @@ function RuleFields({
             checked={Disabled}
             onChange={(event) => change({ ...rule, Disabled: event.currentTarget.checked })}
           />
-          <span>Switched off</span>
+          <span>Disabled</span>
         </label>
         <label class="check">
           <input
@@ -264,7 +264,7 @@ function RuleFields({
             checked={PurgeOnDelete}
             onChange={(event) => change({ ...rule, PurgeOnDelete: event.currentTarget.checked })}
           />
-          <span>Gone with a deleted document</span>
+          <span>Delete revisions with the document</span>
         </label>
       </div>
     </div>
@@ -305,7 +305,7 @@ interface TimedRule {
   readonly [field: string]: unknown;
 }
 
-/** Expiration and refresh: on or off, and how often. */
+/** Expiration and refresh: enabled, and interval. */
 function Timed({
   base,
   path,
@@ -367,7 +367,7 @@ function Clients({ base }: { base: string }) {
   return (
     <Section
       title="Clients"
-      about="What RavenDB's clients are told when they connect; they take it over within minutes."
+      about="Configuration for RavenDB's clients, which apply it within minutes."
       state={state}
     >
       <label class="check">
@@ -381,8 +381,8 @@ function Clients({ base }: { base: string }) {
       {!value.Disabled && (
         <div class="two-fields">
           <NumberField
-            label="Requests of a session at most"
-            hint="Empty: as the client has it."
+            label="Maximum requests per session"
+            hint="Empty: the client's default."
             value={value.MaxNumberOfRequestsPerSession ?? null}
             change={(next) => change({ ...value, MaxNumberOfRequestsPerSession: next })}
           />

@@ -1,4 +1,4 @@
-/** The database that one is in, or was in last while one is on a page of the server. */
+/** The current database, or the last one visited on pages of the server. */
 
 import { address } from "../base/router.ts";
 import { signal } from "../base/signal.ts";
@@ -13,7 +13,7 @@ address.subscribe(({ path: [area, name] }) => {
   sessionStorage.setItem(key, name);
 });
 
-/** It is not there any more. */
+/** Called when the database no longer exists. */
 export function forgetDatabase(name: string): void {
   if (database.peek() !== name) return;
   database.value = null;

@@ -1,12 +1,12 @@
-/** The names of the server's databases that one may see, for the switcher, the palette, and for names that are none. */
+/** Names of the visible databases, for the switcher, the palette, and suggestions. */
 
 import { get } from "../base/client.ts";
 import { signal } from "../base/signal.ts";
 
-/** Undefined: being asked for; null: the server did not tell. */
+/** Undefined while loading; null if the server returned an error. */
 export const databaseNames = signal<readonly string[] | null | undefined>(undefined);
 
-export async function askDatabases(): Promise<void> {
+export async function loadDatabases(): Promise<void> {
   try {
     const { body } = await get<{ Databases: readonly string[] }>("/databases?namesOnly=true");
     databaseNames.value = body.Databases;

@@ -1,4 +1,4 @@
-/** Keys that work on every page. Single letters can be switched off, and never work while something is typed. */
+/** Global keyboard shortcuts. Single letters can be disabled, and are ignored while text is edited. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { open } from "../base/router.ts";
@@ -14,10 +14,10 @@ export function setLetterKeys(isOn: boolean): void {
   localStorage.setItem(storageKey, isOn ? "on" : "off");
 }
 
-/** The palette: null is closed; else what is in its field at first. */
+/** Initial text of the palette; null if it is closed. */
 export const palette = signal<string | null>(null);
 
-/** Behind `g`, by the page's name in the address. */
+/** Letters after `g`, by page name. */
 export const pageKeys: Readonly<Record<string, string>> = {
   docs: "d",
   query: "q",
@@ -30,7 +30,7 @@ export const pageKeys: Readonly<Record<string, string>> = {
   databases: "s",
 };
 
-/** For people, in the order in which they are shown. */
+/** Displayed list of shortcuts, in order. */
 export const keyList: readonly (readonly [string, string])[] = [
   ["Ctrl K", "Search, go, do"],
   ["g d, g q, g p, g i", "Documents, query, patch, indexes"],
@@ -38,26 +38,26 @@ export const keyList: readonly (readonly [string, string])[] = [
   ["/", "Filter"],
   ["?", "These keys"],
   ["Ctrl .", "Light or dark"],
-  ["Esc", "Close the nearest"],
-  ["j k ↑ ↓", "In lists: the next, the previous row"],
+  ["Esc", "Close the topmost dialog or panel"],
+  ["j k ↑ ↓", "In lists: next, previous row"],
   ["Enter", "In lists: open"],
   ["Space", "In lists: peek"],
-  ["x, Ctrl A", "In lists: select one, select what is seen"],
-  ["Shift ← →, Alt ← →", "On the head of a column: narrower or wider, to the left or right"],
+  ["x, Ctrl A", "In lists: select a row, select all shown rows"],
+  ["Shift ← →, Alt ← →", "On a column header: resize, move"],
   ["n", "New"],
-  ["Del", "In lists: delete what is selected"],
+  ["Del", "In lists: delete the selection"],
   ["c", "In lists: copy the id"],
   ["r", "In lists: the newest"],
   ["Ctrl S", "In editors: save"],
-  ["Ctrl D", "On a document: a copy of it"],
+  ["Ctrl D", "On a document: duplicate"],
   ["Ctrl Enter", "In editors: run"],
-  ["F7, Shift F7", "In differences: the next, the previous change"],
+  ["F7, Shift F7", "In differences: next, previous change"],
   ["1 to 5", "On a document: the tabs beside it"],
 ];
 
 const prefixMs = 1200;
 
-/** @param addresses of the pages, by their names */
+/** Handles the global shortcuts. @param addresses addresses of the pages, by name */
 export function useKeys(addresses: Readonly<Record<string, string>>): void {
   useEffect(() => {
     let prefixedMs = Number.NEGATIVE_INFINITY;
@@ -85,7 +85,7 @@ export function useKeys(addresses: Readonly<Record<string, string>>): void {
   }, [JSON.stringify(addresses)]);
 }
 
-/** Single letters of one page; `pressed` tells whether it knew the letter. */
+/** Handles single letters of a page; `pressed` returns true for a handled letter. */
 export function useLetters(pressed: (key: string) => boolean): void {
   const latest = useRef(pressed);
   latest.current = pressed;
@@ -100,7 +100,7 @@ export function useLetters(pressed: (key: string) => boolean): void {
   }, []);
 }
 
-/** Is a text edited? The editor is in a shadow root. */
+/** Returns true if text is being edited. The editor is in a shadow root. */
 function isTyping(event: KeyboardEvent): boolean {
   const [target] = event.composedPath();
   if (!(target instanceof HTMLElement)) return false;

@@ -1,6 +1,6 @@
-/** Names like one that does not exist. */
+/** Suggests similar names for a name that does not exist. */
 
-/** At most `most` of `names`, those that differ in the fewest letters first; none that differs in most of them. */
+/** Returns at most `most` of `names`, ordered by edit distance, without names that differ in most letters. */
 export function nearestNames(wanted: string, names: readonly string[], most = 3): string[] {
   const lower = wanted.toLowerCase();
   return names
@@ -15,7 +15,7 @@ export function nearestNames(wanted: string, names: readonly string[], most = 3)
     .map(({ name }) => name);
 }
 
-/** Letters to change, add or leave out. */
+/** Returns the edit distance. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, n) => n);
   for (let i = 1; i <= a.length; i++) {

@@ -1,19 +1,19 @@
-/** What the present page says of itself to the frame around it. */
+/** State that the current page provides to the shell. */
 
 import { useEffect } from "preact/hooks";
 import { signal } from "../base/signal.ts";
 
 export interface Crumb {
   readonly text: string;
-  /** Undefined: one is there. */
+  /** Undefined for the current page. */
   readonly to?: string;
 }
 
 export const crumbs = signal<readonly Crumb[]>([]);
-/** As in the address; the entry of the sidebar that is marked. */
+/** Page name as in the address; selects the entry of the sidebar. */
 export const pageName = signal("");
 
-/** Called by each page; the last crumb is its title. */
+/** Sets the page name and breadcrumbs; the last breadcrumb is the title. */
 export function usePage(name: string, parts: readonly Crumb[]): void {
   const text = parts.map((part) => `${part.text} ${part.to ?? ""}`).join("\n");
   useEffect(() => {

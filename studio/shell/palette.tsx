@@ -1,4 +1,4 @@
-/** One list of everything: pages, databases, collections, indexes, ids, and what can be done. */
+/** The command palette: pages, databases, collections, indexes, ids, and commands. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../base/client.ts";
@@ -13,15 +13,15 @@ export interface PaletteEntry {
   readonly group: "Go to" | "Documents whose id begins with it" | "Do";
   readonly text: string;
   readonly icon: IconName;
-  /** Behind it, in grey: what it is, or its key. */
+  /** Note after the text, in grey: its type, or its key. */
   readonly note: string;
-  /** An address, or what it does. */
+  /** Address, or action. */
   readonly to: string | (() => void);
 }
 
 interface Properties {
   readonly database: string | null;
-  /** Of the shell: pages. */
+  /** Pages of the shell. */
   readonly pages: readonly PaletteEntry[];
 }
 
@@ -48,7 +48,7 @@ export function Palette({ database, pages }: Properties) {
     close();
     if (typeof to !== "string") to();
     else if (inTab) window.open(to, "_blank", "noopener");
-    // Focus goes back to the opener first, then to the page.
+    // Focus returns to the opener first, then moves to the page.
     else setTimeout(() => open(to));
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -62,7 +62,7 @@ export function Palette({ database, pages }: Properties) {
     event.preventDefault();
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc does what a click beside it does
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Esc does the same as a click outside
     <dialog
       ref={dialog}
       class="dialog palette"
@@ -153,7 +153,7 @@ function Hits({ shown, chosen, choose, run }: HitsProperties) {
           </div>
         </>
       ))}
-      {shown.length === 0 && <p class="empty">Nothing has this in its name.</p>}
+      {shown.length === 0 && <p class="empty">No matches.</p>}
     </div>
   );
 }
@@ -177,13 +177,13 @@ function Keys() {
           checked={hasLetterKeys.value}
           onChange={(event) => setLetterKeys(event.currentTarget.checked)}
         />
-        Single letters are keys
+        Enable single-letter shortcuts
       </label>
     </div>
   );
 }
 
-/** What is matched at once, in memory. */
+/** Returns the entries that are matched in memory. */
 function useKnown(database: string | null, pages: readonly PaletteEntry[]) {
   const [more, setMore] = useState<readonly PaletteEntry[]>([]);
   useEffect(() => {
@@ -213,7 +213,7 @@ function useKnown(database: string | null, pages: readonly PaletteEntry[]) {
             }),
           ),
         ]),
-      // Pages and commands are there without them.
+      // Pages and commands are available without them.
       () => undefined,
     );
   }, [database]);
@@ -254,7 +254,7 @@ function commands(database: string | null): PaletteEntry[] {
     { group: "Do", text: "Light or dark", icon: "moon", note: "Ctrl .", to: switchTheme },
     {
       group: "Do",
-      text: "Forget everything in this browser",
+      text: "Delete all data stored in this browser",
       icon: "x",
       note: "drafts, history, columns",
       to: () => {
@@ -273,7 +273,7 @@ function commands(database: string | null): PaletteEntry[] {
   ];
 }
 
-/** Ids of documents that begin with what is typed. */
+/** Returns ids of documents with the typed prefix. */
 function useIds(database: string | null, typed: string): readonly PaletteEntry[] {
   const [ids, setIds] = useState<readonly PaletteEntry[]>([]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** What the server says of itself. */
+/** Information about the server. */
 
 import { get } from "../base/client.ts";
 import { signal } from "../base/signal.ts";
@@ -9,7 +9,7 @@ export interface ServerFacts {
 
 export const server = signal<ServerFacts | null>(null);
 
-export async function askServer(): Promise<void> {
+export async function loadServerInfo(): Promise<void> {
   const { body } = await get<{ ProductVersion: string }>("/build/version");
   server.value = { version: body.ProductVersion };
 }

@@ -1,4 +1,4 @@
-/** The frame around every page: bar, sidebar, state line; at small widths tabs at the bottom. */
+/** The shell of every page: top bar, sidebar, state line; on narrow screens, tabs at the bottom. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { when } from "../base/format.ts";
@@ -17,14 +17,14 @@ import { StateLine } from "./state-line.tsx";
 
 const loadPalette = async () => (await import("../pages/all.ts")).Palette;
 const Palette = lazy(loadPalette);
-/** It is there before somebody types in it. */
+/** Delay before the palette is preloaded, in milliseconds. */
 const paletteAfterMs = 1000;
 
 export function Shell({ children }: { children: ComponentChildren }) {
   const name = database.value;
   const pages = entriesOf(name);
   useEffect(() => {
-    // Without a connection now, it is loaded when it is opened.
+    // If preloading fails, the palette is loaded when it is opened.
     setTimeout(() => loadPalette().catch(() => undefined), paletteAfterMs);
   }, []);
   useKeys(Object.fromEntries(pages.map(({ page, to }) => [page, to])));
@@ -68,7 +68,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** The pages that there are, with their addresses. */
+/** Returns the pages with their addresses. */
 function entriesOf(name: string | null) {
   const own = name === null ? [] : databaseEntries;
   return [
@@ -77,7 +77,7 @@ function entriesOf(name: string | null) {
   ];
 }
 
-/** The server asks for no certificates. */
+/** Warning if the server requires no certificates. */
 function Unsecured() {
   if (identity.value === null || identity.value.clearance !== null) return null;
   const { hostname } = window.location;
@@ -86,10 +86,8 @@ function Unsecured() {
     <p class="unsecured">
       <Icon name="warn" />
       <span>
-        <b>
-          No encryption, no certificates: everybody who can reach this address may do everything.
-        </b>{" "}
-        {isLocal && `It was opened at ${hostname}, of this machine.`}
+        <b>No encryption and no certificates: anyone who can reach this address has full access.</b>{" "}
+        {isLocal && `It was opened at ${hostname}, on this machine.`}
       </span>
     </p>
   );
@@ -136,7 +134,7 @@ function Bar() {
           class="who"
           title={
             who.clearance === null
-              ? "No certificates: everybody who reaches this address may do everything"
+              ? "No certificates: anyone who can reach this address has full access"
               : `${who.clearance}${who.notAfter === null ? "" : `, until ${when(who.notAfter)}`}`
           }
         >
@@ -148,7 +146,7 @@ function Bar() {
   );
 }
 
-/** Of a database, the other ones are offered. */
+/** Switches from a database to another one. */
 function Switcher({ name }: { name: string }) {
   const names = databaseNames.value ?? [name];
   return (
@@ -227,7 +225,7 @@ function SideLink({ entry: { page, text, icon }, to }: { entry: Entry; to: strin
   );
 }
 
-/** In a thumb's reach; what has no room is behind More. */
+/** Maximum number of bottom tabs; other pages are in the menu "More". */
 const bottomMax = 5;
 
 function BottomTabs() {

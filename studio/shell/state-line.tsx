@@ -1,6 +1,6 @@
-/** The one place for what goes on elsewhere: connection, running operations, indexes, the last request, the version. */
+/** The state line: connection, running operations, indexes, the last request, the version. */
 import { useEffect, useState } from "preact/hooks";
-import { link, tryNow, watch } from "../base/changes.ts";
+import { link, reconnectNow, watch } from "../base/changes.ts";
 import { connection, get } from "../base/client.ts";
 import { counted, milliseconds } from "../base/format.ts";
 import { address, href } from "../base/router.ts";
@@ -8,7 +8,7 @@ import { Icon } from "../components/icon.tsx";
 import { databaseNames } from "./databases.ts";
 import { server } from "./server.ts";
 
-const saidMs = 6000;
+const shownMs = 6000;
 
 export function StateLine() {
   const { last } = connection.value;
@@ -16,7 +16,7 @@ export function StateLine() {
   const [area, name] = address.value.path;
   const isThere = area === "db" && databaseNames.value?.includes(name ?? "");
   return (
-    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: it is a landmark, which may have a name
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: a landmark can have a label
     <footer class="foot" aria-label="State">
       <Connection />
       {isThere && name !== undefined && <OfDatabase key={name} database={name} />}
@@ -26,27 +26,27 @@ export function StateLine() {
           {last.what} · {milliseconds(last.ms)}
         </span>
       )}
-      {version !== undefined && <span>Jackdaw, speaks {version}</span>}
+      {version !== undefined && <span>Jackdaw, compatible with {version}</span>}
     </footer>
   );
 }
 
 export function Connection() {
   const { state, retryAtMs, returnedAtMs } = link.value;
-  const isOnline = connection.value.isOnline && state === "well";
+  const isOnline = connection.value.isOnline && state === "connected";
   const seconds = useSecondsTo(isOnline ? null : retryAtMs);
   const [isBack, setBack] = useState(false);
   useEffect(() => {
     if (returnedAtMs === 0) return undefined;
     setBack(true);
-    const timer = setTimeout(() => setBack(false), saidMs);
+    const timer = setTimeout(() => setBack(false), shownMs);
     return () => clearTimeout(timer);
   }, [returnedAtMs]);
   if (isOnline) {
     return (
       <span class="ok" role="status">
         <Icon name="check" />
-        <span class="soft">{isBack ? "Connected again" : "Connected"}</span>
+        <span class="soft">{isBack ? "Reconnected" : "Connected"}</span>
       </span>
     );
   }
@@ -56,9 +56,9 @@ export function Connection() {
         <Icon name="bad" />
         Not connected.
       </span>
-      <span>{state === "trying" ? "Trying now" : `Trying again in ${seconds} s`}</span>
-      <button type="button" class="link" onClick={tryNow}>
-        Try now
+      <span>{state === "connecting" ? "Connecting" : `Reconnecting in ${seconds} s`}</span>
+      <button type="button" class="link" onClick={reconnectNow}>
+        Reconnect now
       </button>
     </>
   );
@@ -111,7 +111,7 @@ function OfDatabase({ database }: { database: string }) {
   );
 }
 
-/** Counted again when an index has done something, at most every two seconds, and now and then. */
+/** Reloads the statistics when an index changes, at most every two seconds, and periodically. */
 function useFooter(database: string): FooterStats | null {
   const [stats, setStats] = useState<FooterStats | null>(null);
   useEffect(() => {
@@ -123,7 +123,7 @@ function useFooter(database: string): FooterStats | null {
       if (document.hidden) return;
       get<FooterStats>(path).then(
         ({ body }) => setStats(body),
-        // The line has less to say, then.
+        // Show less on an error.
         () => setStats(null),
       );
     };
@@ -147,7 +147,7 @@ interface OperationRow {
   readonly State: { readonly Status: string; readonly Progress?: unknown };
 }
 
-/** What is said of the operations that are running. */
+/** Returns descriptions of the running operations. */
 function useRunning(database: string): readonly string[] {
   const [running, setRunning] = useState<ReadonlyMap<number, string>>(new Map());
   useEffect(() => {

@@ -87,7 +87,7 @@ describe("backups", () => {
     // The folder that the command was given will do as well.
     const good = await jackdaw(["verify", backups, "--compare", "shop"]);
     expect(good.err).toBe("");
-    expect(good.out).toMatch(/Documents +3 +3\n[\s\S]*has what shop has\n.* is good\n$/);
+    expect(good.out).toMatch(/Documents +3 +3\n[\s\S]*is equal to shop\n.* is valid\n$/);
     await jackdaw(["put", "users/3", "-c", "Users"], { input: '{"Age":3}' });
     const other = await jackdaw(["verify", path, "--compare", "shop"]);
     expect(other.code).toBe(failureCodes.failed);
@@ -138,7 +138,7 @@ describe("backups", () => {
     cpSync(one, one.replace("ravendb-shop", "ravendb-other"), { recursive: true });
     const refused = await jackdaw(["restore", backups, "which"]);
     expect(refused.code).toBe(failureCodes.usage);
-    expect(refused.err).toContain("has backups of several databases; give one of their folders");
+    expect(refused.err).toContain("has backups of several databases; specify one of their folders");
   });
 
   test("that go on by themselves are listed, restored at a moment, and removed", async () => {
@@ -164,7 +164,7 @@ describe("backups", () => {
     expect((await jackdaw(["get", "users/later", "-d", "then"])).code).toBe(failureCodes.missing);
     await jackdaw(["databases", "delete", "then", "-y"]);
     expect((await jackdaw(["restore", backups, "x", "--at", "noon"])).err).toContain("PointInTime");
-    expect((await jackdaw(["backup", "remove", String(TaskId)])).out).toContain("is removed");
+    expect((await jackdaw(["backup", "remove", String(TaskId)])).out).toContain("was removed");
     expect((await jackdaw(["backup", "remove", String(TaskId)])).code).toBe(failureCodes.missing);
     expect((await jackdaw(["backup", backups, "--continuous", "x"])).code).toBe(failureCodes.usage);
   });
@@ -198,7 +198,7 @@ describe("certificates", () => {
     );
 
     const again = await jackdaw(words);
-    expect([again.code, again.err]).toEqual([2, expect.stringContaining("never overwritten")]);
+    expect([again.code, again.err]).toEqual([2, expect.stringContaining("not overwritten")]);
     expect(
       ((await json(["cert"])) as { Name: string }[]).filter(({ Name }) => Name === "web shop"),
     ).toHaveLength(1);
@@ -210,7 +210,9 @@ describe("certificates", () => {
       ["cert", "renew", "web shop", "--out", second, "--password-variable", "SECRET"],
       { environment },
     );
-    expect(renewed.out).toContain("The old one is let in until 'jackdaw cert revoke ");
+    expect(renewed.out).toContain(
+      "The old certificate remains valid; revoke it with 'jackdaw cert revoke ",
+    );
     expect(readFileSync(join(second, "web-shop.key"), "utf8")).toContain("ENCRYPTED");
     const bytes = readFileSync(join(second, "web-shop.pfx"));
     createSecureContext({ pfx: bytes, passphrase: "s3cret" });
@@ -243,7 +245,7 @@ describe("certificates", () => {
     await makeCertificateFolder(certs, "localhost", ["db.example", "127.0.0.1"]);
     const before = readFileSync(join(certs, "server.crt"), "utf8");
     const { code, out } = await jackdaw(["cert", "renew", "--data", data]);
-    expect([code, out]).toEqual([0, expect.stringContaining("is good until")]);
+    expect([code, out]).toEqual([0, expect.stringContaining("is valid until")]);
     const { X509Certificate } = await import("node:crypto");
     const after = new X509Certificate(readFileSync(join(certs, "server.crt")));
     expect(after.toString()).not.toBe(before);
@@ -300,7 +302,7 @@ describe("the doctor", () => {
     });
     blocker.close();
     expect([used.code, used.of("port")?.State]).toEqual([1, "fail"]);
-    expect(used.err).toContain("To be mended: port");
+    expect(used.err).toContain("Failed checks: port");
 
     const data = join(folder, "old");
     const certs = join(data, "certs");
@@ -347,7 +349,7 @@ describe("the doctor", () => {
       expect.objectContaining({
         State: "ok",
         About: "server",
-        Text: expect.stringContaining("answers"),
+        Text: expect.stringContaining("is running, version"),
       }),
     );
     expect(findings).toContainEqual(expect.objectContaining({ State: "ok", About: "clock" }));

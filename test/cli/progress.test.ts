@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { ProgressLine, passedText } from "../../cli/progress.ts";
+import { ProgressLine, rateText } from "../../cli/progress.ts";
 
 const shown = (count: number) => String(count);
 
@@ -20,11 +20,11 @@ function lineOn(isTTY: boolean, isQuiet = false) {
 }
 
 test("tells percent, rate and time left, where the total is known", () => {
-  expect(passedText(40, 100, 2000, shown)).toBe("40 %  40 of 100, 20/s, 3 s left");
-  expect(passedText(40, undefined, 2000, shown)).toBe("40, 20/s, 2 s");
-  expect(passedText(0, 100, 0, shown)).toBe("0 %  0 of 100, 0/s, ? left");
+  expect(rateText(40, 100, 2000, shown)).toBe("40 %  40 of 100, 20/s, 3 s left");
+  expect(rateText(40, undefined, 2000, shown)).toBe("40, 20/s, 2 s");
+  expect(rateText(0, 100, 0, shown)).toBe("0 %  0 of 100, 0/s, ? left");
   // A file that grows while it is read.
-  expect(passedText(120, 100, 1000, shown)).toBe("100 %  120 of 100, 120/s, 0 s left");
+  expect(rateText(120, 100, 1000, shown)).toBe("100 %  120 of 100, 120/s, 0 s left");
 });
 
 test("is one line on a terminal, written over at most ten times a second, and removed", () => {

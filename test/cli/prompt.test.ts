@@ -65,14 +65,14 @@ test("queries take as many lines as they need, and pages of rows", async () => {
   await terminal.type("order by id()\r", /- $/);
   const first = await terminal.type(
     "select Name;\r",
-    /15 more: an empty line shows them[\s\S]*shop> $/,
+    /15 more: enter an empty line to show them[\s\S]*shop> $/,
   );
   expect(first).toContain("10 of 25 rows");
   expect(await terminal.type("\r", /5 more[\s\S]*shop> $/)).toContain("10 of 25 rows");
   expect(await terminal.type("\\more\r", /shop> $/)).not.toContain(" more:");
   expect(await terminal.type("\\more\r", /shop> $/)).toContain("There are no more rows.");
   expect(await terminal.type("form Users;\r", /shop> $/)).toMatch(/error: /);
-  expect(await terminal.type("\\x\r", /shop> $/)).toContain("There is no command '\\x'");
+  expect(await terminal.type("\\x\r", /shop> $/)).toContain("Unknown command '\\x'");
   await terminal.type("\\q\r", "");
   expect(await terminal.ended).toBe(0);
   const kept = readFileSync(historyFile(), "utf8").split("\n");
@@ -112,10 +112,12 @@ test("\\d describes, \\? helps, and Ctrl-C ends what repeats itself", async () =
   expect(await terminal.type("\\d users\r", /shop> $/)).toMatch(
     /Name +string +25\s+Address +object +25\s+Address.City +string +25/,
   );
-  expect(await terminal.type("\\d none\r", /shop> $/)).toContain("no collection 'none'");
+  expect(await terminal.type("\\d none\r", /shop> $/)).toContain(
+    "Collection 'none' does not exist",
+  );
   expect(await terminal.type("\\?\r", /shop> $/)).toContain("\\watch [SECONDS]");
-  expect(await terminal.type("\\watch\r", /shop> $/)).toContain("no query to repeat");
-  expect(await terminal.type("\\plan\r", /shop> $/)).toContain("no query to explain");
+  expect(await terminal.type("\\watch\r", /shop> $/)).toContain("No query to repeat");
+  expect(await terminal.type("\\plan\r", /shop> $/)).toContain("No query to explain");
   await terminal.type("from Users limit 1;\r", /shop> $/);
   expect(await terminal.type("\\plan\r", /shop> $/)).toMatch(
     /1\. Went through the collection Users, which has 25 documents[\s\S]*Returned 1 row\./,

@@ -45,8 +45,10 @@ describe("files", () => {
   test("of JSON lines keep the spelling of numbers", async () => {
     const [row] = await all(jsonLines(inPieces('{"n":1.50,"big":12345678901234567890}\n\n')));
     expect(row).toMatchObject({ line: 1, text: '{"n":1.50,"big":12345678901234567890}' });
-    await expect(all(jsonLines(inPieces('{"a":1}\n{"a":\n')))).rejects.toThrow("line 2 is no JSON");
-    await expect(all(jsonLines(inPieces("[1]")))).rejects.toThrow("line 1 is no document");
+    await expect(all(jsonLines(inPieces('{"a":1}\n{"a":\n')))).rejects.toThrow(
+      "line 2 is not valid JSON",
+    );
+    await expect(all(jsonLines(inPieces("[1]")))).rejects.toThrow("line 1 is not a JSON object");
   });
 
   test("of CSV have types by their spelling, texts in quotes, and objects by dots", async () => {
@@ -68,7 +70,7 @@ describe("files", () => {
     ["a,b\n1,2\n1,2,3\n", "line 3"],
     ['a,b\n1,"2\n', "line"],
     ['a,b\n1,2\nx"y,1\n', "line 3"],
-    ["a,a\n1,2\n", "two columns are called 'a'"],
+    ["a,a\n1,2\n", "duplicate column 'a'"],
     ["a,\n1,2\n", "a column has no name"],
   ])("of CSV that are malformed are told with their line: %j", async (text, message) => {
     await expect(all(csvRows(inPieces(text), false))).rejects.toThrow(message);
@@ -161,7 +163,7 @@ describe("a database", () => {
     const bad = await jackdaw(["import", path("bad.csv"), "-c", "Bad"]);
     expect([bad.code, bad.err]).toEqual([
       failureCodes.failed,
-      expect.stringMatching(/bad\.csv: line 4 has .*; the 2 documents before it were stored\.\n$/),
+      expect.stringMatching(/bad\.csv: line 4 has .*; the preceding 2 documents were stored\.\n$/),
     ]);
     expect((await jackdaw(["query", "from Bad"])).err).toContain("2 of 2 rows");
     writeFileSync(path("none.jsonl"), '{"a":1}\n');

@@ -123,7 +123,7 @@ describe("a route", () => {
   test.each(["", "GET /new", "GET /new?id=…"])(
     "with the comment %j is not described",
     (comment) => {
-      expect(withReading({ comment })).toThrow("a comment above the handler of GET /new");
+      expect(withReading({ comment })).toThrow("a descriptive comment above the handler of GET /new");
     },
   );
 
@@ -136,6 +136,6 @@ describe("a route", () => {
   });
 
   test("that nobody has leaves texts that no route reads", () => {
-    expect(withReading({})).toThrow(/no route reads it: metadataOnly/);
+    expect(withReading({})).toThrow(/unused: metadataOnly/);
   });
 });

@@ -20,12 +20,12 @@ const unit = read("systemd/jackdaw.service");
 
 type Environment = Record<string, string>;
 interface Container {
-  given(name: string, environment: Environment): string | undefined;
+  settingValue(name: string, environment: Environment): string | undefined;
   dataFolder(environment: Environment, folders?: readonly string[]): string | undefined;
   serverUrl(environment: Environment, interfaces?: object): string;
   insideUrl(environment: Environment): URL;
 }
-const { given, dataFolder, serverUrl, insideUrl } = (await import(
+const { settingValue, dataFolder, serverUrl, insideUrl } = (await import(
   pathToFileURL(`${projectRoot}packaging/docker/container.mjs`).href
 )) as Container;
 
@@ -102,12 +102,12 @@ describe("the entry point", () => {
 
   test("finds settings as the server does: flags, variables in any case, the text of a file", () => {
     const file = JSON.stringify({ "Security.UnsecuredAccessAllowed": "Local", DataDir: "/c" });
-    expect(given("DataDir", { RAVEN_ARGS: "--DataDir=/a", RAVEN_DataDir: "/b" })).toBe("/a");
-    expect(given("DataDir", { RAVEN_ARGS: "-x --datadir /a" })).toBe("/a");
-    expect(given("DataDir", { raven_DATADIR: "/b", RAVEN_SETTINGS: file })).toBe("/b");
-    expect(given("DataDir", { RAVEN_SETTINGS: file })).toBe("/c");
-    expect(given("Security.UnsecuredAccessAllowed", { RAVEN_SETTINGS: file })).toBe("Local");
-    expect(given("DataDir", { RAVEN_SETTINGS: "{" })).toBeUndefined();
+    expect(settingValue("DataDir", { RAVEN_ARGS: "--DataDir=/a", RAVEN_DataDir: "/b" })).toBe("/a");
+    expect(settingValue("DataDir", { RAVEN_ARGS: "-x --datadir /a" })).toBe("/a");
+    expect(settingValue("DataDir", { raven_DATADIR: "/b", RAVEN_SETTINGS: file })).toBe("/b");
+    expect(settingValue("DataDir", { RAVEN_SETTINGS: file })).toBe("/c");
+    expect(settingValue("Security.UnsecuredAccessAllowed", { RAVEN_SETTINGS: file })).toBe("Local");
+    expect(settingValue("DataDir", { RAVEN_SETTINGS: "{" })).toBeUndefined();
   });
 
   test("listens on all addresses, or on its own where only a private network is allowed", () => {

@@ -1,6 +1,6 @@
 /**
- * The attachments of a document: added by dropping files, looked at when they are pictures, text or JSON, and downloaded.
- * Nothing else is shown: HTML, SVG and PDF can run scripts.
+ * The attachments of a document: upload, preview of pictures, text and JSON, and download. Other types are not
+ * previewed, because HTML, SVG and PDF can run scripts.
  */
 
 import { useEffect, useState } from "preact/hooks";
@@ -10,8 +10,8 @@ import { may } from "../../base/identity.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { FileDrop } from "../../components/file-drop.tsx";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { Failure, Skeleton } from "../../components/messages.tsx";
+import { showToast } from "../../components/toast.tsx";
 import { type JsonNode, JsonNumber, memberOf } from "../../json/json-source.ts";
 import { save } from "../documents/export.tsx";
 import type { Version } from "./version.ts";
@@ -20,7 +20,7 @@ interface Properties {
   readonly base: string;
   readonly id: string;
   readonly version: Version;
-  /** They changed: the version has others now. */
+  /** Called after a change, to reload the document. */
   reread(): void;
 }
 
@@ -68,7 +68,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
         const query = new URLSearchParams({ id, name: file.name, contentType: file.type });
         await send("PUT", `${base}/attachments?${query}`, { data: file });
       }
-      say(files.length === 1 ? `Added ${files[0]?.name}` : `Added ${files.length} files`);
+      showToast(files.length === 1 ? `Added ${files[0]?.name}` : `Added ${files.length} files`);
     } catch (failed) {
       setError(failed as Error);
     } finally {
@@ -78,7 +78,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
   };
   const remove = async ({ name }: Attachment) => {
     await send("DELETE", pathOf(base, id, name)).finally(reread);
-    say(`Deleted ${name}`);
+    showToast(`Deleted ${name}`);
   };
   return (
     <div class="scroll grow side-body">
@@ -99,7 +99,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
       {may("write") && (
         <FileDrop
           label="Files to attach"
-          hint="Pictures, text and JSON can be looked at here."
+          hint="Pictures, text and JSON can be previewed here."
           isMany
           take={(files) => void add(files)}
         />
@@ -111,7 +111,7 @@ export function Attachments({ base, id, version, reread }: Properties) {
           close={() => setRemoved(null)}
           act={() => remove(removed)}
         >
-          <p>{bytes(removed.size)} go. This cannot be undone.</p>
+          <p>{bytes(removed.size)} will be deleted. This cannot be undone.</p>
         </Confirmation>
       )}
     </div>
@@ -152,7 +152,8 @@ function One({ path, attachment, isShown, show, remove }: OneProperties) {
         <span class="grow" />
         {preview !== undefined && (
           <button type="button" class="btn quiet" aria-expanded={isShown} onClick={show}>
-            Look
+            {" "}
+            Preview{" "}
           </button>
         )}
         <a class="btn quiet" href={path} download={name} onClick={(event) => void download(event)}>
@@ -194,7 +195,7 @@ function Preview({ path, attachment: { name, contentType }, kind }: PreviewPrope
       const content = await new Response(body).blob();
       if (abort.signal.aborted) return;
       if (kind === "text") return setText(await content.text());
-      // As the type that was checked, whatever the reply says.
+      // Use the checked content type, whatever the reply declares.
       url = URL.createObjectURL(new Blob([content], { type: contentType }));
       setPicture(url);
     };
@@ -209,5 +210,5 @@ function Preview({ path, attachment: { name, contentType }, kind }: PreviewPrope
   if (error !== null) return <Failure error={error} />;
   if (picture !== null) return <img class="preview" src={picture} alt={name} />;
   if (text !== null) return <pre class="peeked preview">{text}</pre>;
-  return <Bones rows={3} />;
+  return <Skeleton rows={3} />;
 }

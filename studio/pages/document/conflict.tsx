@@ -1,4 +1,4 @@
-/** Somebody else has saved the document: which fields are kept. */
+/** Resolution of an edit conflict: the user selects the version of each field. */
 import { useState } from "preact/hooks";
 import { ago, counted } from "../../base/format.ts";
 import { Dialog } from "../../components/dialog.tsx";
@@ -29,20 +29,20 @@ export function Conflict({ id, base, theirs, mine, close, takeTheirs, save }: Pr
     save(merged(theirs.content, changes, new Set(own)));
   };
   return (
-    <Dialog title={`Somebody else saved ${id} first`} close={close} isAlert isBig>
+    <Dialog title={`${id} was changed by another user`} close={close} isAlert isBig>
       <p>
-        Their version was saved {ago(theirs.lastModified, Date.now())}. Nothing of yours is lost.{" "}
+        Their version was saved {ago(theirs.lastModified, Date.now())}. Your changes are kept.{" "}
         {mergedFields > 0 &&
-          `${counted(mergedFields, "field")} changed on one side only: merged already. `}
+          `${counted(mergedFields, "field")} changed on one side only and merged automatically. `}
         {conflicts.length > 0 && `${counted(conflicts.length, "field needs", "fields need")} you.`}
       </p>
       <div class="panel scroll">
-        <table aria-label="Fields that differ">
+        <table aria-label="Differing fields">
           <thead>
             <tr>
               <th>Field</th>
-              <th>When you began</th>
-              <th>On the server now</th>
+              <th>Base version</th>
+              <th>Server version</th>
               <th>Yours</th>
               <th>Keep</th>
             </tr>
@@ -84,13 +84,13 @@ export function Conflict({ id, base, theirs, mine, close, takeTheirs, save }: Pr
       <footer class="row">
         <span class="grow" />
         <button type="button" class="btn" onClick={close}>
-          Go on editing
+          Continue editing
         </button>
         <button type="button" class="btn" onClick={takeTheirs}>
           Take theirs
         </button>
         <button type="button" class="btn primary" disabled={!isDecided} onClick={done}>
-          Save the merge
+          Save merged
         </button>
       </footer>
     </Dialog>

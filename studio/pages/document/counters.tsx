@@ -1,11 +1,11 @@
-/** The counters of a document, exact to the last digit. */
+/** The counters of a document, with all digits. */
 
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { getText, send } from "../../base/client.ts";
 import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Failure, Skeleton } from "../../components/messages.tsx";
 import { type JsonNode, JsonNumber, memberOf, parseSource } from "../../json/json-source.ts";
 
 interface Properties {
@@ -65,7 +65,7 @@ export function Counters({ database, base, id, counted }: Properties) {
   };
   const add = (counter: string, Delta: number) =>
     change({ Type: "Increment", CounterName: counter, Delta });
-  if (counters === null && error === null) return <Bones rows={4} />;
+  if (counters === null && error === null) return <Skeleton rows={4} />;
   return (
     <div class="scroll grow side-body">
       {error !== null && <Failure error={error} retry={reload} />}
@@ -78,7 +78,7 @@ export function Counters({ database, base, id, counted }: Properties) {
               <button
                 type="button"
                 class="btn icon"
-                aria-label={`Take 1 from ${counter.name}`}
+                aria-label={`Subtract 1 from ${counter.name}`}
                 onClick={() => void add(counter.name, -1)}
               >
                 −
@@ -113,7 +113,7 @@ export function Counters({ database, base, id, counted }: Properties) {
       </ul>
       {counters?.length === 0 && (
         <p class="muted">
-          A counter is a number beside the document. Many can add to it at once, without a conflict.
+          A counter is a number beside the document. Concurrent increments do not conflict.
         </p>
       )}
       {may("write") && <NewCounter add={(name) => void add(name, 0)} />}
@@ -147,7 +147,7 @@ function NewCounter({ add }: { add: (name: string) => void }) {
   );
 }
 
-/** Thousands apart, whatever the size: a number of 64 bits is not rounded. */
+/** Groups digits by thousands, without rounding 64-bit numbers. */
 function grouped(digits: string): string {
   return digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }

@@ -1,8 +1,8 @@
-/** Page 3: a document; or that there is none, with the nearest ids. */
+/** Page 3: a document; or similar ids if it does not exist. */
 import { useEffect, useState } from "preact/hooks";
 import { get, ServerError } from "../../base/client.ts";
 import { href } from "../../base/router.ts";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { usePage } from "../../shell/page.ts";
 import { OpenedDocument } from "./opened.tsx";
 import { collectionOf, readVersion, type Version } from "./version.ts";
@@ -59,7 +59,7 @@ export function DocumentPage({ database, id }: Properties) {
       {error !== null && !isMissing && (
         <Failure error={error} retry={() => setRound((before) => before + 1)} />
       )}
-      {error === null && <Bones rows={12} />}
+      {error === null && <Skeleton rows={12} />}
     </div>
   );
 }
@@ -74,8 +74,8 @@ function Missing({ database, base, id }: Properties & { base: string }) {
     return () => abort.abort();
   }, [base, id]);
   return (
-    <Empty icon="doc" title={`There is no document ${id}`}>
-      {nearest.length > 0 && <p>The nearest ids:</p>}
+    <Empty icon="doc" title={`Document ${id} does not exist`}>
+      {nearest.length > 0 && <p>Similar ids:</p>}
       <div class="row wraps">
         {nearest.map((one) => (
           <a key={one} class="idlink" href={href(["db", database, "doc", one])}>
@@ -88,7 +88,7 @@ function Missing({ database, base, id }: Properties & { base: string }) {
   );
 }
 
-/** Ids that begin as `id` does, with as much of it as any has. */
+/** Returns ids with the longest possible common prefix with `id`. */
 async function nearestIds(base: string, id: string, signal: AbortSignal): Promise<string[]> {
   const slash = id.search(/[/|]/) + 1;
   for (const length of new Set([id.length, id.length - 1, id.length - 2, slash])) {

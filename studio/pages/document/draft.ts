@@ -1,30 +1,30 @@
 /**
- * What is typed and not saved, kept in this browser: a tab may be closed. A draft has the version that it began with, so
- * that what others saved meanwhile is not lost when it is saved.
+ * Unsaved edits, stored in this browser in case the tab is closed. A draft includes its base version, so that saving
+ * it does not overwrite concurrent changes.
  */
 import { type JsonMembers, parseSource } from "../../json/json-source.ts";
 import { textOf, type Version, versionOf } from "./version.ts";
 
 export interface Draft {
   readonly text: string;
-  readonly began: Version;
+  readonly base: Version;
   readonly atMs: number;
 }
 
-/** Larger texts are not kept: a browser keeps about five megabytes of a site. */
+/** Maximum size of a stored draft, in characters: browsers store about five megabytes per site. */
 const charactersMax = 500_000;
 
 export function draftKey(database: string, id: string): string {
   return `jackdaw-draft\n${database}\n${id}`;
 }
 
-export function keepDraft(key: string, text: string, began: Version): void {
-  const beganText = textOf(began);
-  if (text.length + beganText.length > charactersMax) return;
+export function storeDraft(key: string, text: string, base: Version): void {
+  const baseText = textOf(base);
+  if (text.length + baseText.length > charactersMax) return;
   try {
-    localStorage.setItem(key, JSON.stringify({ text, began: beganText, atMs: Date.now() }));
+    localStorage.setItem(key, JSON.stringify({ text, began: baseText, atMs: Date.now() }));
   } catch {
-    // The browser has no room, or keeps nothing: there is no draft, then.
+    // Storage is full or disabled: no draft is stored.
   }
 }
 
@@ -37,7 +37,7 @@ export function readDraft(key: string): Draft | null {
       began: string;
       atMs: number;
     };
-    return { text, began: versionOf(parseSource(began) as JsonMembers), atMs };
+    return { text, base: versionOf(parseSource(began) as JsonMembers), atMs };
   } catch {
     return null;
   }

@@ -1,16 +1,16 @@
-/** Whether the server has another version of a document than the one that is shown. */
+/** Detects newer versions of a document on the server. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { ServerError } from "../../base/client.ts";
 import { isSame } from "../../json/merge.ts";
 import { readVersion, type Version } from "./version.ts";
 
-/** Null: it is the newest. */
+/** Null if the shown version is the newest. */
 export type Newer = Version | "deleted" | null;
 
 /**
- * A version that differs only in what hangs on the document, attachments say, is `adopted` at once.
- * @param isBusy while it is saved, what comes is one's own
+ * A version that differs only in its related data, such as attachments, is `adopted` immediately.
+ * @param isBusy true while the document is saved: new versions are then the user's own
  */
 export function useNewer(
   database: string,

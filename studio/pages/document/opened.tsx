@@ -1,4 +1,6 @@
-/** A document that is there: its text, which is edited and saved with the change vector it was read with, and what hangs on it. */
+/**
+ * An existing document: its text, which is saved with the change vector of the loaded version, and its related data.
+ */
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
@@ -18,7 +20,7 @@ import { CodeEditor } from "../../editor/editor.tsx";
 import { printSource } from "../../json/json-source.ts";
 import { changesOf } from "../../json/merge.ts";
 import { Conflict } from "./conflict.tsx";
-import { draftKey, dropDraft, keepDraft, readDraft } from "./draft.ts";
+import { draftKey, dropDraft, readDraft, storeDraft } from "./draft.ts";
 import { useNewer } from "./newest.ts";
 import { fieldsChanged, parsedText } from "./parsed-text.ts";
 import { useSaving } from "./saving.ts";
@@ -42,7 +44,7 @@ export function OpenedDocument(properties: Properties) {
   const view = address.value.query.get("view") ?? "json";
   const shownPane = address.value.query.get("pane") === "side" ? "side" : undefined;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: keys of what is inside arrive here
+    // biome-ignore lint/a11y/noStaticElementInteractions: handles keys that bubble from the content
     <div
       class="pane fills"
       onKeyDown={(event) =>
@@ -55,7 +57,7 @@ export function OpenedDocument(properties: Properties) {
       <div class="split paned" data-pane={shownPane}>
         <div class="pane">
           <Tabs
-            label="The document as"
+            label="Document view"
             name="view"
             tabs={[
               { key: "json", text: "JSON" },
@@ -90,7 +92,7 @@ export function OpenedDocument(properties: Properties) {
             )}
           </div>
         </div>
-        <Separator name="document" label="Between the document and what hangs on it" />
+        <Separator name="document" label="Resize document and related data" />
         <Side
           database={database}
           base={base}
@@ -132,7 +134,7 @@ export function OpenedDocument(properties: Properties) {
   );
 }
 
-/** On a phone, which has room for one of the two panes. */
+/** Selects the pane on narrow screens, which show one of the two. */
 function PaneChoice({ shown }: { shown: string | undefined }) {
   return (
     <fieldset class="seg phone-only" aria-label="Shown">
@@ -143,14 +145,14 @@ function PaneChoice({ shown }: { shown: string | undefined }) {
           aria-pressed={shown === pane}
           onClick={() => setQuery({ pane })}
         >
-          {pane === undefined ? "Document" : "What hangs on it"}
+          {pane === undefined ? "Document" : "Related data"}
         </button>
       ))}
     </fieldset>
   );
 }
 
-/** What is edited of the document, and what the server has. */
+/** State of the edited document and of the version on the server. */
 function useOpened({ database, base, id, version, setVersion }: Properties) {
   const stored = useMemo(() => printSource(version.content), [version]);
   const edited = useEditedText(stored);
@@ -184,7 +186,7 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
   const keep = () => {
     const now = latest.current;
     if (now.text === now.stored) dropDraft(key);
-    else keepDraft(key, now.text, now.version);
+    else storeDraft(key, now.text, now.version);
   };
   const typed = (now: string) => {
     edited.typed(now);
@@ -215,7 +217,7 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
     },
     openDraft: () => {
       if (draft === null) return;
-      setVersion(draft.began);
+      setVersion(draft.base);
       replace(draft.text);
       setDraft(null);
     },
@@ -223,12 +225,12 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
       dropDraft(key);
       setDraft(null);
     },
-    /** After a change of what hangs on it. */
+    /** Reloads the version after a change of related data. */
     reread: () => void readVersion(base, id).then(setVersion, () => undefined),
   };
 }
 
-/** Runs what Ctrl (on a Mac ⌘) and a letter stand for. */
+/** Runs the command of Ctrl (⌘ on a Mac) and a letter. */
 function commandKey(event: KeyboardEvent, commands: Readonly<Record<string, () => void>>): void {
   if (!(event.ctrlKey || event.metaKey) || event.altKey || event.defaultPrevented) return;
   const run = commands[event.key];
@@ -264,7 +266,7 @@ function Tools({ opened, properties: { database, id, version } }: PartProperties
       <button
         type="button"
         class="btn quiet icon"
-        aria-label="Copy the id"
+        aria-label="Copy id"
         onClick={() => void navigator.clipboard?.writeText(id)}
       >
         <Icon name="copy" />
@@ -319,7 +321,7 @@ function Tools({ opened, properties: { database, id, version } }: PartProperties
   );
 }
 
-/** What is wrong with the text, and what happened on the server. */
+/** Syntax errors of the text, and changes on the server. */
 function Notes({ opened, properties: { id } }: PartProperties) {
   const { parsed, saving, newer, draft } = opened;
   return (
@@ -334,7 +336,7 @@ function Notes({ opened, properties: { id } }: PartProperties) {
       {newer === "deleted" && (
         <p class="note warn edge" role="status">
           <Icon name="warn" />
-          {id} was deleted on the server. Save makes it again.
+          {id} was deleted on the server. Saving recreates it.
         </p>
       )}
       {newer !== null && newer !== "deleted" && (
@@ -353,10 +355,11 @@ function Notes({ opened, properties: { id } }: PartProperties) {
           <Icon name="clock" />
           <span class="grow">You have a draft of {when(draft.atMs)}.</span>
           <button type="button" class="link" onClick={opened.openDraft}>
-            Open it
+            {" "}
+            Open{" "}
           </button>
           <button type="button" class="link" onClick={opened.dropDraft}>
-            Throw it away
+            Discard
           </button>
         </div>
       )}
@@ -374,8 +377,8 @@ interface CompareProperties {
 
 function Compare({ id, theirs, mine, close, take }: CompareProperties) {
   return (
-    <Dialog title={`${id}: yours, and on the server now`} close={close} isBig>
-      <Diff before={mine} after={printSource(theirs.content)} title="Yours → on the server now" />
+    <Dialog title={`${id}: your version and the server's version`} close={close} isBig>
+      <Diff before={mine} after={printSource(theirs.content)} title="Yours → server" />
       <div class="row">
         <span class="grow" />
         <button type="button" class="btn" onClick={close}>
@@ -408,8 +411,8 @@ function DeleteDialog({ properties: { database, base, id, version }, close }: De
     <Confirmation title={`Delete ${id}?`} yes={`Delete ${id}`} close={close} act={remove}>
       <p>
         {keepsRevisions
-          ? "Its revisions are kept: it can be brought back from Deleted, kept."
-          : "It goes with its attachments, counters and time series. This cannot be undone."}
+          ? "Its revisions are kept: it can be restored from the list Deleted, kept."
+          : "Its attachments, counters and time series are deleted, too. This cannot be undone."}
       </p>
     </Confirmation>
   );

@@ -1,4 +1,4 @@
-/** The content of a text that is edited; or what is wrong with it, and where. */
+/** The parsed content of an edited text, or its error with the position. */
 import { counted } from "../../base/format.ts";
 import type { Mark } from "../../editor/marks.ts";
 import { JsonError, type JsonMembers, parseSource } from "../../json/json-source.ts";
@@ -11,7 +11,7 @@ export interface ParsedText {
 export function parsedText(text: string): ParsedText {
   try {
     const node = parseSource(text);
-    if (!(node instanceof Map)) throw new JsonError("A document is an object: { … }", 0);
+    if (!(node instanceof Map)) throw new JsonError("A document must be an object: { … }", 0);
     return { content: node, mark: null };
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;

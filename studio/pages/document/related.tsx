@@ -1,4 +1,4 @@
-/** Documents that this one refers to, and those that refer to it. */
+/** Documents that this document refers to, and documents that refer to it. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, ServerError, send } from "../../base/client.ts";
 import { count } from "../../base/format.ts";
@@ -20,10 +20,10 @@ interface Reference {
 }
 
 const idLike = /^[A-Za-z][\w-]*\/[\w./-]{1,200}$/;
-/** In one request for documents. */
+/** Maximum number of documents per request. */
 const referencesMax = 100;
 
-/** Texts that look like ids, each once, with the path to the first. */
+/** Returns distinct strings that look like ids, with the path of their first occurrence. */
 export function referencesIn(content: JsonMembers, self: string): Reference[] {
   const found = new Map<string, string>();
   const walk = (node: JsonNode, path: string) => {
@@ -45,7 +45,7 @@ export function Related({ database, base, id, content }: Properties) {
   return (
     <div class="scroll grow side-body">
       <h3>In this document</h3>
-      {references.length === 0 && <p class="muted">No text in it looks like an id.</p>}
+      {references.length === 0 && <p class="muted">No value looks like an id.</p>}
       <ul class="parts">
         {references.map((reference) => (
           <li key={reference.id} class="row">
@@ -54,19 +54,19 @@ export function Related({ database, base, id, content }: Properties) {
             </a>
             <span class="grow" />
             {there !== null && !there.has(reference.id.toLowerCase()) && (
-              <span class="warn">not there</span>
+              <span class="warn">missing</span>
             )}
             <span class="muted mono">{reference.path}</span>
           </li>
         ))}
       </ul>
-      <h3>Refer to it</h3>
+      <h3>Referring documents</h3>
       <Referring key={id} database={database} base={base} id={id} />
     </div>
   );
 }
 
-/** Which of them exist; null: not known yet. */
+/** Returns the existing references; null while unknown. */
 function useExisting(base: string, references: readonly Reference[]): ReadonlySet<string> | null {
   const [there, setThere] = useState<ReadonlySet<string> | null>(null);
   const query = references.map(({ id }) => `id=${encodeURIComponent(id)}`).join("&");
@@ -87,7 +87,7 @@ function useExisting(base: string, references: readonly Reference[]): ReadonlySe
           ),
         ),
       (error: Error) => {
-        // 404: none of them is.
+        // Status 404: none of them exists.
         if (error instanceof ServerError && error.status === 404) setThere(new Set());
       },
     );
@@ -112,19 +112,19 @@ const shownIds = 5;
 
 function Referring({ database, base, id }: { database: string; base: string; id: string }) {
   const [found, setFound] = useState<readonly Found[] | null>(null);
-  const [isLooking, setLooking] = useState(false);
+  const [isSearching, setSearching] = useState(false);
   const [error, setError] = useState<Error | null>(null);
   const look = async () => {
-    setLooking(true);
+    setSearching(true);
     setError(null);
     try {
       const fields = await referringFields(base, id);
-      const results = await Promise.all(fields.map((field) => asked(base, id, field)));
+      const results = await Promise.all(fields.map((field) => queryReferences(base, id, field)));
       setFound(results.filter(({ total }) => total > 0));
     } catch (failed) {
       setError(failed as Error);
     } finally {
-      setLooking(false);
+      setSearching(false);
     }
   };
   if (error !== null) return <Failure error={error} retry={() => void look()} />;
@@ -132,12 +132,12 @@ function Referring({ database, base, id }: { database: string; base: string; id:
     return (
       <div class="stack">
         <p class="muted">
-          Fields of other collections that have ids like this one are asked for it; the server makes
-          an index for each.
+          Searches fields of other collections that contain similar ids; the server creates an index
+          for each field.
         </p>
         <div>
-          <button type="button" class="btn" disabled={isLooking} onClick={() => void look()}>
-            {isLooking ? "Looking" : "Look for them"}
+          <button type="button" class="btn" disabled={isSearching} onClick={() => void look()}>
+            {isSearching ? "Searching" : "Search"}
           </button>
         </div>
       </div>
@@ -172,7 +172,7 @@ function Referring({ database, base, id }: { database: string; base: string; id:
   );
 }
 
-/** Fields that in some documents have ids of the same kind. */
+/** Returns fields that contain ids of the same type in sampled documents. */
 async function referringFields(base: string, id: string): Promise<Field[]> {
   const kind = id.slice(0, id.search(/[/|]/) + 1).toLowerCase();
   if (kind === "") return [];
@@ -207,7 +207,11 @@ function collectPaths(value: unknown, path: string, kind: string, paths: Set<str
   }
 }
 
-async function asked(base: string, id: string, { collection, path }: Field): Promise<Found> {
+async function queryReferences(
+  base: string,
+  id: string,
+  { collection, path }: Field,
+): Promise<Found> {
   const json = {
     Query: `from ${quoted(collection)} where ${path} = $id`,
     QueryParameters: { id },

@@ -1,4 +1,4 @@
-/** The revisions of a document: any two are compared, and one is put back. */
+/** The revisions of a document: compare any two, or restore one. */
 
 import { useEffect, useState } from "preact/hooks";
 import { get, getText, send } from "../../base/client.ts";
@@ -6,8 +6,8 @@ import { count, when } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
+import { showToast } from "../../components/toast.tsx";
 import {
   type JsonNode,
   JsonNumber,
@@ -21,10 +21,10 @@ interface Properties {
   readonly base: string;
   readonly id: string;
   readonly version: Version;
-  /** What is in the editor. */
+  /** Text of the editor. */
   readonly text: string;
   readonly hasChanges: boolean;
-  putBack(): void;
+  restored(): void;
   counted(revisions: number): void;
 }
 
@@ -35,7 +35,7 @@ interface Revision {
 }
 
 const pageSize = 100;
-/** Against which a revision is compared: the text in the editor. */
+/** The text of the editor, as a side of the comparison. */
 const yours = "yours";
 
 export function Revisions(properties: Properties) {
@@ -48,20 +48,20 @@ export function Revisions(properties: Properties) {
   const after = useContent(base, against === yours ? undefined : against);
   const [failed, setFailed] = useState<Error | null>(null);
   if (error !== null) return <Failure error={error} />;
-  if (revisions === null) return <Bones rows={6} />;
+  if (revisions === null) return <Skeleton rows={6} />;
   if (revisions.length === 0) return <NoRevisions base={base} version={version} />;
   const nameOf = (changeVector: string) => {
     const found = revisions.find((one) => one.changeVector === changeVector);
-    return found === undefined ? "an older one" : when(found.lastModified, true);
+    return found === undefined ? "an older revision" : when(found.lastModified, true);
   };
-  const putBack = async () => {
+  const restored = async () => {
     try {
       await send("POST", `${base}/revisions/revert/docs`, {
         json: { IdToChangeVector: { [id]: chosen } },
       });
-      say(`Put ${id} back`);
+      showToast(`Restored ${id}`);
       setQuery({ rev: undefined, with: undefined });
-      properties.putBack();
+      properties.restored();
     } catch (thrown) {
       setFailed(thrown as Error);
     }
@@ -82,7 +82,7 @@ export function Revisions(properties: Properties) {
             <i />
             <span title={one.lastModified}>
               {when(one.lastModified, true)}
-              {one.changeVector === version.changeVector || n === 0 ? ", on the server now" : ""}
+              {one.changeVector === version.changeVector || n === 0 ? ", current" : ""}
             </span>
             <span class="muted">{one.isDeletion ? "deleted" : ""}</span>
           </button>
@@ -90,7 +90,7 @@ export function Revisions(properties: Properties) {
         {revisions.length < total && (
           <button type="button" onClick={more}>
             <i />
-            <span>Older ones ({count(total - revisions.length)})</span>
+            <span>Older revisions ({count(total - revisions.length)})</span>
           </button>
         )}
       </div>
@@ -123,11 +123,11 @@ export function Revisions(properties: Properties) {
               title={
                 hasChanges
                   ? "Save or revert your changes first"
-                  : "The document becomes what it was then, as a new version"
+                  : "Stores the content of this revision as a new version"
               }
-              onClick={() => void putBack()}
+              onClick={() => void restored()}
             >
-              Put this one back
+              Restore this revision
             </button>
           )}
         </Diff>
@@ -173,7 +173,7 @@ function revisionOf(row: JsonNode): Revision {
   };
 }
 
-/** The text of a revision; null: not there yet. */
+/** Loads the content of a revision; null until it is loaded. */
 function useContent(base: string, changeVector: string | undefined): string | null {
   const [content, setContent] = useState<string | null>(null);
   useEffect(() => {
@@ -188,7 +188,7 @@ function useContent(base: string, changeVector: string | undefined): string | nu
         const [found] = (memberOf(parseSource(body), "Results") ?? []) as JsonNode[];
         setContent(found instanceof Map ? printSource(versionOf(found).content) : "");
       },
-      // It was removed meanwhile: there is nothing to compare with.
+      // The revision was removed meanwhile.
       () => undefined,
     );
     return () => abort.abort();
@@ -226,24 +226,27 @@ function NoRevisions({ base, version }: { base: string; version: Version }) {
           Collections: { ...body?.Collections, [collection]: own },
         },
       });
-      say(`The last ${kept} revisions of ${collection} are kept from now on`);
+      showToast(`At most ${kept} revisions per document of ${collection} are kept from now on`);
       setOn(true);
     } catch (thrown) {
       setError(thrown as Error);
     }
   };
-  if (isOn === null) return <Bones rows={3} />;
+  if (isOn === null) return <Skeleton rows={3} />;
   return (
-    <Empty icon="clock" title={isOn ? "No revisions yet" : `Revisions are off for ${collection}`}>
+    <Empty
+      icon="clock"
+      title={isOn ? "No revisions yet" : `Revisions are disabled for ${collection}`}
+    >
       <p>
         {isOn
-          ? "The next time this document is saved, what it was is kept here."
-          : "With them the server keeps what a document was before each change, and a patch can be undone."}
+          ? "Each save of this document stores a revision."
+          : "With revisions, the server keeps previous versions of documents, and patches can be undone."}
       </p>
       {error !== null && <Failure error={error} />}
       {!isOn && may("database-admin") && (
         <button type="button" class="btn" onClick={() => void keep()}>
-          Keep the last {kept}
+          Keep at most {kept} revisions
         </button>
       )}
     </Empty>

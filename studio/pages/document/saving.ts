@@ -1,4 +1,4 @@
-/** Saves over a version; when somebody else has saved another one meanwhile, that is `theirs`. */
+/** Saves a document; if another version was saved concurrently, it is returned as `theirs`. */
 import { useState } from "preact/hooks";
 import { ServerError, send } from "../../base/client.ts";
 import { type JsonMembers, printSource } from "../../json/json-source.ts";
@@ -9,7 +9,7 @@ export function useSaving(base: string, id: string, saved: (version: Version) =>
   const [error, setError] = useState<Error | null>(null);
   const [theirs, setTheirs] = useState<Version | null>(null);
   const [said, setSaid] = useState("");
-  /** `isGone`: it was deleted meanwhile, and is made again. */
+  /** With `isGone`, the document was deleted and is recreated. */
   const store = async (content: JsonMembers, over: Version, isGone = false) => {
     setSaving(true);
     setError(null);

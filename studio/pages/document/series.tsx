@@ -1,11 +1,11 @@
-/** The time series of a document: the last entries of one as a line, and as a table. */
+/** The time series of a document: the last entries of a series as a plot and as a table. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
 import { get } from "../../base/client.ts";
 import { count, counted, when } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 
 interface Properties {
   readonly database: string;
@@ -41,11 +41,11 @@ export function Series({ database, base, id }: Properties) {
   const series = stats.body?.TimeSeries ?? [];
   const chosen = series.find(({ Name }) => Name === address.value.query.get("series")) ?? series[0];
   if (stats.error !== undefined) return <Failure error={stats.error} retry={stats.reload} />;
-  if (stats.body === undefined) return <Bones rows={4} />;
+  if (stats.body === undefined) return <Skeleton rows={4} />;
   if (chosen === undefined) {
     return (
       <Empty icon="perf" title="No time series">
-        <p>A time series is numbers with their times beside the document, as of a sensor.</p>
+        <p>A time series stores timestamped numbers with a document, for example of a sensor.</p>
       </Empty>
     );
   }
@@ -89,7 +89,7 @@ function One({ path, name, total }: { path: string; name: string; total: number 
     return () => abort.abort();
   }, [path, total]);
   if (error !== null) return <Failure error={error} />;
-  if (entries === null) return <Bones rows={4} />;
+  if (entries === null) return <Skeleton rows={4} />;
   const rows = entries.slice(-tableMax).reverse();
   return (
     <>
@@ -114,7 +114,7 @@ function One({ path, name, total }: { path: string; name: string; total: number 
         </tbody>
       </table>
       {entries.length > rows.length && (
-        <p class="muted">The table has the last {count(tableMax)}.</p>
+        <p class="muted">The table shows the last {count(tableMax)} entries.</p>
       )}
     </>
   );
@@ -158,7 +158,7 @@ function shortNumber(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** The points of the first values of all entries, by their times. */
+/** Returns the points of the first values of all entries. */
 function linesOf(entries: readonly Entry[]) {
   const times = entries.map(({ Timestamp }) => Date.parse(Timestamp));
   const values = entries.flatMap(({ Values }) => Values.slice(0, linesMax)).filter(Number.isFinite);

@@ -1,4 +1,4 @@
-/** What hangs on a document: revisions, attachments, counters, time series, and documents related to it. */
+/** Related data of a document: revisions, attachments, counters, time series, and related documents. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../base/client.ts";
 import { address, setQuery } from "../../base/router.ts";
@@ -16,7 +16,7 @@ interface Properties {
   readonly base: string;
   readonly id: string;
   readonly version: Version;
-  /** In the editor. */
+  /** Text of the editor. */
   readonly text: string;
   readonly hasChanges: boolean;
   reread(): void;
@@ -45,7 +45,7 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
       abort.signal,
     ).then(
       ({ body }) => setRevisions(body.RevisionsCount),
-      // The tab has no number, then.
+      // The tab shows no count.
       () => undefined,
     );
     return () => abort.abort();
@@ -67,7 +67,7 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
   ] as const;
   return (
     <div class="pane">
-      <Tabs label="Beside the document" name="side" tabs={tabs} chosen={chosen} choose={choose} />
+      <Tabs label="Related data" name="side" tabs={tabs} chosen={chosen} choose={choose} />
       <div class="pane grow" {...panel("side", chosen)}>
         {chosen === "revisions" && (
           <Revisions
@@ -76,7 +76,7 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
             version={version}
             text={text}
             hasChanges={hasChanges}
-            putBack={reread}
+            restored={reread}
             counted={setRevisions}
           />
         )}

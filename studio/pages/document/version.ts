@@ -1,4 +1,4 @@
-/** A document as the server has it. */
+/** A version of a document on the server. */
 import { getText } from "../../base/client.ts";
 import {
   type JsonMembers,
@@ -10,16 +10,16 @@ import {
 
 export interface Version {
   readonly content: JsonMembers;
-  /** Its metadata without what the server makes. */
+  /** Metadata without the members that the server sets. */
   readonly metadata: JsonMembers;
-  /** As the server has it. */
+  /** Metadata as stored on the server. */
   readonly wholeMetadata: JsonMembers;
   readonly changeVector: string;
   readonly lastModified: string;
 }
 
-/** Members of the metadata that the server makes. */
-const made = [
+/** Metadata members that the server sets. */
+const serverMembers = [
   "@id",
   "@change-vector",
   "@last-modified",
@@ -49,11 +49,11 @@ export function versionOf(found: JsonMembers): Version {
   content.delete("@metadata");
   const text = (name: string) => String(metadata.get(name) ?? "");
   const [changeVector, lastModified] = [text("@change-vector"), text("@last-modified")];
-  for (const name of made) metadata.delete(name);
+  for (const name of serverMembers) metadata.delete(name);
   return { content, metadata, wholeMetadata, changeVector, lastModified };
 }
 
-/** The text of a version from which `versionOf` makes it again. */
+/** Returns the text of a version; the inverse of `versionOf`. */
 export function textOf({ content, wholeMetadata }: Version): string {
   return printSource(new Map(content).set("@metadata", wholeMetadata), 0);
 }

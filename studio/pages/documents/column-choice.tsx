@@ -1,4 +1,4 @@
-/** Which columns are shown, and in which order; also fields inside of objects, by their path. */
+/** Selection and order of the columns, including fields of nested objects by path. */
 import { useState } from "preact/hooks";
 import { Icon } from "../../components/icon.tsx";
 import { Popover } from "../../components/popover.tsx";
@@ -6,9 +6,9 @@ import type { ChosenColumn } from "./list-columns.tsx";
 
 interface Properties {
   readonly chosen: readonly ChosenColumn[];
-  /** Fields that there are. */
+  /** Available fields. */
   readonly fields: readonly string[];
-  /** Undefined: as they are found. */
+  /** Undefined selects the columns automatically. */
   choose(chosen: readonly ChosenColumn[] | undefined): void;
 }
 
@@ -69,12 +69,12 @@ export function ColumnChoice({ chosen, fields, choose }: Properties) {
                 onInput={(event) => setTyped(event.currentTarget.value)}
               />
             </span>
-            <button type="submit" class="btn icon" aria-label="Show this field">
+            <button type="submit" class="btn icon" aria-label="Add field">
               <Icon name="plus" />
             </button>
           </form>
           <button type="button" class="btn" onClick={() => choose(undefined)}>
-            As they are found
+            Automatic columns
           </button>
         </>
       )}

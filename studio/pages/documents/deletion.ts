@@ -1,14 +1,14 @@
-/** Deletes documents, and brings them back as they were. */
+/** Deletes documents, and restores them unchanged. */
 import { getText, send, sendText } from "../../base/client.ts";
 import { type JsonNode, memberOf, parseSource, printSource } from "../../json/json-source.ts";
 
-/** Documents as they were before they were deleted. */
+/** Documents before their deletion. */
 export interface Deleted {
   readonly documents: readonly { readonly id: string; readonly text: string }[];
 }
 
-/** Members of the metadata that are made anew when a document is stored. */
-const made = [
+/** Metadata members that the server sets when a document is stored. */
+const serverMembers = [
   "@id",
   "@change-vector",
   "@last-modified",
@@ -17,7 +17,7 @@ const made = [
   "@counters",
   "@timeseries",
 ];
-/** Ids in one request for documents. */
+/** Maximum number of ids per request. */
 const idsMax = 100;
 
 export async function deleteAll(base: string, ids: readonly string[]): Promise<Deleted> {
@@ -38,13 +38,13 @@ function asStored(found: Map<string, JsonNode>): { id: string; text: string } {
   const document = new Map(found);
   const metadata = new Map(document.get("@metadata") as Map<string, JsonNode>);
   const id = String(metadata.get("@id"));
-  for (const name of made) metadata.delete(name);
+  for (const name of serverMembers) metadata.delete(name);
   document.set("@metadata", metadata);
   return { id, text: printSource(document, 0) };
 }
 
-export async function bringBack(base: string, { documents }: Deleted): Promise<void> {
-  // The texts go as they were: no number is rounded. Documents that somebody made meanwhile are not overwritten.
+export async function restoreAll(base: string, { documents }: Deleted): Promise<void> {
+  // Documents are sent as text, so that no number is rounded. Documents recreated meanwhile are not overwritten.
   const commands = documents.map(
     ({ id, text }) =>
       `{"Id":${JSON.stringify(id)},"ChangeVector":"","Type":"PUT","Document":${text}}`,

@@ -1,4 +1,4 @@
-/** The table of documents: filter, columns, order, selection; what changes meanwhile comes as a line. */
+/** The table of documents: filter, columns, order, selection; a note announces concurrent changes. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
@@ -7,7 +7,7 @@ import { count, counted, milliseconds } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import {
   type Sort,
   type Selection as TableSelection,
@@ -23,10 +23,10 @@ import {
   fieldsIn,
   foundColumns,
   isFixed,
-  keepColumns,
-  keptColumns,
   pathsOf,
   readChosen,
+  storeColumns,
+  storedColumns,
   widened,
   writeChosen,
 } from "./list-columns.tsx";
@@ -74,7 +74,7 @@ export function DocumentList(properties: Properties) {
             }}
           />
         )}
-        {state === null && error === null && <Bones rows={20} />}
+        {state === null && error === null && <Skeleton rows={20} />}
         {state !== null && state.total === 0 && (
           <Nothing base={base} database={database} collection={collection} where={list.ask.where} />
         )}
@@ -93,12 +93,12 @@ export function DocumentList(properties: Properties) {
   );
 }
 
-/** What is listed, and what is chosen of it. */
+/** State of the list and its selection. */
 function useList({ base, database, collection, types }: Properties) {
   const { query } = address.value;
   const where = query.get("where") ?? "";
   const sort = readSort(query.get("order"));
-  const chosen = readChosen(query.get("cols") ?? keptColumns(database, collection));
+  const chosen = readChosen(query.get("cols") ?? storedColumns(database, collection));
   const ask: ListAsk = {
     base,
     collection,
@@ -157,7 +157,7 @@ function useList({ base, database, collection, types }: Properties) {
     hasSelected: selected.isAll || selected.rows.size > 0,
     choose(next: readonly ChosenColumn[] | undefined) {
       const text = next === undefined ? undefined : writeChosen(next);
-      keepColumns(database, collection, text);
+      storeColumns(database, collection, text);
       setQuery({ cols: text });
     },
     showNewest() {
@@ -221,7 +221,7 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
   );
 }
 
-/** What has happened since the list was loaded. */
+/** Changes since the list was loaded. */
 function Notes({ list: { changes, noun, state, showNewest, waitForIndex } }: { list: List }) {
   const text = changes.text(noun);
   return (
@@ -231,16 +231,17 @@ function Notes({ list: { changes, noun, state, showNewest, waitForIndex } }: { l
           <Icon name="run" />
           <span>{text}</span>
           <button type="button" class="link" onClick={showNewest}>
-            Show them
+            {" "}
+            Show{" "}
           </button>
         </div>
       )}
       {state?.isStale === true && (
         <div class="note edge warn">
           <Icon name="clock" />
-          <span>The index is behind: results may miss the newest.</span>
+          <span>The index is stale: results may miss the newest documents.</span>
           <button type="button" class="link" onClick={waitForIndex}>
-            Wait for it
+            Wait for the index
           </button>
         </div>
       )}
@@ -340,7 +341,7 @@ function totalText({ total, isTotalKnown }: ListState): string {
 
 const exampleMax = 24;
 
-/** What may be typed as a filter, in names of the data: `orders/8 or Company = 'companies/1-A'`. */
+/** Returns an example filter with names from the data: `orders/8 or Company = 'companies/1-A'`. */
 function exampleOf([row]: readonly ListRow[], collection: string | undefined): string {
   if (row === undefined) return "";
   const { id, members } = row;
@@ -355,14 +356,14 @@ function exampleOf([row]: readonly ListRow[], collection: string | undefined): s
     : `${start} or ${field[0]} = ${quoted(String(field[1]))}`;
 }
 
-/** `Freight:desc`. */
+/** Parses a sort order: `Freight:desc`. */
 function readSort(text: string | null): Sort | undefined {
   if (text === null || text === "") return undefined;
   const [key = "", order] = text.split(":");
   return { key: decodeURIComponent(key), isDescending: order === "desc" };
 }
 
-/** Ascending, then descending, then as it was. */
+/** Cycles ascending, descending, unsorted. */
 function nextOrder(sort: Sort | undefined, key: string): string | undefined {
   const name = encodeURIComponent(key);
   if (sort?.key !== key) return name;
@@ -383,7 +384,7 @@ function reordered(
   return [...rest, ...shown.filter(({ path }) => isFixed(path))];
 }
 
-/** Where in the list one was is in its address, so that "back" leads there. */
+/** Stores the current row in the address, so that "back" returns to it. */
 function useMoved() {
   const start = useRef(Number(address.peek().query.get("at") ?? 0) || 0);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -397,7 +398,7 @@ function useMoved() {
   return { start: start.current, to };
 }
 
-/** Documents of the list that somebody changed since it was loaded. */
+/** Tracks documents of the list that changed since it was loaded. */
 function useChanges(database: string, collection: string | undefined) {
   const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
   const [hasMissed, setMissed] = useState(false);
@@ -419,7 +420,7 @@ function useChanges(database: string, collection: string | undefined) {
     text: (noun: string) => {
       if (changed.size === 1) return `1 document of this list changed.`;
       if (changed.size > 0) return `${count(changed.size)} ${noun} changed.`;
-      return hasMissed ? "This list may have changed meanwhile." : "";
+      return hasMissed ? "This list may have changed." : "";
     },
     clear: () => {
       setChanged(new Set());
@@ -488,14 +489,14 @@ function Nothing({ base, database, collection, where }: NothingProperties) {
     };
     send<{ Results: { Suggestions: string[] }[] }>("POST", `${base}/queries`, { json }).then(
       ({ body }) => setClose(body.Results[0]?.Suggestions.slice(0, 5) ?? []),
-      // There is nothing close to it, then.
+      // No suggestion is available.
       () => undefined,
     );
   }, [base, collection, field, value]);
   if (where === "") {
     return (
       <Empty icon="doc" title={`No documents in ${collection ?? "this list"}`}>
-        <p>Documents belong to a collection by the @collection of their metadata.</p>
+        <p>The collection of a document is the @collection in its metadata.</p>
         {may("write") && (
           <a class="btn" href={href(["db", database, "doc"], { new: collection ?? "" })}>
             New document
@@ -508,8 +509,8 @@ function Nothing({ base, database, collection, where }: NothingProperties) {
     <Empty icon="find" title={`Nothing found for ${where}`}>
       <p>
         {isIdStart(where)
-          ? "Ids are compared from their beginning."
-          : "A filter is the where of a query: fields, as ShipTo.Country = 'France'."}
+          ? "Ids are matched by prefix."
+          : "A filter is the where clause of a query, for example ShipTo.Country = 'France'."}
       </p>
       <div class="row">
         {close.map((term) => (
@@ -519,7 +520,7 @@ function Nothing({ base, database, collection, where }: NothingProperties) {
             class="btn"
             onClick={() => setQuery({ where: `${field} = '${term}'` })}
           >
-            Look for {term}
+            Search for {term}
           </button>
         ))}
         <button type="button" class="btn" onClick={() => setQuery({ where: undefined })}>

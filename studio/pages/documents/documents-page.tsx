@@ -1,4 +1,4 @@
-/** Page 2: the collections of a database, and the documents of one or of all. */
+/** Page 2: the collections of a database, and their documents. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
@@ -17,15 +17,15 @@ interface CollectionStats {
   readonly Collections: Readonly<Record<string, number>>;
 }
 
-/** While nothing tells of changes. */
+/** Poll interval while no change notices are received, in milliseconds. */
 const pollMs = 15_000;
-/** Between two counts while documents change. */
+/** Minimum interval between two counts while documents change, in milliseconds. */
 const countMs = 1000;
 const liveMs = 2000;
 
 interface Properties {
   database: string;
-  /** As in the address; undefined: all documents. */
+  /** Collection as in the address; undefined for all documents. */
   collection: string | undefined;
 }
 
@@ -71,12 +71,12 @@ export function DocumentsPage({ database, collection }: Properties) {
             aria-current={collection === name ? "page" : undefined}
           >
             <span class="cut">{text}</span>
-            {name !== undefined && live.has(name) && <i class="live" title="Changing now" />}
+            {name !== undefined && live.has(name) && <i class="live" title="Changed recently" />}
             {name !== undefined && documents !== undefined && <small>{count(documents)}</small>}
           </a>
         ))}
       </nav>
-      <Separator name="collections" label="Between the collections and the documents" />
+      <Separator name="collections" label="Resize collections and documents" />
       <label class="colls-choice">
         <span class="hidden-label">Collection</span>
         <select
@@ -112,7 +112,7 @@ export function DocumentsPage({ database, collection }: Properties) {
   );
 }
 
-/** Collections in which something changed a moment ago; counts again while it does. */
+/** Tracks collections that changed recently, and reloads the counts. */
 function useLive(database: string, countAgain: () => void): ReadonlySet<string> {
   const [live, setLive] = useState<ReadonlySet<string>>(new Set());
   const latest = useRef(countAgain);
@@ -145,10 +145,7 @@ function NoDocuments({ database, reload }: { database: string; reload: () => voi
   return (
     <div class="pane">
       <Empty icon="doc" title={`No documents in ${database} yet`}>
-        <p>
-          A document is JSON with an id. Documents that have the same kind of content form a
-          collection.
-        </p>
+        <p>A document is JSON with an id. Documents of the same type form a collection.</p>
         <div class="row">
           {may("write") && (
             <a class="btn primary" href={href(["db", database, "doc"], { new: "@" })}>
@@ -166,7 +163,7 @@ function NoDocuments({ database, reload }: { database: string; reload: () => voi
             </>
           ) : (
             <button type="button" class="btn" onClick={reload}>
-              Look again
+              Reload
             </button>
           )}
         </div>

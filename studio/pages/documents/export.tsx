@@ -1,4 +1,4 @@
-/** Documents as a file: what a query finds, streamed, as CSV or as lines of JSON. */
+/** Streams the documents of a query to a file, as CSV or JSON Lines. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { openStream } from "../../base/client.ts";
 import { count, counted } from "../../base/format.ts";
@@ -12,16 +12,16 @@ export interface ExportAsk {
   readonly base: string;
   readonly text: string;
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** The name of the file without its end. */
+  /** File name without extension. */
   readonly name: string;
-  /** Columns of CSV besides the id. */
+  /** CSV columns besides the id. */
   readonly fields: readonly string[];
 }
 
 type Format = "csv" | "jsonl";
 
-/** Lines are joined to pieces of about this many characters. */
-const pieceCharacters = 1 << 18;
+/** Approximate size of the chunks into which lines are joined, in characters. */
+const chunkCharacters = 1 << 18;
 
 export function Export({ ask, total }: { ask: ExportAsk; total: number }) {
   const [format, setFormat] = useState<Format>("csv");
@@ -74,8 +74,8 @@ export function Export({ ask, total }: { ask: ExportAsk; total: number }) {
           {format === "csv" && (
             <p class="muted">
               {asStored
-                ? "Texts like =1+1 stay as they are: a program for tables may run them as formulas."
-                : "Texts that begin with = + - @ get a ' in front, so that they do not run as formulas."}
+                ? "Values like =1+1 are unchanged: spreadsheet programs may evaluate them as formulas."
+                : "Values that begin with = + - @ are prefixed with ', so that they are not evaluated as formulas."}
             </p>
           )}
           {error !== null && <Failure error={error} />}
@@ -129,7 +129,7 @@ async function exported(
               asStored,
             )
           : `${printSource(members, 0)}\n`;
-      if (lines.length < pieceCharacters) continue;
+      if (lines.length < chunkCharacters) continue;
       pieces.push(new Blob([lines]));
       lines = "";
     }
@@ -140,11 +140,11 @@ async function exported(
   save(new Blob(pieces, { type }), `${name}.${format}`);
 }
 
-/** Gives the browser a file to keep. */
+/** Saves a file in the browser. */
 export function save(content: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: removes control characters from file names
   link.download = name.replace(/[/\\\u0000-\u001f\u007f]/g, "-").replace(/^\.+/, "");
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);

@@ -1,4 +1,4 @@
-/** What a list is narrowed by: the beginning of an id, or the `where` of RQL with completion of its fields. */
+/** The filter of a list: an id prefix, or an RQL `where` condition with completion of fields. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../../components/icon.tsx";
 import { complete } from "../query/query-completion.ts";
@@ -8,7 +8,7 @@ interface Properties {
   readonly base: string;
   readonly collection: string | undefined;
   readonly where: string;
-  /** What may be typed, from the data. */
+  /** Example from the data. */
   readonly example: string;
   apply(where: string): void;
 }
@@ -53,7 +53,7 @@ export function Filter({ base, collection, where, example, apply }: Properties) 
     else if (event.key === "Enter" && offer !== undefined) take(offer);
     else if (event.key === "Enter") {
       drop();
-      // What is typed may not be drawn yet.
+      // The latest input may not be rendered yet.
       apply((input.current?.value ?? text).trim());
     } else return;
     event.preventDefault();
@@ -97,7 +97,7 @@ export function Filter({ base, collection, where, example, apply }: Properties) 
   );
 }
 
-/** What may come next, a moment after typing. */
+/** Returns completions after a short pause in typing. */
 function useOffers(base: string, collection: string | undefined) {
   const [offers, setOffers] = useState<readonly Offer[]>([]);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -148,7 +148,7 @@ function Offers({ offers, chosen, take }: OffersProperties) {
           role="option"
           tabIndex={-1}
           aria-selected={n === chosen}
-          // The input keeps the focus.
+          // Keep the focus in the input.
           onMouseDown={(event) => event.preventDefault()}
           onClick={() => take(offer)}
         >
@@ -160,7 +160,7 @@ function Offers({ offers, chosen, take }: OffersProperties) {
   );
 }
 
-/** Is the end of the text between quotes? */
+/** Returns true if the end of the text is inside quotes. */
 function isInText(text: string): boolean {
   return (text.match(/'/g)?.length ?? 0) % 2 === 1;
 }

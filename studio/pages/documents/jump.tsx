@@ -1,9 +1,9 @@
-/** Goes to the documents of a list that were changed at a time: found by halving, as the newest change comes first. */
+/** Moves to documents changed at a given time, by binary search, because the list is sorted by change, newest first. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Popover } from "../../components/popover.tsx";
 import { type ListAsk, previewed } from "./list-rows.ts";
 
-/** The row that was gone to; `round`: how often one went. */
+/** The target row; `round` counts the moves. */
 export interface Landed {
   readonly index: number;
   readonly round: number;
@@ -27,7 +27,7 @@ export function Jump({ ask, total, landed, land }: Properties) {
     abort.current?.abort();
     const now = new AbortController();
     abort.current = now;
-    setSaid("Looking for it");
+    setSaid("Searching");
     try {
       const index = await indexOf(ask, total, new Date(time).getTime() + minuteMs - 1, now.signal);
       setSaid("");
@@ -48,7 +48,7 @@ export function Jump({ ask, total, landed, land }: Properties) {
           }}
         >
           <label class="form">
-            <span>Changed at this time or before</span>
+            <span>Changed at or before</span>
             <span class="field">
               <input
                 type="datetime-local"
@@ -62,7 +62,7 @@ export function Jump({ ask, total, landed, land }: Properties) {
             {said}
           </p>
           <button type="submit" class="btn">
-            Go there
+            Go
           </button>
         </form>
       )}
@@ -70,7 +70,7 @@ export function Jump({ ask, total, landed, land }: Properties) {
   );
 }
 
-/** The first row that was changed at `ms` or before; the last one, where all were changed later. */
+/** Returns the first row changed at `ms` or earlier, or the last row. */
 async function indexOf(
   ask: ListAsk,
   total: number,

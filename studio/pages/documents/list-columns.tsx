@@ -1,4 +1,7 @@
-/** The columns of a list of documents: found from the data, chosen, ordered and widened, kept for each collection. */
+/**
+ * The columns of a list of documents: derived from the data, or selected, ordered and resized; stored for each
+ * collection.
+ */
 import type { ComponentChildren } from "preact";
 import { ago } from "../../base/format.ts";
 import { href } from "../../base/router.ts";
@@ -9,12 +12,12 @@ import { valueCell } from "../result-cells.tsx";
 import type { ListRow } from "./list-rows.ts";
 
 /**
- * A column that the user has, as the address has it: `Company`, `OrderedAt:90`. Those that are always there have only a
- * width of their own: `@id:400`.
+ * A column selected by the user, in the format of the address: `Company`, `OrderedAt:90`. Fixed columns only have a
+ * width: `@id:400`.
  */
 export interface ChosenColumn {
   readonly path: string;
-  /** Undefined: as wide as its values are. */
+  /** Undefined for automatic width. */
   readonly width: number | undefined;
 }
 
@@ -43,18 +46,18 @@ export function writeChosen(chosen: readonly ChosenColumn[]): string {
     .join(",");
 }
 
-/** Is it there whatever is chosen? */
+/** Returns true for a column that is always shown. */
 export function isFixed(path: string): boolean {
   return path === "@id" || path === "@collection" || path === "@last-modified";
 }
 
-/** The fields of the columns, with commas. */
+/** Returns the fields of the columns, comma-separated. */
 export function pathsOf(chosen: readonly ChosenColumn[]): string {
   const paths = chosen.map(({ path }) => path);
   return paths.filter((path) => !isFixed(path)).join(",");
 }
 
-/** With another width of one column. */
+/** Returns the columns with a changed width. */
 export function widened(
   chosen: readonly ChosenColumn[],
   path: string,
@@ -68,11 +71,11 @@ export function widened(
 const key = (database: string, collection: string | undefined) =>
   `jackdaw-columns\n${database}\n${collection ?? ""}`;
 
-export function keptColumns(database: string, collection: string | undefined): string | null {
+export function storedColumns(database: string, collection: string | undefined): string | null {
   return localStorage.getItem(key(database, collection));
 }
 
-export function keepColumns(
+export function storeColumns(
   database: string,
   collection: string | undefined,
   text: string | undefined,
@@ -81,7 +84,7 @@ export function keepColumns(
   else localStorage.setItem(key(database, collection), text);
 }
 
-/** The fields of the rows, those that most of them have first. */
+/** Returns the fields of the rows, the most common first. */
 export function fieldsIn(rows: readonly ListRow[]): string[] {
   const counts = new Map<string, number>();
   for (const { members, lists, objects } of rows) {
@@ -91,14 +94,14 @@ export function fieldsIn(rows: readonly ListRow[]): string[] {
   return [...counts].sort(([, a], [, b]) => b - a).map(([name]) => name);
 }
 
-/** What is shown when nothing was chosen. */
+/** Returns the default columns. */
 export function foundColumns(rows: readonly ListRow[]): ChosenColumn[] {
   return fieldsIn(rows)
     .slice(0, shownColumnsMax)
     .map((path) => ({ path, width: undefined }));
 }
 
-/** One word for the type of a column's values; undefined: they have none in common. */
+/** Returns the common type of a column's values, or undefined. */
 export function kindOf(path: string, rows: readonly ListRow[]): string | undefined {
   const kinds = new Set<string>();
   for (const row of rows) {
@@ -182,7 +185,7 @@ function longest(texts: readonly string[]): number {
   return texts.reduce((most, text) => Math.max(most, text.length), 0);
 }
 
-/** Pixels that most values of a column need. */
+/** Returns the width that most values of a column need, in pixels. */
 function usualWidth(path: string, kind: string | undefined, sample: readonly ListRow[]): number {
   const lengths = sample
     .map(({ members }) => shownText(valueAt(members, path)).length)
@@ -209,7 +212,7 @@ function cellOf(row: ListRow, path: string, database: string): ComponentChildren
   return valueCell(value, database);
 }
 
-/** Of the list of all documents, whose fields differ. */
+/** Returns the collection column for the list of all documents. */
 function collectionColumn(database: string, width = 180): Column<ListRow> {
   return {
     key: "@collection",

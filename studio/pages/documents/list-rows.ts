@@ -1,6 +1,6 @@
 /**
- * The rows of a list of documents: in blocks, asked for when they are seen. Without a filter and an order they are of a
- * preview of the collection, newest change first; else of a query.
+ * The rows of a list of documents, loaded in blocks as they become visible. Without filter and order, rows come from
+ * a preview of the collection, newest change first; otherwise from a query.
  */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { getText, sendText } from "../../base/client.ts";
@@ -19,27 +19,27 @@ export interface ListRow {
   readonly lastModified: string;
   readonly flags: string;
   readonly members: JsonMembers;
-  /** Elements of lists and members of objects of which only the number is there. */
+  /** Lists and objects of which only the size is known. */
   readonly lists: JsonMembers;
   readonly objects: JsonMembers;
 }
 
-/** What is listed. */
+/** Parameters of the list. */
 export interface ListAsk {
   readonly base: string;
   readonly collection: string | undefined;
-  /** The beginning of an id, or a condition of RQL; "": all. */
+  /** Id prefix, or RQL condition; "" for all documents. */
   readonly where: string;
   readonly sort: Sort | undefined;
-  /** The type of the sorted field, as `studio/collections/fields` has it. */
+  /** Type of the sorted field, from `studio/collections/fields`. */
   readonly sortType: string | undefined;
-  /** Fields to show besides those of a preview; "" or some, with commas. */
+  /** Additional fields, comma-separated. */
   readonly paths: string;
 }
 
 export interface ListState {
   readonly total: number;
-  /** False: there are at least as many. */
+  /** False if the total is a lower bound. */
   readonly isTotalKnown: boolean;
   readonly isStale: boolean;
   readonly indexName: string | null;
@@ -50,14 +50,14 @@ export interface ListState {
 export const blockRows = 128;
 const blocksMax = 20;
 const pauseMs = 40;
-/** `orders/8`, `orders/830-A`, `orders/`. */
+/** Matches an id prefix: `orders/8`, `orders/830-A`, `orders/`. */
 const idStart = /^[^\s=<>()'"]*[/|][^\s=<>()'"]*$/;
 
 export function isIdStart(where: string): boolean {
   return idStart.test(where.trim());
 }
 
-/** The query that lists the same documents, without an order unless there is one. */
+/** Returns the query for the same documents, ordered only if an order is selected. */
 export function rqlOf(ask: ListAsk): { text: string; parameters: Record<string, string> } {
   const { collection, where, sort } = ask;
   const from = collection === undefined ? "from @all_docs" : `from ${quoted(collection)}`;
@@ -105,10 +105,16 @@ export function useRows(ask: ListAsk) {
       try {
         const found = isQuery(ask)
           ? await queried(ask, block, waits, abort.signal)
-          : await pinned(ask, block, shift, held.current?.blocks.get(block - 1), abort.signal);
+          : await loadFollowing(
+              ask,
+              block,
+              shift,
+              held.current?.blocks.get(block - 1),
+              abort.signal,
+            );
         if (latest.current !== key) return;
         const ms = performance.now() - startedMs;
-        // What is listed anew takes the place of the old at once.
+        // A new list replaces the previous one as soon as its first block is loaded.
         setState((before) => withBlock(isNew.current ? null : before, block, found, ms));
         isNew.current = false;
         setError(null);
@@ -121,7 +127,7 @@ export function useRows(ask: ListAsk) {
     [key],
   );
   const isNew = useRef(true);
-  /** By how many rows the list has moved on the server since its first block was read. */
+  /** Number of rows by which the list has shifted on the server since its first block was loaded. */
   const shift = useRef(0);
   const pause = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => {
@@ -142,7 +148,7 @@ export function useRows(ask: ListAsk) {
       const last = Math.floor(Math.max(from, to - 1) / blockRows);
       for (const [block, abort] of asked.current)
         if (block < first - 1 || block > last + 1) abort.abort();
-      // What is scrolled past is not asked for.
+      // Blocks that are scrolled past are not loaded.
       clearTimeout(pause.current);
       pause.current = setTimeout(() => {
         for (let block = first; block <= last; block++) {
@@ -183,7 +189,7 @@ function withBlock(before: ListState | null, block: number, found: Found, ms: nu
   if (found.total >= 0) {
     return { total: found.total, isTotalKnown: true, isStale, indexName, ms, blocks };
   }
-  // The server does not count what it has not read: a block that is not full is the last one.
+  // The server does not count unread rows: an incomplete block is the last one.
   const seen = block * blockRows + found.rows.length;
   const isEnd = found.rows.length < blockRows;
   const isTotalKnown = before?.isTotalKnown === true || isEnd;
@@ -202,16 +208,16 @@ function withBlock(before: ListState | null, block: number, found: Found, ms: nu
   };
 }
 
-/** Is it listed by a query? Else by a preview, newest change first. */
+/** Returns true if the list is a query; otherwise it is a preview, newest change first. */
 export function isQuery({ where, sort }: ListAsk): boolean {
   return where.trim() !== "" || sort !== undefined;
 }
 
 /**
- * A block of a preview, so that it goes on where the one before it ended: what others write meanwhile comes first in the
- * list, and moves all that follows.
+ * Loads a block of a preview that continues after the preceding block. Concurrent writes are inserted at the top and
+ * shift the following rows.
  */
-async function pinned(
+async function loadFollowing(
   ask: ListAsk,
   block: number,
   shift: { current: number },
@@ -224,13 +230,13 @@ async function pinned(
     const overlap = last === undefined ? 0 : 1;
     const found = await previewed(ask, start - overlap, blockRows + overlap, signal);
     const at = overlap === 0 ? -1 : found.rows.findIndex(({ id }) => id === last?.id);
-    // Where it is not found, it has changed itself, and is among what is new.
+    // If the last row is not found, it changed and moved to the top.
     if (at <= 0 || tries > 2) return { ...found, rows: found.rows.slice(overlap) };
     shift.current += at;
   }
 }
 
-/** Rows of the list, newest change first. */
+/** Loads rows of the preview, newest change first. */
 export async function previewed(
   { base, collection, paths }: ListAsk,
   start: number,

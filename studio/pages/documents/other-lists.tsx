@@ -1,4 +1,4 @@
-/** What a database has besides documents: compare-exchange values, identities, and deleted documents with revisions. */
+/** Other lists of a database: compare-exchange values, identities, and deleted documents with revisions. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -8,8 +8,8 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
-import { say } from "../../components/toast.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
+import { showToast } from "../../components/toast.tsx";
 import {
   type JsonNode,
   JsonNumber,
@@ -18,7 +18,7 @@ import {
   printSource,
 } from "../../json/json-source.ts";
 
-/** By their name in the address. */
+/** Titles by name in the address. */
 export const otherLists: Readonly<Record<string, string>> = {
   "@cmpxchg": "Compare-exchange",
   "@identities": "Identities",
@@ -45,7 +45,7 @@ export function OtherList({ name, ...properties }: Properties & { name: string }
   );
 }
 
-/** The results of a list that is read a page at a time, with a button for the next one. */
+/** Loads a list page by page, with a button for the next page. */
 function usePages(path: string) {
   const [rows, setRows] = useState<readonly JsonNode[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -83,11 +83,13 @@ function text(node: JsonNode | undefined): string {
 function CompareExchange({ base }: Properties) {
   const { rows, error, hasMore, more, reload } = usePages(`${base}/cmpxchg`);
   if (error !== null) return <Failure error={error} retry={reload} />;
-  if (rows === null) return <Bones rows={8} />;
+  if (rows === null) return <Skeleton rows={8} />;
   if (rows.length === 0) {
     return (
       <Empty icon="doc" title="No compare-exchange values">
-        <p>A compare-exchange value changes only if it still is what the writer has seen.</p>
+        <p>
+          A compare-exchange value is changed only if its index is the one that the writer expects.
+        </p>
       </Empty>
     );
   }
@@ -122,7 +124,7 @@ function CompareExchange({ base }: Properties) {
 function Identities({ base }: Properties) {
   const { body, error, reload } = useResource<Record<string, number>>(`${base}/debug/identities`);
   if (error !== undefined) return <Failure error={error} retry={reload} />;
-  if (body === undefined) return <Bones rows={8} />;
+  if (body === undefined) return <Skeleton rows={8} />;
   const rows = Object.entries(body);
   if (rows.length === 0) {
     return (
@@ -132,7 +134,7 @@ function Identities({ base }: Properties) {
     );
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable areas must be reachable by keyboard
     <div class="scroll" tabIndex={0}>
       <table class="data" aria-label="Identities">
         <thead>
@@ -157,7 +159,7 @@ function Identities({ base }: Properties) {
 function Bin({ base, database }: Properties) {
   const { rows, error, hasMore, more, reload } = usePages(`${base}/revisions/bin`);
   const [failed, setFailed] = useState<Error | null>(null);
-  const bringBack = async (id: string) => {
+  const restore = async (id: string) => {
     try {
       const { body } = await getText(
         `${base}/revisions?id=${encodeURIComponent(id)}&start=0&pageSize=2`,
@@ -170,18 +172,18 @@ function Bin({ base, database }: Properties) {
       await send("POST", `${base}/revisions/revert/docs`, {
         json: { IdToChangeVector: { [id]: changeVector } },
       });
-      say(`Brought ${id} back`);
+      showToast(`Restored ${id}`);
       reload();
     } catch (thrown) {
       setFailed(thrown as Error);
     }
   };
   if (error !== null) return <Failure error={error} retry={reload} />;
-  if (rows === null) return <Bones rows={8} />;
+  if (rows === null) return <Skeleton rows={8} />;
   if (rows.length === 0) {
     return (
-      <Empty icon="doc" title="No deleted documents are kept">
-        <p>Documents of collections with revisions stay here when they are deleted.</p>
+      <Empty icon="doc" title="No deleted documents">
+        <p>Deleted documents of collections with revisions are listed here.</p>
       </Empty>
     );
   }
@@ -219,11 +221,11 @@ function Bin({ base, database }: Properties) {
                     <button
                       type="button"
                       class="btn"
-                      aria-label={`Bring ${id} back`}
-                      onClick={() => void bringBack(id)}
+                      aria-label={`Restore ${id}`}
+                      onClick={() => void restore(id)}
                     >
                       <Icon name="run" />
-                      Bring back
+                      Restore
                     </button>
                   )}
                 </td>
@@ -246,7 +248,7 @@ function Rows({
   children: ComponentChildren;
 }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable areas must be reachable by keyboard
     <div class="scroll grow" tabIndex={0}>
       {children}
       {hasMore && (

@@ -1,13 +1,13 @@
-/** A document beside the list, without leaving it. */
+/** A preview of a document beside the list. */
 import { useEffect, useState } from "preact/hooks";
 import { getText } from "../../base/client.ts";
 import { href } from "../../base/router.ts";
 import { Drawer } from "../../components/drawer.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Failure, Skeleton } from "../../components/messages.tsx";
 import { type JsonNode, memberOf, parseSource, printSource } from "../../json/json-source.ts";
 import type { ListRow } from "./list-rows.ts";
 
-/** What is drawn of a large document. */
+/** Maximum number of characters shown of a large document. */
 const shownCharacters = 100_000;
 
 interface Properties {
@@ -40,7 +40,7 @@ export function Peek({ base, database, row: { id }, close }: Properties) {
         Open
       </a>
       {error !== null && <Failure error={error} />}
-      {text === null && error === null && <Bones rows={10} />}
+      {text === null && error === null && <Skeleton rows={10} />}
       {text !== null && (
         <pre class="peeked">
           {text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text}

@@ -1,4 +1,4 @@
-/** What can be done with the documents that are selected, one by one or all that a filter finds. */
+/** Actions on the selected documents, or on all documents of the list. */
 
 import { send } from "../../base/client.ts";
 import { count, counted } from "../../base/format.ts";
@@ -6,41 +6,41 @@ import { may } from "../../base/identity.ts";
 import { href, open } from "../../base/router.ts";
 import { Confirmation } from "../../components/confirmation.tsx";
 import { Icon } from "../../components/icon.tsx";
-import { say } from "../../components/toast.tsx";
-import { bringBack, deleteAll } from "./deletion.ts";
+import { showToast } from "../../components/toast.tsx";
+import { deleteAll, restoreAll } from "./deletion.ts";
 import { Export } from "./export.tsx";
 import type { ListRow } from "./list-rows.ts";
 
 export interface Selected {
-  /** By id. */
+  /** Selected rows by id. */
   readonly rows: ReadonlyMap<string, ListRow>;
-  /** All that the list has, in place of `rows`. */
+  /** True if all documents of the list are selected, instead of `rows`. */
   readonly isAll: boolean;
 }
 
 export const nothingSelected: Selected = { rows: new Map(), isAll: false };
 
-/** That can be selected one by one. */
+/** Maximum number of individually selected documents. */
 export const selectedMax = 1000;
 
 interface Properties {
   readonly database: string;
   readonly base: string;
   readonly selected: Selected;
-  /** Of the list. */
+  /** Number of documents in the list. */
   readonly total: number;
-  /** The query that lists all. */
+  /** Query for all documents of the list. */
   readonly rql: { readonly text: string; readonly parameters: Readonly<Record<string, unknown>> };
   readonly fields: readonly string[];
   readonly noun: string;
-  /** Asked to delete, by a key. */
+  /** True after the delete key was pressed. */
   readonly isDeleting: boolean;
   askToDelete(asks: boolean): void;
   selectAll(): void;
   clear(): void;
-  /** Documents of this page's own making are gone or back. */
+  /** Called for documents that this page deleted or restored. */
   changed(ids: readonly string[]): void;
-  /** What was deleted could not be brought back. */
+  /** Called when a restore failed. */
   failed(error: Error): void;
 }
 
@@ -83,7 +83,7 @@ export function SelectionBar(properties: Properties) {
       <button
         type="button"
         class="btn quiet icon"
-        aria-label="Select nothing"
+        aria-label="Clear selection"
         onClick={properties.clear}
       >
         <Icon name="x" />
@@ -116,18 +116,18 @@ function DeleteDialog({
           QueryParameters: rql.parameters,
         },
       });
-      say(`Deleting ${what}`);
+      showToast(`Deleting ${what}`);
       changed([]);
     } else {
       const ids = [...rows.keys()];
       const deleted = await deleteAll(base, ids);
       changed(ids);
-      say(`Deleted ${what}`, {
+      showToast(`Deleted ${what}`, {
         text: "Undo",
         run: () =>
-          void bringBack(base, deleted).then(() => {
+          void restoreAll(base, deleted).then(() => {
             changed(ids);
-            say(`Brought ${what} back`);
+            showToast(`Restored ${what}`);
           }, failed),
       });
     }
@@ -142,14 +142,14 @@ function DeleteDialog({
     >
       <p>
         {isAll
-          ? "All that the list has now are deleted, as an operation of the server. This cannot be undone."
-          : "They can be brought back for a few seconds afterwards."}
+          ? "All documents of the list are deleted by a server operation. This cannot be undone."
+          : "You can undo this for a few seconds."}
       </p>
       {!isAll && withParts > 0 && (
         <p class="note warn">
           <Icon name="warn" />
           {counted(withParts, "of them has", "of them have")} attachments, counters or time series,
-          which do not come back.
+          which are not restored.
         </p>
       )}
     </Confirmation>

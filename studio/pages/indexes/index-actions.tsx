@@ -1,4 +1,4 @@
-/** What can be done with an index: a menu, and the question before it is deleted. */
+/** Actions on an index: a menu, and the confirmation of a deletion. */
 
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
@@ -11,7 +11,7 @@ export type Act = (work: () => Promise<unknown>) => void;
 
 const priorities = ["Low", "Normal", "High"] as const;
 
-/** @param act does it, shows what fails, and asks for the list again */
+/** @param act runs the action, shows its error, and reloads the list */
 export function actionsOf(
   base: string,
   index: IndexStats,
@@ -26,24 +26,24 @@ export function actionsOf(
   const lock = { IndexNames: [Name], Mode: isLocked ? "Unlock" : "LockedError" };
   const ofAdministrators: MenuItem[] = [
     Status === "Paused"
-      ? { text: "Go on", icon: "play", choose: post(`admin/indexes/start?${query}`) }
+      ? { text: "Resume", icon: "play", choose: post(`admin/indexes/start?${query}`) }
       : {
           text: "Pause",
           icon: "pause",
           note: "until a restart",
-          refusal: Status === "Disabled" ? "It is switched off" : undefined,
+          refusal: Status === "Disabled" ? "The index is disabled" : undefined,
           choose: post(`admin/indexes/stop?${query}`),
         },
     Status === "Disabled"
-      ? { text: "Switch on", choose: post(`admin/indexes/enable?${query}`) }
-      : { text: "Switch off", choose: post(`admin/indexes/disable?${query}`) },
+      ? { text: "Enable", choose: post(`admin/indexes/enable?${query}`) }
+      : { text: "Disable", choose: post(`admin/indexes/disable?${query}`) },
   ];
   return [
     ...(may("database-admin") ? ofAdministrators : []),
     {
       text: isLocked ? "Unlock" : "Lock",
-      note: isLocked ? "" : "nobody changes it",
-      refusal: isAuto(index) ? "Automatic indexes follow the queries" : undefined,
+      note: isLocked ? "" : "prevents changes",
+      refusal: isAuto(index) ? "Automatic indexes are managed by queries" : undefined,
       choose: post("indexes/set-lock", lock),
     },
     ...priorities.map((priority) => ({
@@ -53,7 +53,7 @@ export function actionsOf(
     })),
     {
       text: "Reset",
-      note: "built anew",
+      note: "rebuilds the index",
       choose: () => act(() => send("RESET", `${base}/indexes?${query}`)),
     },
     { text: "Delete…", isDangerous: true, choose: () => remove(index) },
@@ -73,14 +73,14 @@ export function DeleteIndex({
     <Confirmation
       title={`Delete the index ${index.Name}?`}
       yes={`Delete ${index.Name}`}
-      no="Keep it"
+      no="Cancel"
       close={close}
       act={remove}
     >
       <p>
-        Its {counted(index.EntriesCount, "entry", "entries")} go; no document does. Queries that
-        name it are refused from then on.
-        {isAuto(index) && " A query that needs it makes it again."}
+        Its {counted(index.EntriesCount, "entry", "entries")} are deleted; documents are unaffected.
+        Queries that name the index fail.
+        {isAuto(index) && " A query that needs it recreates it."}
       </p>
     </Confirmation>
   );

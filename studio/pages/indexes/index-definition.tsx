@@ -1,4 +1,4 @@
-/** The definition of an index: read, edited, compared with the deployed one, tried, and deployed. */
+/** The definition of an index: view, edit, compare with the deployed definition, test, and deploy. */
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
@@ -14,14 +14,14 @@ import { Trial } from "./index-test.tsx";
 
 interface Properties {
   readonly database: string;
-  /** Null: it is new. */
+  /** Null for a new index. */
   readonly deployed: Definition | null;
-  /** What is shown first. */
+  /** Initial definition. */
   readonly draft: Definition;
   readonly index: IndexStats | null;
 }
 
-/** The parts that are edited, as texts. */
+/** The edited parts, as text. */
 interface Texts {
   readonly name: string;
   readonly maps: readonly string[];
@@ -50,7 +50,7 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
       const path = hasCSharp(made) ? "admin/indexes" : "indexes";
       const place = address.peek().path.join("/");
       await send("PUT", `${base}/${path}`, { json: { Indexes: [made] } });
-      // Who has gone on to another page or tab meanwhile stays there.
+      // Stay on the current page if the user has left this one.
       if (address.peek().path.join("/") !== place) return;
       if (deployed === null) open(href(["db", database, "index", made.Name]));
       else setQuery({ edit: undefined });
@@ -86,7 +86,7 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
         />
         {deployed !== null && !isEdited && <Facts definition={deployed} index={index} />}
         {isEdited && made !== null && (
-          <section class="panel" aria-label="Try it on a document">
+          <section class="panel" aria-label="Test with a document">
             <Trial database={database} definition={made} first="" />
           </section>
         )}
@@ -103,7 +103,7 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
           <div class="row">
             <span class="grow" />
             <button type="button" class="btn" onClick={() => setComparing(false)}>
-              Go on editing
+              Continue editing
             </button>
             <button type="button" class="btn primary" onClick={() => void deploy()}>
               Deploy
@@ -122,8 +122,8 @@ function BesideNote({ index }: { index: IndexStats }) {
       <Icon name="run" />
       <span>
         {lagOf(index) > 0
-          ? `${counted(lagOf(index), "document")} to go until it is up to date.`
-          : "It catches up."}
+          ? `${counted(lagOf(index), "document")} left to index.`
+          : "Indexing is in progress."}
       </span>
     </p>
   );
@@ -166,7 +166,7 @@ function EditTools({
       {problem !== null && <span class="soft">{problem}</span>}
       {!isNew && (
         <button type="button" class="btn" onClick={leave}>
-          Leave it as it was
+          Discard changes
         </button>
       )}
       <button type="button" class="btn primary" disabled={problem !== null} onClick={deploy}>
@@ -234,9 +234,9 @@ function Codes({
         </section>
       )}
       {(!isReadOnly || fields !== "{}") && (
-        <section class="code-part small" aria-label="Options of fields">
+        <section class="code-part small" aria-label="Field options">
           <h3>
-            Options of fields{" "}
+            Field options{" "}
             <small>
               as <code>{'{ "Name": { "Indexing": "Search" } }'}</code>
             </small>
@@ -244,7 +244,7 @@ function Codes({
           <CodeEditor
             {...shown}
             language="json"
-            label="Options of fields"
+            label="Field options"
             text={fields}
             changed={(text) => change({ ...texts, fields: text })}
           />
@@ -258,7 +258,10 @@ function Facts({ definition, index }: { definition: Definition; index: IndexStat
   if (index === null) return null;
   const facts: [string, string][] = [
     ["Collections", Object.keys(index.Collections).join(", ")],
-    ["Language", isAuto(index) ? "made by a query" : hasCSharp(definition) ? "C#" : "JavaScript"],
+    [
+      "Language",
+      isAuto(index) ? "created by a query" : hasCSharp(definition) ? "C#" : "JavaScript",
+    ],
     ["Priority", index.Priority],
     ["Lock", index.LockMode === "Unlock" ? "none" : "Locked. Unlock to change"],
   ];
@@ -285,15 +288,15 @@ function textsOf({ Name, Maps, Reduce, Fields }: Definition): Texts {
   };
 }
 
-/** Why it cannot be deployed; null: it can. */
+/** Returns the reason why the definition cannot be deployed, or null. */
 function problemOf({ name, maps, fields }: Texts): string | null {
-  if (name.trim() === "") return "It has no name yet";
-  if (maps.every((map) => map.trim() === "")) return "It has no map";
+  if (name.trim() === "") return "The name is missing";
+  if (maps.every((map) => map.trim() === "")) return "The map is missing";
   try {
     JSON.parse(fields);
     return null;
   } catch {
-    return "The options of the fields are no JSON";
+    return "The field options are not valid JSON";
   }
 }
 
@@ -307,11 +310,11 @@ function definitionOf(draft: Definition, { name, maps, reduce, fields }: Texts):
   };
 }
 
-/** Its parts below one another, to be compared. */
+/** Concatenates the parts for comparison. */
 export function codeOf({ Maps, Reduce, Fields }: Definition): string {
   const parts = [...Maps];
   if (Reduce !== null) parts.push(Reduce);
   const options = JSON.stringify(Fields ?? {}, null, 4);
-  if (options !== "{}") parts.push(`// options of fields\n${options}`);
+  if (options !== "{}") parts.push(`// field options\n${options}`);
   return `${parts.join("\n\n")}\n`;
 }

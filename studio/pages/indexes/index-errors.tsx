@@ -1,4 +1,4 @@
-/** The errors of an index, grouped by message and place, with the documents that they happened on. */
+/** The errors of an index, grouped by message and position, with the affected documents. */
 
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
@@ -6,7 +6,7 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
 import { CodeEditor } from "../../editor/editor.tsx";
 import type { Act } from "./index-actions.tsx";
@@ -19,8 +19,8 @@ import {
 } from "./index-info.ts";
 
 const shownDocuments = 6;
-/** Ids that a query is given at most. */
-const askedDocuments = 200;
+/** Maximum number of ids in a query. */
+const queriedDocumentsMax = 200;
 const pollMs = 5000;
 
 export function ErrorsTab({
@@ -41,12 +41,12 @@ export function ErrorsTab({
     pollMs,
   );
   if (list.error !== undefined) return <Failure error={list.error} retry={list.reload} />;
-  if (list.body === undefined) return <Bones rows={4} />;
+  if (list.body === undefined) return <Skeleton rows={4} />;
   const groups = errorGroups(list.body.Results[0]?.Errors ?? []);
   if (groups.length === 0) {
     return (
       <Empty icon="check" title="No errors">
-        <p>{counted(index.MapAttempts, "document")} went through its map.</p>
+        <p>{counted(index.MapAttempts, "document")} mapped without errors.</p>
       </Empty>
     );
   }
@@ -57,8 +57,8 @@ export function ErrorsTab({
           <p class="note bad">
             <Icon name="bad" />
             <span>
-              <b>{index.Name} gave up</b>: {counted(index.MapErrors, "map")} of{" "}
-              {counted(index.MapAttempts, "document")} failed. Queries on it are refused.
+              <b>{index.Name} failed</b>: {counted(index.MapErrors, "map")} of{" "}
+              {counted(index.MapAttempts, "document")} failed. Queries on this index are rejected.
             </span>
             {may("write") && (
               <button
@@ -66,7 +66,7 @@ export function ErrorsTab({
                 class="btn"
                 onClick={() => act(() => send("RESET", `${base}/indexes?${query}`))}
               >
-                Start again
+                Reset
               </button>
             )}
           </p>
@@ -86,15 +86,15 @@ export function ErrorsTab({
               class="btn quiet"
               onClick={() => act(() => send("DELETE", `${base}/indexes/errors?${query}`))}
             >
-              Forget these errors
+              Clear errors
             </button>
           )}
-          {!index.IsInvalidIndex && "The index goes on with all other documents."}
+          {!index.IsInvalidIndex && "The index processes all other documents."}
         </p>
       </div>
-      <Separator name="index-errors" label="Between the errors and the map" />
-      <section class="pane" aria-label="Where it happens">
-        <h3 class="inset">Where it happens</h3>
+      <Separator name="index-errors" label="Resize errors and map" />
+      <section class="pane" aria-label="Position in the map">
+        <h3 class="inset">Position in the map</h3>
         <CodeEditor
           language="javascript"
           label="Map of the index"
@@ -122,7 +122,7 @@ function Group({
   const { message, action, line, documents, firstMs, lastMs } = group;
   const [first] = documents;
   const rest = documents.length - shownDocuments;
-  const ids = documents.slice(0, askedDocuments).map((id) => `'${id.replaceAll("'", "\\'")}'`);
+  const ids = documents.slice(0, queriedDocumentsMax).map((id) => `'${id.replaceAll("'", "\\'")}'`);
   const isOfDocuments = action === "Map";
   return (
     <section class="panel" aria-label={message}>
@@ -140,8 +140,8 @@ function Group({
         <p class="note hint">
           <Icon name="hint" />
           <span>
-            Leave such documents out (<code>if (…) return null;</code> at the start of the map), or
-            mend them. A document that changes is tried again.
+            Skip such documents (<code>if (…) return null;</code> at the start of the map), or
+            correct them. Changed documents are indexed again.
           </span>
         </p>
         <p>
@@ -186,7 +186,7 @@ function timesOf(firstMs: number, lastMs: number): string {
   return first === last ? first : `${first} – ${last}`;
 }
 
-/** The lines where maps failed. */
+/** Returns marks for the lines where maps failed. */
 function marksOf(text: string, groups: readonly ErrorGroup[]) {
   const lines = text.split("\n");
   return groups.flatMap(({ action, line, message }) => {

@@ -1,4 +1,4 @@
-/** What an index has in it, how fast it was, and the definitions that it had. */
+/** The content of an index, its performance, and its previous definitions. */
 import { Fragment } from "preact";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
@@ -6,7 +6,7 @@ import { ago, count, counted } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
 import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
@@ -33,7 +33,7 @@ export function TermsTab({ database, index }: Properties) {
   const field = names.find((one) => one === asked) ?? names[0];
   const [prefix, setPrefix] = useState("");
   if (fields.error !== undefined) return <Failure error={fields.error} />;
-  if (fields.body === undefined) return <Bones rows={4} />;
+  if (fields.body === undefined) return <Skeleton rows={4} />;
   return (
     <>
       <div class="tools">
@@ -60,7 +60,7 @@ export function TermsTab({ database, index }: Properties) {
         </div>
       </div>
       {field === undefined ? (
-        <Empty icon="index" title="It has no field yet" />
+        <Empty icon="index" title="The index has no fields yet" />
       ) : (
         <Terms
           key={`${field}\n${prefix}`}
@@ -72,7 +72,7 @@ export function TermsTab({ database, index }: Properties) {
   );
 }
 
-/** The terms of a field in their order, a page at a time. */
+/** The terms of a field in order, loaded page by page. */
 function Terms({ path, prefix }: { path: string; prefix: string }) {
   const [terms, setTerms] = useState<readonly string[]>([]);
   const [isWhole, setWhole] = useState(false);
@@ -89,7 +89,7 @@ function Terms({ path, prefix }: { path: string; prefix: string }) {
       setError(failed as Error);
     }
   };
-  // The terms behind what is right before the prefix: itself is one of them.
+  // Load the terms after the text that precedes the prefix, because the prefix itself may be a term.
   useEffect(() => void more(before(prefix), []), [path, prefix]);
   if (error !== null) return <Failure error={error} />;
   return (
@@ -105,7 +105,7 @@ function Terms({ path, prefix }: { path: string; prefix: string }) {
       </table>
       {isWhole ? (
         <p class="soft inset">
-          {terms.length === 0 ? "There is no such term." : counted(terms.length, "term")}
+          {terms.length === 0 ? "No terms found." : counted(terms.length, "term")}
         </p>
       ) : (
         terms.length > 0 && (
@@ -120,7 +120,7 @@ function Terms({ path, prefix }: { path: string; prefix: string }) {
   );
 }
 
-/** A text that sorts right before all that begin with `prefix`. */
+/** Returns a text that sorts immediately before all texts with `prefix`. */
 function before(prefix: string): string {
   if (prefix === "") return "";
   const last = prefix.charCodeAt(prefix.length - 1);
@@ -158,8 +158,8 @@ export function EntriesTab({ database, index }: Properties) {
   const row = useCallback((at: number) => rows[at], [rows]);
   const columns = useMemo(() => entryColumns(rows, database), [rows, database]);
   if (error !== null) return <Failure error={error} />;
-  if (reply === null) return <Bones rows={6} />;
-  if (rows.length === 0) return <Empty icon="index" title="It has no entries" />;
+  if (reply === null) return <Skeleton rows={6} />;
+  if (rows.length === 0) return <Empty icon="index" title="The index has no entries" />;
   return (
     <>
       <VirtualTable
@@ -200,18 +200,18 @@ export function SpeedTab({ database, index }: Properties) {
     2000,
   );
   if (error !== undefined) return <Failure error={error} />;
-  if (body === undefined) return <Bones rows={3} />;
+  if (body === undefined) return <Skeleton rows={3} />;
   const [time] = body.Results;
   const seconds = secondsOf(time?.TotalIndexingTime ?? "");
   const nowMs = Date.now();
   const facts: [string, string][] = [
     ["Documents mapped", count(index.MapAttempts)],
-    ["Time that took", `${seconds.toFixed(1)} s`],
-    ["Documents a second", seconds > 0 ? count(index.MapAttempts / seconds) : "–"],
-    ["Behind for", `${secondsOf(time?.LagTime ?? "").toFixed(1)} s`],
+    ["Mapping time", `${seconds.toFixed(1)} s`],
+    ["Documents per second", seconds > 0 ? count(index.MapAttempts / seconds) : "–"],
+    ["Lag", `${secondsOf(time?.LagTime ?? "").toFixed(1)} s`],
     ["Last batch", index.LastIndexingTime === null ? "never" : ago(index.LastIndexingTime, nowMs)],
     ["Last query", index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)],
-    ["Made", ago(index.CreatedTimestamp, nowMs)],
+    ["Created", ago(index.CreatedTimestamp, nowMs)],
   ];
   return (
     <dl class="facts inset">
@@ -225,7 +225,7 @@ export function SpeedTab({ database, index }: Properties) {
   );
 }
 
-/** Of `1.02:03:04.5`. */
+/** Parses a time span such as `1.02:03:04.5`. */
 function secondsOf(span: string): number {
   const found = /^(?:(\d+)\.)?(\d+):(\d+):([\d.]+)$/.exec(span);
   if (found === null) return 0;
@@ -247,7 +247,7 @@ export function HistoryTab({ database, index, definition }: Properties) {
   );
   const [chosen, setChosen] = useState(0);
   if (error !== undefined) return <Failure error={error} />;
-  if (body === undefined) return <Bones rows={3} />;
+  if (body === undefined) return <Skeleton rows={3} />;
   const all = body.History;
   const one = all[chosen];
   const older = all[chosen + 1];
@@ -267,21 +267,21 @@ export function HistoryTab({ database, index, definition }: Properties) {
                 <b>{ago(CreatedAt, nowMs)}</b>
                 <small>
                   from {Source}
-                  {at === 0 && ", the present one"}
+                  {at === 0 && ", current"}
                 </small>
               </button>
             </li>
           ))}
         </ul>
       </div>
-      <Separator name="index-history" label="Between the definitions and the difference" />
+      <Separator name="index-history" label="Resize definitions and difference" />
       <div class="scroll inset">
         {one !== undefined && (
           <Diff
             before={older === undefined ? codeOf(definition) : codeOf(older.Definition)}
             after={codeOf(one.Definition)}
             language="text"
-            title={older === undefined ? "The present one → this one" : "The one before → this one"}
+            title={older === undefined ? "Current → this one" : "Previous → this one"}
           />
         )}
       </div>

@@ -1,4 +1,4 @@
-/** What the server says of indexes, and what the pages make of it. */
+/** Index statistics and definitions from the server, and derived values. */
 
 export interface IndexStats {
   readonly Name: string;
@@ -21,7 +21,7 @@ export interface IndexStats {
   readonly SourceType: string;
 }
 
-/** As it is stored, with options that the page passes on unread. */
+/** The stored definition, with options that the page does not interpret. */
 export interface Definition {
   readonly Name: string;
   readonly Maps: readonly string[];
@@ -45,7 +45,7 @@ export function isAuto({ Type }: IndexStats): boolean {
   return Type.startsWith("Auto");
 }
 
-/** How many documents it has still to read. */
+/** Returns the number of documents to be indexed. */
 export function lagOf({ Collections }: IndexStats): number {
   return Object.values(Collections).reduce((sum, { DocumentLag }) => sum + DocumentLag, 0);
 }
@@ -61,7 +61,7 @@ export function kindOf({ Type }: IndexStats): string {
   return Type.endsWith("Reduce") ? "Map-reduce" : "Map";
 }
 
-/** Who needs attention comes first, then by name. */
+/** Sorts indexes with problems first, then by name. */
 export function byAttention(left: IndexStats, right: IndexStats): number {
   return rankOf(left) - rankOf(right) || left.Name.localeCompare(right.Name);
 }
@@ -75,12 +75,12 @@ function rankOf(index: IndexStats): number {
 
 export const replacementPrefix = "ReplacementOf/";
 
-/** C# may be deployed by administrators of the database only. */
+/** Returns true for C#, which only database administrators may deploy. */
 export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
   return Maps.some((map) => /^\s*(from\s|docs\b|(timeSeries|counters)\.(?!map\())/.test(map));
 }
 
-/** Errors with the same message at the same place. */
+/** Errors with the same message and position. */
 export interface ErrorGroup {
   readonly message: string;
   readonly action: string;
@@ -114,7 +114,7 @@ export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
   });
 }
 
-/** The reason in an error's text, without what the page says beside it. */
+/** Returns the reason in an error's text, without details that the page shows separately. */
 function messageOf({ Error: text }: IndexErrorRow): string {
   const reason = /Script failed for document ID '[^']*'\. (.*)$/s.exec(text)?.[1] ?? null;
   if (reason === null) return text.replace(/^Failed to execute .*? Exception: /s, "");

@@ -7,9 +7,9 @@ import { count, counted } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
+import { AccessDenied } from "../../components/access-denied.tsx";
 import { Menu } from "../../components/menu.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
-import { Refusal } from "../../components/refusal.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
@@ -32,7 +32,7 @@ export function IndexPage({ database, name }: { database: string; name: string |
   );
 }
 
-function usePlace(database: string, text: string) {
+function useBreadcrumbs(database: string, text: string) {
   usePage("indexes", [
     { text: database, to: href(["db", database, "docs"]) },
     { text: "Indexes", to: href(["db", database, "indexes"]) },
@@ -41,14 +41,14 @@ function usePlace(database: string, text: string) {
 }
 
 function NewIndex({ database }: { database: string }) {
-  usePlace(database, "New index");
+  useBreadcrumbs(database, "New index");
   const isReduce = address.value.query.get("new") === "reduce";
   const base = `/databases/${encodeURIComponent(database)}`;
   const collections = useResource<{ Collections: Record<string, number> }>(
     `${base}/collections/stats`,
   );
-  if (!may("write")) return <Refusal title={`${database} may only be read`} />;
-  if (collections.isLoading) return <Bones rows={4} />;
+  if (!may("write")) return <AccessDenied title={`${database} is read-only for you`} />;
+  if (collections.isLoading) return <Skeleton rows={4} />;
   const found = Object.entries(collections.body?.Collections ?? {})
     .filter(([one]) => !one.startsWith("@"))
     .sort(([, a], [, b]) => b - a)[0]?.[0];
@@ -101,7 +101,7 @@ function draftOf(collection: string, isReduce: boolean): Definition {
 }
 
 function KnownIndex({ database, name }: { database: string; name: string }) {
-  usePlace(database, name);
+  useBreadcrumbs(database, name);
   const base = `/databases/${encodeURIComponent(database)}`;
   const query = `name=${encodeURIComponent(name)}`;
   const stats = useResource<{ Results: readonly IndexStats[] } | null>(
@@ -122,7 +122,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
   const definition = definitions.body?.Results[0];
   if (stats.error !== undefined)
     return <Unknown database={database} name={name} error={stats.error} />;
-  if (index === undefined || definition === undefined) return <Bones rows={6} />;
+  if (index === undefined || definition === undefined) return <Skeleton rows={6} />;
   const act = (work: () => Promise<unknown>) => {
     setError(null);
     work().then(reload, setError);
@@ -140,7 +140,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
         <IndexState index={index} />
         <span class="soft cut wide-only">
           {kindOf(index)} · {counted(index.EntriesCount, "entry", "entries")}
-          {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents to go`}
+          {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents left`}
         </span>
         <span class="grow" />
         {may("write") && (
@@ -235,7 +235,7 @@ function IndexTabs({
   );
 }
 
-/** There is no index of this name: those with near ones are. */
+/** Suggests existing indexes with similar names. */
 function Unknown({ database, name, error }: { database: string; name: string; error: Error }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const names = useResource<{ Results: readonly string[] }>(`${base}/indexes?namesOnly=true`);
@@ -243,7 +243,7 @@ function Unknown({ database, name, error }: { database: string; name: string; er
   const start = name.toLowerCase().split(/[/.]/)[0] ?? "";
   const near = (names.body?.Results ?? []).filter((one) => one.toLowerCase().includes(start));
   return (
-    <Empty icon="find" title={`There is no index ${name}`}>
+    <Empty icon="find" title={`Index ${name} does not exist`}>
       {near.slice(0, 5).map((one) => (
         <a key={one} href={href(["db", database, "index", one])}>
           {one}

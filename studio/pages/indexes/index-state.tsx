@@ -1,4 +1,4 @@
-/** How an index is, in a word: what is well is quiet. */
+/** State of an index in a word; normal states are inconspicuous. */
 import { count, counted } from "../../base/format.ts";
 import { Icon } from "../../components/icon.tsx";
 import { type IndexStats, lagOf } from "./index-info.ts";
@@ -9,7 +9,7 @@ export function IndexState({ index }: { index: IndexStats }) {
     return (
       <span class="state bad">
         <Icon name="bad" />
-        Gave up
+        Failed
       </span>
     );
   }
@@ -34,14 +34,14 @@ export function IndexState({ index }: { index: IndexStats }) {
     return (
       <span class="state warn">
         <Icon name="clock" />
-        {lag > 0 ? `${count(lag)} behind` : "Behind"}
+        {lag > 0 ? `Lag ${count(lag)}` : "Stale"}
       </span>
     );
   }
   return (
     <span class="state ok">
       <Icon name={State === "Idle" ? "pause" : "check"} />
-      {State === "Idle" ? "Idle" : "Fresh"}
+      {State === "Idle" ? "Idle" : "Up to date"}
     </span>
   );
 }

@@ -1,4 +1,4 @@
-/** A definition tried on one document: the entries that it makes, and what the reduce makes of them. */
+/** Test of a definition on a document: its entries, and their reduce results. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
@@ -37,7 +37,7 @@ export function TestTab({
   );
 }
 
-/** @param first the document that it is tried on at once; "": none */
+/** @param first id of the document to test immediately; "" for none */
 export function Trial({
   database,
   definition,
@@ -88,7 +88,7 @@ export function Trial({
           <input
             class="mono"
             aria-label="Document to test"
-            placeholder="Id of a document; empty: the first five"
+            placeholder="Document id; empty for the first five"
             value={id}
             onInput={(event) => setId(event.currentTarget.value)}
           />
@@ -126,7 +126,7 @@ function Outcome({ tried, isReduce }: { tried: Tried; isReduce: boolean }) {
       ))}
       {isReduce && (
         <div>
-          <h3>The reduce makes {counted(tried.ReduceResults.length, "result")}</h3>
+          <h3>The reduce returned {counted(tried.ReduceResults.length, "result")}</h3>
           {tried.ReduceResults.length > 0 && (
             <pre class="source scroll">{tried.ReduceResults.map(asText).join("\n")}</pre>
           )}

@@ -1,4 +1,4 @@
-/** Page 6: the indexes of a database, who needs attention first. */
+/** Page 6: the indexes of a database, those with problems first. */
 
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";
@@ -9,7 +9,7 @@ import { useResource } from "../../base/resource.ts";
 import { address, href, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Menu } from "../../components/menu.tsx";
-import { Bones, Empty, Failure } from "../../components/messages.tsx";
+import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { byAttention, type IndexStats, isAuto, isUnused, kindOf } from "./index-info.ts";
@@ -25,7 +25,7 @@ const shows: readonly (readonly [Show, string, (index: IndexStats, nowMs: number
   ["stale", "Stale", ({ IsStale }) => IsStale],
   ["unused", "Unused", isUnused],
 ];
-/** Lags and counts change without a notice. */
+/** Poll interval, in milliseconds: lag and counts change without a notice. */
 const pollMs = 3000;
 
 export function IndexesPage({ database }: { database: string }) {
@@ -59,7 +59,7 @@ export function IndexesPage({ database }: { database: string }) {
             }
           >
             <Icon name={isPaused ? "play" : "pause"} />
-            {isPaused ? "Go on with all" : "Pause all"}
+            {isPaused ? "Resume all" : "Pause all"}
           </button>
         )}
         {may("write") && (
@@ -71,7 +71,7 @@ export function IndexesPage({ database }: { database: string }) {
       </div>
       {error !== null && <Failure error={error} />}
       {stats.error !== undefined && <Failure error={stats.error} retry={reload} />}
-      {stats.isLoading && <Bones rows={6} />}
+      {stats.isLoading && <Skeleton rows={6} />}
       {stats.body !== undefined && all.length === 0 && <NoIndexes database={database} />}
       {all.length > 0 && (
         <List
@@ -97,14 +97,14 @@ export function IndexesPage({ database }: { database: string }) {
 
 function NoIndexes({ database }: { database: string }) {
   return (
-    <Empty icon="index" title="No indexes yet, and that is fine">
+    <Empty icon="index" title="No indexes yet">
       <p>
-        A query makes the index that it needs, and it is kept up to date from then on. One that you
-        write yourself computes fields, joins documents, or adds up.
+        Queries create the indexes that they need, which are then kept up to date. Your own indexes
+        can compute fields, join documents, or aggregate.
       </p>
       <div class="row">
         <a class="btn" href={href(["db", database, "query"])}>
-          Ask a query
+          Run a query
         </a>
         {may("write") && (
           <a class="btn" href={href(["db", database, "index"], { new: "map" })}>
@@ -153,7 +153,7 @@ function List({
   const nowMs = Date.now();
   const fits = shows.find(([key]) => key === shown())?.[2] ?? (() => true);
   const rows = all.filter((index) => fits(index, nowMs)).sort(byAttention);
-  if (rows.length === 0) return <Empty icon="find" title="There is none of these" />;
+  if (rows.length === 0) return <Empty icon="find" title="No matching indexes" />;
   return (
     <>
       <div class="panel scroll">
@@ -203,7 +203,7 @@ function List({
           </tbody>
         </table>
       </div>
-      <p class="soft">Auto indexes come from queries, and rest when nobody asks.</p>
+      <p class="soft">Auto indexes are created by queries, and become idle when unused.</p>
     </>
   );
 }

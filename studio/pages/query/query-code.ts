@@ -1,4 +1,4 @@
-/** A query as a program: what one pastes into an application. */
+/** Generates program code for a query. */
 
 export interface CodeSource {
   readonly origin: string;

@@ -1,4 +1,4 @@
-/** What may come next in a query: words, collections, indexes, and the fields of the collection that is asked. */
+/** Completion of queries: keywords, collections, indexes, and fields of the queried collection. */
 import { get } from "../../base/client.ts";
 import { keywords, methods } from "../../editor/rql-tokens.ts";
 
@@ -10,12 +10,12 @@ interface Suggestion {
 
 const fields = new Map<string, Promise<readonly Suggestion[]>>();
 
-/** The fields may have changed: they are asked for again. */
+/** Clears the cached fields, which may have changed. */
 export function forgetFields(): void {
   fields.clear();
 }
 
-/** @param word what is typed of it, with the path to it; `before`: the text in front of it */
+/** @param word the typed part with the path to it @param before the text before it */
 export async function complete(base: string, word: string, before: string): Promise<Suggestion[]> {
   if (/\bfrom\s+index\s+['"]?$/i.test(before)) return await indexes(base);
   if (/\bfrom\s+$/i.test(before)) return await collections(base);

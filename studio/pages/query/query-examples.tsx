@@ -1,4 +1,4 @@
-/** An empty query page: examples in the database's own names. */
+/** An empty query page: examples with names from the database. */
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../../base/client.ts";
 import { Empty } from "../../components/messages.tsx";
@@ -24,12 +24,12 @@ export function Examples({ base, use }: { base: string; use: (text: string) => v
     };
   }, [base]);
   return (
-    <Empty icon="query" title="Ask in RQL">
+    <Empty icon="query" title="Query with RQL">
       <p>
         <kbd>Ctrl Enter</kbd> runs it, <kbd>Ctrl Space</kbd> completes. A name with a dollar sign is
         a parameter.
       </p>
-      {texts?.length === 0 && <p>There is no document yet to ask for.</p>}
+      {texts?.length === 0 && <p>There are no documents to query yet.</p>}
       {texts !== null && (
         <ul class="picks" aria-label="Examples">
           {texts.map(([text, meaning]) => (
@@ -46,7 +46,7 @@ export function Examples({ base, use }: { base: string; use: (text: string) => v
   );
 }
 
-/** The names of the largest collection; null: there is none. */
+/** Returns names of the largest collection, or null. */
 async function namesIn(base: string): Promise<Names | null> {
   const { body } = await get<{ Collections: Record<string, number> }>(`${base}/collections/stats`);
   const found = Object.entries(body.Collections).filter(
@@ -63,7 +63,7 @@ async function namesIn(base: string): Promise<Names | null> {
   return { collection, fields: fields.body, index };
 }
 
-/** A query, and what it is for. */
+/** A query with its description. */
 type Example = readonly [text: string, meaning: string];
 
 function examplesOf({ collection, fields, index }: Names): Example[] {
@@ -72,13 +72,13 @@ function examplesOf({ collection, fields, index }: Names): Example[] {
   const [text, number] = [ofType("String"), ofType("Number")];
   const from = `from ${collection}`;
   const examples = [
-    [from, "All of a collection"],
-    text && [`${from} where ${text} = $value`, "Those with a value, which is typed beside it"],
+    [from, "All documents of a collection"],
+    text && [`${from} where ${text} = $value`, "Documents with a value, given as a parameter"],
     text && [`${from} where search(${text}, $words)`, "Full text: any of the words"],
     number && [`${from} order by ${number} as double desc limit 10`, "The ten largest"],
     text && [
       `${from} group by ${text} order by count() as long desc select ${text}, count() as Count`,
-      "How many there are of each",
+      "Number of documents per value",
     ],
     text &&
       number && [`${from} where ${number} > $least select ${text}, ${number}`, "Two fields only"],

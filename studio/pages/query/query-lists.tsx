@@ -1,4 +1,4 @@
-/** Queries that this browser remembers, to be put back into the editor. */
+/** Recent and saved queries of this browser. */
 import { useState } from "preact/hooks";
 import { ago, counted, milliseconds } from "../../base/format.ts";
 import { Dialog } from "../../components/dialog.tsx";
@@ -28,18 +28,18 @@ export function HistoryDialog({ database, close, use }: Properties) {
   const nowMs = Date.now();
   const shown = all.filter(({ text }) => text.toLowerCase().includes(wanted));
   return (
-    <Dialog title="Queries that ran here" close={close} isBig>
-      <p class="soft">Kept in this browser only, the last 200. Their results are not kept.</p>
+    <Dialog title="Recent queries" close={close} isBig>
+      <p class="soft">The last 200 queries are stored in this browser, without results.</p>
       <div class="field">
         <input
           type="search"
-          aria-label="Filter the history"
+          aria-label="Filter history"
           placeholder="Filter"
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
       </div>
-      {shown.length === 0 && <p class="soft">There is none.</p>}
+      {shown.length === 0 && <p class="soft">No queries.</p>}
       <ul class="picks" aria-label="History">
         {shown.map(({ text, values, atMs, ms, total }) => (
           <li key={atMs}>
@@ -62,7 +62,7 @@ export function HistoryDialog({ database, close, use }: Properties) {
             setAll([]);
           }}
         >
-          Forget all
+          Clear
         </button>
         <span class="grow" />
         <button type="button" class="btn" onClick={close}>
@@ -112,7 +112,7 @@ export function SavedDialog({
         </button>
       </form>
       {all.length === 0 && (
-        <p class="soft">None yet. They are kept in this browser, for this database.</p>
+        <p class="soft">None yet. Saved queries are stored in this browser, for this database.</p>
       )}
       <ul class="picks" aria-label="Saved queries">
         {all.map((one) => (
@@ -124,7 +124,7 @@ export function SavedDialog({
             <button
               type="button"
               class="btn quiet icon"
-              aria-label={`Forget ${one.name}`}
+              aria-label={`Delete ${one.name}`}
               onClick={() => {
                 forgetSaved(database, one.name);
                 setAll(savedQueries(database));

@@ -1,4 +1,4 @@
-/** Queries that this browser remembers: those that ran, those that were saved under a name, and long ones by their hash. */
+/** Queries stored in this browser: recent queries, saved queries, and long texts by their hash. */
 
 export interface PastQuery {
   readonly text: string;
@@ -16,9 +16,9 @@ export interface SavedQuery {
 
 const historyMax = 200;
 const savedMax = 200;
-/** Characters of a text that an address may have. */
+/** Maximum length of a text in an address, in characters. */
 export const addressLengthMax = 2000;
-/** Longer ones are not kept in the history. */
+/** Maximum length of a query in the history, in characters. */
 const keptLengthMax = 50_000;
 
 const keyOf = (kind: "history" | "saved", database: string) => `jackdaw-query-${kind}-${database}`;
@@ -33,7 +33,7 @@ function read<T>(key: string): readonly T[] {
   }
 }
 
-/** What does not fit into the browser's store is forgotten. */
+/** Stores a value; ignored if the browser's storage is full. */
 function write(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
@@ -42,7 +42,7 @@ function write(key: string, value: string): void {
   }
 }
 
-/** The newest first. */
+/** Returns recent queries, newest first. */
 export function history(database: string): readonly PastQuery[] {
   return read(keyOf("history", database));
 }
@@ -59,12 +59,12 @@ export function forgetHistory(database: string): void {
   localStorage.removeItem(keyOf("history", database));
 }
 
-/** By name. */
+/** Returns saved queries by name. */
 export function savedQueries(database: string): readonly SavedQuery[] {
   return read(keyOf("saved", database));
 }
 
-/** Takes the place of one of the same name. */
+/** Saves a query, replacing one of the same name. */
 export function save(database: string, query: SavedQuery): void {
   const others = savedQueries(database).filter(({ name }) => name !== query.name);
   const all = [...others, query].sort((a, b) => a.name.localeCompare(b.name));
@@ -76,7 +76,7 @@ export function forgetSaved(database: string, name: string): void {
   write(keyOf("saved", database), JSON.stringify(others));
 }
 
-/** The text of an address; one that is too long for it is kept here, and the address has its hash. */
+/** Returns the text for an address; a text that is too long is stored here and replaced by its hash. */
 export function addressText(text: string): string {
   if (text.length <= addressLengthMax) return text;
   const hash = hashOf(text);
@@ -84,12 +84,12 @@ export function addressText(text: string): string {
   return `@${hash}`;
 }
 
-/** The reverse; null: another browser has it. */
+/** Inverse of `addressText`; null if the text is stored in another browser. */
 export function textOfAddress(given: string): string | null {
   return /^@[0-9a-z]{1,14}$/.test(given) ? localStorage.getItem(textKey(given.slice(1))) : given;
 }
 
-/** 53 bits of it, FNV-like: names a text among the few of one browser. */
+/** Returns a 53-bit FNV-like hash, sufficient for the texts of one browser. */
 function hashOf(text: string): string {
   let [high, low] = [0xdeadbeef, 0x41c6ce57];
   for (let at = 0; at < text.length; at++) {

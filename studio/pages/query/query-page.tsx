@@ -1,4 +1,4 @@
-/** Page 4: asks in RQL, shows the answer and how it came about. The text and its parameters are in the address. */
+/** Page 4: runs RQL queries, shows the result and the query plan. The text and its parameters are in the address. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { address, href, setQuery } from "../../base/router.ts";
@@ -17,12 +17,12 @@ import { HistoryDialog, SavedDialog } from "./query-lists.tsx";
 import { addressText, history, remember, textOfAddress } from "./query-memory.ts";
 import { PlanPanel } from "./query-plan.tsx";
 import { type Answer, type Asked, Results, type View } from "./query-results.tsx";
-import { formatted, isUpdate, parametersOf, placeOf } from "./query-text.ts";
+import { formatted, isUpdate, parametersOf, positionOf } from "./query-text.ts";
 
 type Values = Readonly<Record<string, string>>;
 
 const pageSize = 1000;
-/** How long a query runs before it can be cancelled: a shorter one is over before one could. */
+/** Delay before a query can be cancelled, in milliseconds; most queries complete earlier. */
 const cancelAfterMs = 150;
 const waitForIndexMs = 120_000;
 
@@ -55,11 +55,11 @@ export function QueryPage({ database }: { database: string }) {
         />
         {names.length > 0 && <Parameters names={names} values={values} change={page.setValues} />}
       </div>
-      <Separator name="query" label="Between the question and the answer" isRow />
+      <Separator name="query" label="Resize query and result" isRow />
       {page.isElsewhere && (
         <p class="note warn edge">
           <Icon name="warn" />
-          The text of this address is too long to be in it, and is kept in another browser.
+          The query of this address is too long for an address, and is stored in another browser.
         </p>
       )}
       {changes && (
@@ -68,7 +68,7 @@ export function QueryPage({ database }: { database: string }) {
           <span>
             This changes documents.{" "}
             <a href={href(["db", database, "patch"], { q: addressText(text) })}>
-              Open it on the patch page
+              Open on the patch page
             </a>
           </span>
         </p>
@@ -84,25 +84,25 @@ export function QueryPage({ database }: { database: string }) {
   );
 }
 
-/** The state of the page, and what its buttons do. */
+/** State of the page, and the actions of its buttons. */
 function useConsole(database: string, base: string) {
   const { query } = address.value;
   const [given] = useState(() => textOfAddress(query.get("q") ?? ""));
   const edited = useEditedText(given ?? "");
   const { text } = edited;
-  const [values, setValues] = useState<Values>(() => givenValues(query));
+  const [values, setValues] = useState<Values>(() => valuesIn(query));
   const names = useMemo(() => parametersOf(text), [text]);
   const changes = useMemo(() => isUpdate(text), [text]);
   const { asked, failure, running, run, cancel } = useQuery(database, base);
   const [opened, open] = useState<"history" | "saved" | null>(null);
-  const [said, say] = useState("");
+  const [said, announce] = useState("");
   const back = useRef(-1);
 
   useEffect(() => () => forgetFields(), []);
   const ask = (asking: string, options: { plan?: boolean; wait?: boolean } = {}) => {
     if (asking.trim() === "" || isUpdate(asking)) return;
     back.current = -1;
-    say("");
+    announce("");
     const wanted = parametersOf(asking);
     const parameters = Object.fromEntries(wanted.map((name) => [`p.${name}`, values[name]]));
     const old = [...address.peek().query.keys()].filter((key) => key.startsWith("p."));
@@ -114,7 +114,7 @@ function useConsole(database: string, base: string) {
     });
     void run(asking, wanted, values, options.wait === true);
   };
-  // An address that was shared shows its answer.
+  // A shared address runs its query.
   const first = useRef(() => ask(text));
   useEffect(() => first.current(), []);
   const put = (next: string, nextValues: Values = values) => {
@@ -132,44 +132,44 @@ function useConsole(database: string, base: string) {
   };
   const marks = useMemo(() => {
     const { error } = failure?.text === text ? failure : { error: null };
-    const place = error === null ? null : placeOf(error.message, text);
+    const place = error === null ? null : positionOf(error.message, text);
     return place === null ? [] : [{ ...place, message: error?.message.split("\n")[0] ?? "" }];
   }, [failure, text]);
   return {
     ...{ edited, values, setValues, names, changes, marks, isElsewhere: given === null },
-    ...{ asked, failure, running, cancel, ask, put, goBack, opened, open, said, say },
+    ...{ asked, failure, running, cancel, ask, put, goBack, opened, open, said, announce },
   };
 }
 
 type Console = ReturnType<typeof useConsole>;
 
 function Tools({ page, database }: { page: Console; database: string }) {
-  const { edited, values, names, changes, say } = page;
+  const { edited, values, names, changes, announce } = page;
   const { text } = edited;
   const copy = async (language: Language) => {
     const given = names.map((name) => [name, typedValue(values[name] ?? "")] as const);
     const source = { origin: window.location.origin, database, text, values: given };
     await navigator.clipboard.writeText(codeOf(language, source));
-    say(`Copied as ${language}`);
+    announce(`Copied as ${language}`);
   };
   const share = async () => {
     if (addressText(text) === text) {
       const { path, query } = address.peek();
       const to = href(path, { ...Object.fromEntries(query), q: text });
       await navigator.clipboard.writeText(new URL(to, window.location.href).href);
-      say("Copied the address");
+      announce("Address copied");
       return;
     }
     download(`${database}.rql`, text);
-    say("The text is too long for an address: it was saved as a file");
+    announce("The query is too long for an address and was saved as a file");
   };
-  const changing = changes ? "It changes documents" : undefined;
+  const changing = changes ? "The query changes documents" : undefined;
   return (
     <div class="tools">
       <h1 class="hidden-label">Query</h1>
       <RunButton
         running={page.running}
-        refusal={text.trim() === "" ? "There is no text" : changing}
+        refusal={text.trim() === "" ? "The query is empty" : changing}
         run={() => page.ask(text)}
         cancel={page.cancel}
       />
@@ -227,18 +227,18 @@ function AnswerPane({
   const use = (better: string) => {
     page.put(better);
     page.ask(better, { wait: true });
-    page.say("Index is ready");
+    page.announce("Index is ready");
   };
   return (
     <div class="pane results" aria-busy={page.running?.isShown === true}>
       <Tabs
-        label="The answer"
+        label="Result"
         name="answer"
         tabs={[
           { key: "table", text: "Table" },
           { key: "json", text: "JSON" },
           { key: "includes", text: "Includes", count: includes > 0 ? includes : undefined },
-          { key: "how", text: "How it ran" },
+          { key: "how", text: "Query plan" },
         ]}
         chosen={how ? "how" : view}
         choose={choose}
@@ -253,7 +253,7 @@ function AnswerPane({
           />
         </div>
         {how && (
-          <section class="scroll" aria-label="How it ran">
+          <section class="scroll" aria-label="Query plan">
             <PlanPanel base={base} request={asked.request} use={use} />
           </section>
         )}
@@ -264,11 +264,11 @@ function AnswerPane({
 
 interface Running {
   readonly abort: AbortController;
-  /** It takes so long that it is told. */
+  /** True if the query takes long enough to be shown. */
   readonly isShown: boolean;
 }
 
-/** Runs one query at a time. What was answered stays until there is something newer. */
+/** Runs one query at a time. The previous result remains until a newer one is available. */
 function useQuery(database: string, base: string) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [failure, setFailure] = useState<{ readonly error: Error; readonly text: string } | null>(
@@ -368,7 +368,7 @@ function Parameters({
             <input
               class="mono"
               aria-label={`Value of $${name}`}
-              placeholder="a text, or JSON"
+              placeholder="text or JSON"
               value={values[name] ?? ""}
               onInput={(event) => change({ ...values, [name]: event.currentTarget.value })}
             />
@@ -383,12 +383,12 @@ function viewOf(given: string | null): View {
   return given === "json" || given === "includes" ? given : "table";
 }
 
-function givenValues(query: URLSearchParams): Record<string, string> {
+function valuesIn(query: URLSearchParams): Record<string, string> {
   const given = [...query].filter(([key]) => key.startsWith("p."));
   return Object.fromEntries(given.map(([key, value]) => [key.slice(2), value]));
 }
 
-/** What is typed for a parameter: JSON where it is, else a text. */
+/** Parses a parameter: JSON or plain text. */
 function typedValue(typed: string): unknown {
   try {
     return JSON.parse(typed);

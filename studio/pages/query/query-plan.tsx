@@ -1,11 +1,11 @@
-/** How a query ran: its steps in sentences with counts and times, and the index that would read less, made in one click. */
+/** The plan of a query: its steps with counts and times, and a recommended index that can be created with one click. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
 import { count, milliseconds } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { Icon } from "../../components/icon.tsx";
-import { Bones, Failure } from "../../components/messages.tsx";
+import { Failure, Skeleton } from "../../components/messages.tsx";
 
 interface Step {
   readonly Step: string;
@@ -33,9 +33,9 @@ interface Plan {
 
 interface Properties {
   readonly base: string;
-  /** The body of the request whose answer is shown; another object: it was asked again. */
+  /** Body of the shown request; a new object means that the query ran again. */
   readonly request: object | null;
-  /** Asks another query instead, and waits for its index. */
+  /** Runs another query instead, and waits for its index. */
   use(text: string): void;
 }
 
@@ -56,8 +56,8 @@ export function PlanPanel({ base, request, use }: Properties) {
     return () => abort.abort();
   }, [base, request, round]);
   if (error !== null) return <Failure error={error} retry={() => setRound(round + 1)} />;
-  if (request === null) return <p class="soft inset">Run a query, and this tells how it ran.</p>;
-  if (plan === null) return <Bones rows={4} />;
+  if (request === null) return <p class="soft inset">Run a query to see its plan.</p>;
+  if (plan === null) return <Skeleton rows={4} />;
   const most = Math.max(1, ...plan.Steps.map(({ Read }) => Read ?? 0));
   return (
     <div class="inset stack">
@@ -67,7 +67,7 @@ export function PlanPanel({ base, request, use }: Properties) {
         ))}
       </ol>
       <p class="soft">
-        {milliseconds(plan.DurationInMs)} in all, on the server. <code>{plan.IndexName}</code>
+        {milliseconds(plan.DurationInMs)} in total on the server. <code>{plan.IndexName}</code>
       </p>
       {plan.BetterIndex !== null && (
         <Better key={plan.BetterIndex.Query} base={base} better={plan.BetterIndex} use={use} />
@@ -89,7 +89,7 @@ function StepLine({ step, most }: { step: Step; most: number }) {
       {Conditions.map(({ Condition, Found }) => (
         <p key={Condition}>
           <code>{Condition}</code>
-          {Found !== null && `: ${count(Found)} by itself`}
+          {Found !== null && `: ${count(Found)} alone`}
         </p>
       ))}
       {Read !== null && (
@@ -116,7 +116,7 @@ interface Progress {
   }[];
 }
 
-const askAgainMs = 300;
+const pollMs = 300;
 
 function Better({
   base,
@@ -151,7 +151,7 @@ function Better({
         const total = parts.reduce((sum, part) => sum + part.TotalNumberOfItems, 0);
         const left = parts.reduce((sum, part) => sum + part.NumberOfItemsToProcess, 0);
         setMaking({ done: total - left, total });
-        await new Promise((resolve) => setTimeout(resolve, askAgainMs));
+        await new Promise((resolve) => setTimeout(resolve, pollMs));
         if (isGone.current) return;
       }
       use(Query);
@@ -165,8 +165,8 @@ function Better({
       <h3>{`A better index would read ${count(better.Reads)} entries, not ${count(better.InsteadOf)}`}</h3>
       <p>
         {IsDeployed
-          ? "It is there already; this query does not name it."
-          : "The query then names the index, and its rows come in another order unless it sorts them."}
+          ? "The index exists, but this query does not name it."
+          : "The query then names the index, and its rows are in a different order unless it sorts them."}
       </p>
       {error !== null && <Failure error={error} />}
       <div class="row">
@@ -177,14 +177,14 @@ function Better({
               class="btn"
               onClick={() => (IsDeployed ? use(Query) : void make())}
             >
-              {IsDeployed ? "Use it" : "Make this index"}
+              {IsDeployed ? "Use it" : "Create this index"}
             </button>
           )
         ) : (
           <span role="status" class="state run">
             <Icon name="run" />
             {making.total === 0
-              ? `Making ${Definition.Name}`
+              ? `Creating ${Definition.Name}`
               : `Indexed ${count(making.done)} of ${count(making.total)} documents`}
           </span>
         )}

@@ -1,4 +1,4 @@
-/** The answer of a query: a table, JSON, or the documents that it includes. */
+/** The result of a query: a table, JSON, or included documents. */
 import { useCallback, useMemo } from "preact/hooks";
 import { count, counted, milliseconds } from "../../base/format.ts";
 import { href } from "../../base/router.ts";
@@ -19,7 +19,7 @@ export interface Answer {
 export interface Asked {
   readonly answer: Answer;
   readonly ms: number;
-  /** The body of the request. */
+  /** Body of the request. */
   readonly request: { readonly Query: string; readonly QueryParameters: object };
 }
 
@@ -49,10 +49,10 @@ export function Results({
         <p class="note warn edge">
           <Icon name="clock" />
           <span class="grow">
-            {answer.IndexName} is behind: results may miss the newest documents.
+            {answer.IndexName} is stale: results may miss the newest documents.
           </span>
           <button type="button" class="btn" onClick={waitForIndex}>
-            Wait for it
+            Wait for the index
           </button>
         </p>
       )}
@@ -74,7 +74,7 @@ export function Results({
           {counted(answer.TotalResults, "result")}
           {rows.length < answer.TotalResults && `, the first ${count(rows.length)} here`}
         </span>
-        <span title="On the server, and with the way there and back">
+        <span title="On the server, and including the network">
           {milliseconds(answer.DurationInMs)} of {milliseconds(ms)}
         </span>
         {answer.IndexName !== null && <span class="cut">{answer.IndexName}</span>}
@@ -83,7 +83,7 @@ export function Results({
         {!answer.IsStale && (
           <span class="state ok">
             <Icon name="check" />
-            Fresh
+            Up to date
           </span>
         )}
       </div>
@@ -91,7 +91,7 @@ export function Results({
   );
 }
 
-/** All rows, as the server finds them: nothing of them passes through the page. */
+/** Downloads all rows, streamed from the server. */
 function Streams({ request, database }: { request: Asked["request"]; database: string }) {
   const to = (format: string) => {
     const query = new URLSearchParams({ query: request.Query, format });
@@ -107,7 +107,7 @@ function Streams({ request, database }: { request: Asked["request"]; database: s
       </a>
       {", "}
       <a href={to("jsonl")} download={`${database}.jsonl`}>
-        JSON lines
+        JSON Lines
       </a>
     </span>
   );
@@ -119,9 +119,10 @@ function Includes({ includes, database }: { includes: Answer["Includes"]; databa
   const all = Object.entries(includes);
   if (all.length === 0) {
     return (
-      <Empty icon="link" title="Nothing is included">
+      <Empty icon="link" title="No included documents">
         <p>
-          <code>include Company</code> behind the query brings the documents that a field refers to.
+          <code>include Company</code> at the end of a query includes the documents that a field
+          refers to.
         </p>
       </Empty>
     );

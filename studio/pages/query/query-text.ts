@@ -1,18 +1,18 @@
-/** What the query page reads from a text in RQL, and how it lays one out. */
+/** Parsing and formatting of RQL on the query page. */
 
-/** Comments, quoted texts, and everything else, piece by piece. */
-const pieces =
+/** Matches comments, strings, and all other text. */
+const segments =
   /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|`(?:[^`\\]|\\.)*`?/g;
-/** Words that begin a line. */
+/** Keywords that begin a line. */
 const clauses =
   /\s*\b(declare|from|group\s+by|where|order\s+by|load|filter|select|update|include|limit)\b/gi;
 
-/** Without comments and quoted texts, which become blanks of the same length. */
+/** Replaces comments and strings with spaces. */
 function bareText(text: string): string {
-  return text.replace(pieces, (piece) => piece.replace(/[^\n]/g, " "));
+  return text.replace(segments, (piece) => piece.replace(/[^\n]/g, " "));
 }
 
-/** The names behind `$`. */
+/** Returns the names after `$`. */
 export function parametersOf(text: string): string[] {
   return [
     ...new Set([...bareText(text).matchAll(/\$([A-Za-z_]\w*)/g)].map(([, name]) => name as string)),
@@ -23,7 +23,10 @@ export function isUpdate(text: string): boolean {
   return /\bupdate\s*\{/i.test(bareText(text));
 }
 
-/** Each clause on a line of its own, `and` and `or` of `where` and `filter` below it. Scripts and quotes stay as they are. */
+/**
+ * Puts each clause on a separate line, with `and` and `or` of `where` and `filter` indented. Scripts and strings are
+ * unchanged.
+ */
 export function formatted(text: string): string {
   const bare = bareText(text);
   const cuts: { readonly at: number; readonly to: number; readonly word: string }[] = [];
@@ -53,7 +56,7 @@ export function formatted(text: string): string {
   return (result + text.slice(last)).trim();
 }
 
-/** How deep each character is in parentheses and braces. */
+/** Returns the nesting depth of each character in parentheses and braces. */
 function depthsOf(bare: string): Uint16Array {
   const depths = new Uint16Array(bare.length);
   let depth = 0;
@@ -66,24 +69,24 @@ function depthsOf(bare: string): Uint16Array {
   return depths;
 }
 
-/** Whether the next `and` belongs to a `between`. */
+/** Returns true if the next `and` belongs to a `between`. */
 function isBetween(before: string): boolean {
   return /\bbetween\s+\S+$/i.test(before.trimEnd());
 }
 
-/** A member of something, as in `o.from`. */
+/** Returns true for a member access such as `o.from`. */
 function isDot(bare: string, at: number): boolean {
   return bare[at - 1] === "." || bare[at - 1] === "$";
 }
 
-/** The place that a message of the server names, as `1:19 Unable to parse…`; null: none. */
-export function placeOf(message: string, text: string): { from: number; to: number } | null {
+/** Returns the position in a message of the server such as `1:19 Unable to parse…`, or null. */
+export function positionOf(message: string, text: string): { from: number; to: number } | null {
   const found = /^(\d+):(\d+) /.exec(message);
   if (found === null) return null;
   const [line, column] = [Number(found[1]), Number(found[2])];
   const lines = text.split("\n");
   const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
-  // A line feed counts as the first column of the line that it begins.
+  // A line feed counts as the first column of the following line.
   const from = Math.min(text.length, before + column - (line > 1 ? 2 : 1));
   const word = /^\S*/.exec(text.slice(from))?.[0].length ?? 0;
   return word === 0 ? { from: Math.max(0, from - 1), to: from } : { from, to: from + word };

@@ -40,10 +40,12 @@ test("it says what it would do, and does nothing without being told to", async (
   const { code, out, err } = await recover();
   expect(code).toBe(2);
   expect(out).toContain("of the cluster of A (http://127.0.0.1:1), B (");
-  expect(out).toMatch(/^shop: 2 documents, up to message 4 of epoch 1, written here at 20\d\d-/m);
-  expect(out).toMatch(/^world: lost, it has no copy here$/m);
-  expect(out).toContain("What the other nodes had acknowledged after the messages above is lost.");
-  expect(err).toContain("1 copy would become databases of a single node, for good; add --yes");
+  expect(out).toMatch(/^shop: 2 documents, up to message 4 of epoch 1, committed here at 20\d\d-/m);
+  expect(out).toMatch(/^world: lost, no copy exists here$/m);
+  expect(out).toContain("Writes that other nodes acknowledged after the messages above are lost.");
+  expect(err).toContain(
+    "1 copy would permanently become databases of a single node; copy the folder, then add --yes",
+  );
   expect(readdirSync(folder).filter((name) => !name.startsWith("LOCK"))).toEqual(
     before.filter((name) => !name.startsWith("LOCK")),
   );
@@ -72,7 +74,7 @@ test("a database that the cluster had deleted, and whose copy is still here, is 
   mkdirSync(folder);
   const deleted = { [`cluster/deleted/${shopId}`]: { name: "shop", generation: 1 } };
   await makeLostCluster(folder, deleted);
-  expect((await recover()).out).toContain("note: the cluster had deleted it; it comes back");
+  expect((await recover()).out).toContain("note: the cluster had deleted it; it is restored");
 });
 
 test("while another node answers, or the folder is in use, nothing is changed", async () => {
@@ -105,5 +107,8 @@ test("a folder that is not there, and one of a single node, are said to be so", 
   rmSync(join(folder, "Cluster"), { recursive: true });
   expect(await recover()).toMatchObject({ code: 6, err: expect.stringContaining("no recovery") });
   rmSync(folder, { recursive: true });
-  expect(await recover()).toMatchObject({ code: 6, err: expect.stringContaining("no folder") });
+  expect(await recover()).toMatchObject({
+    code: 6,
+    err: expect.stringContaining("does not exist"),
+  });
 });

@@ -71,19 +71,19 @@ test("status is a table of nodes and one of databases, and what is to be done", 
   const { code, out, err } = await jackdaw("cluster");
   expect([code, err]).toEqual([0, ""]);
   expect(out.split("\n").map((text) => text.trimEnd())).toEqual([
-    `Seen from  A, ${line.server.url}`,
+    `Source     A, ${line.server.url}`,
     "Leader     A, epoch 1",
     "",
     "node  url                    version      leads  state",
-    expect.stringMatching(/^A {5}http:\/\/a\.example:8080 {2}7\.2\.7\S* +1 +here$/),
-    expect.stringMatching(/^B {5}http:\/\/b\.example:8080 {2}7\.2\.7 +1 +heard$/),
-    expect.stringMatching(/^C {5}http:\/\/c\.example:8080 {2}7\.2\.7 +0 +heard$/),
-    expect.stringMatching(/^D {5}http:\/\/d\.example:8080 +not of the cluster$/),
+    expect.stringMatching(/^A {5}http:\/\/a\.example:8080 {2}7\.2\.7\S* +1 +responding$/),
+    expect.stringMatching(/^B {5}http:\/\/b\.example:8080 {2}7\.2\.7 +1 +reachable$/),
+    expect.stringMatching(/^C {5}http:\/\/c\.example:8080 {2}7\.2\.7 +0 +reachable$/),
+    expect.stringMatching(/^D {5}http:\/\/d\.example:8080 +not a member$/),
     "",
-    "database  leader  epoch  copies  behind  state",
-    "shop      A           2  A B C   B 3     ok",
-    "world     B           3  B A C           ok",
-    "zoo       -           3  B C A           no leader; stopped on ?",
+    "database  leader  epoch  copies  lag  state",
+    "shop      A           2  A B C   B 3  ok",
+    "world     B           3  B A C        ok",
+    "zoo       -           3  B C A        no leader; stopped on ?",
     "",
     "zoo on A: the stream is another one",
     "D can be added: jackdaw cluster add D",
@@ -95,12 +95,12 @@ test("status is a table of nodes and one of databases, and what is to be done", 
 test("a single node is told to be one, and is no cluster to change", async () => {
   become(undefined);
   expect((await jackdaw("cluster")).out).toBe(
-    `${line.server.url} is a single node (A), not one of a cluster\n`,
+    `${line.server.url} is a single node (A), not part of a cluster\n`,
   );
   const refused = await jackdaw("cluster", "transfer", "shop", "B");
   expect([refused.code, refused.err]).toEqual([
     failureCodes.failed,
-    expect.stringContaining("is a single node: docs/cluster.md says how to start a cluster"),
+    expect.stringContaining("is a single node; docs/cluster.md describes how to start a cluster"),
   ]);
 });
 
@@ -112,7 +112,7 @@ test("a database is led by the node that is named, by its tag or its address", a
   const missing = await jackdaw("cluster", "transfer", "none", "B");
   expect([missing.code, missing.err]).toEqual([
     failureCodes.missing,
-    "jackdaw: There is no database 'none'; 'jackdaw databases' lists them.\n",
+    "jackdaw: Database 'none' does not exist; 'jackdaw databases' lists all databases.\n",
   ]);
   expect((await jackdaw("cluster", "transfer", "shop", "X")).code).toBe(failureCodes.missing);
   expect((await jackdaw("cluster", "transfer", "shop")).code).toBe(failureCodes.usage);
@@ -122,13 +122,13 @@ test("all that a node leads is spread over the others", async () => {
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe(
     "world is led by C\nzoo is led by C\n",
   );
-  expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads nothing\n");
+  expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads no database\n");
 });
 
 test("leaderships are evened out, as far as copies allow", async () => {
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe("world is led by C\n");
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe(
-    "The nodes lead as evenly as their copies allow\n",
+    "The leaderships are balanced\n",
   );
   // A leads all, and B has a copy of one of them only.
   const follows = { role: "follower", epoch: 3, applied: 1 } as const;
@@ -153,7 +153,7 @@ test("what nobody else can lead stays where it is", async () => {
   const { code, err } = await jackdaw("cluster", "transfer", "--from", "B");
   expect([code, err]).toEqual([
     failureCodes.conflict,
-    "jackdaw: No other copy of 'world' can lead it now: 'jackdaw cluster status' tells why.\n",
+    "jackdaw: No other copy of 'world' can lead it now; 'jackdaw cluster status' shows the reason.\n",
   ]);
   expect(cluster.asked).toEqual([]);
 });
@@ -165,14 +165,14 @@ const hasRoutes = routes.some(
 test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
   cluster.foreign = [fakeMember("D")];
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
-    "D is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'\n",
+    "D is a member of the cluster; move copies of databases to it with 'jackdaw cluster spread'\n",
   );
   expect(cluster.asked).toEqual(["add D"]);
   expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);
   const unknown = await jackdaw("cluster", "add", "E");
   expect([unknown.code, unknown.err]).toEqual([
     failureCodes.missing,
-    expect.stringContaining("No node 'E' is known; a node that is to be added must run"),
+    expect.stringContaining("Node 'E' is unknown. A node to add must be running"),
   ]);
 });
 
@@ -181,11 +181,11 @@ test.runIf(hasRoutes)("a node is removed after it has handed over what it leads"
   const asked = await jackdaw("cluster", "remove", "B");
   expect([asked.code, asked.err]).toEqual([
     failureCodes.usage,
-    "jackdaw: Node B and its copies of 3 databases would be of the cluster no more; add --yes to do it.\n",
+    "jackdaw: Node B and its copies of 3 databases would be removed from the cluster; add --yes to confirm.\n",
   ]);
   expect((await jackdaw("cluster", "remove", "B", "--yes")).out).toBe(
-    "world is led by C\nzoo is led by C\nB is removed\n" +
-      `These databases have a copy less now: ${fewer}. 'jackdaw cluster spread --copies COUNT' makes them again\n`,
+    "world is led by C\nzoo is led by C\nB was removed\n" +
+      `These databases lost a copy: ${fewer}. Recreate missing copies with 'jackdaw cluster spread --copies COUNT'\n`,
   );
   expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
@@ -248,9 +248,7 @@ describe("copies are spread", () => {
       "add-copy world D",
       "remove-copy world A",
     ]);
-    expect((await jackdaw("cluster", "spread")).out).toBe(
-      "The copies are spread as evenly as they can be\n",
-    );
+    expect((await jackdaw("cluster", "spread")).out).toBe("The copies are balanced\n");
     expect(await line.json(["cluster", "spread", "--copies", "4"])).toEqual(
       ["shop B", "world A", "zoo D"].map((text) => {
         const [Database, To] = text.split(" ");
@@ -287,8 +285,7 @@ describe("copies are spread", () => {
     });
     cluster.states.push({ ...fakeDatabase("world", ["A", "B"]), role: "stopped", trouble: "odd" });
     expect((await jackdaw("cluster", "spread")).out).toBe(
-      "shop has a copy on D instead of B\n" +
-        "Not moved, as not all of their copies are in order: world\n",
+      "shop has a copy on D instead of B\n" + "Skipped, because a copy is not in sync: world\n",
     );
   });
 
@@ -312,8 +309,8 @@ test("says which databases are of the node alone, and has them adopted", async (
     { name: "taken", failure: "The name is taken." },
   ];
   const { out } = await jackdaw("cluster");
-  expect(out).toContain("mine is a database of A alone: jackdaw cluster adopt mine A");
-  expect(out).toContain("taken is a database of A alone: The name is taken.");
+  expect(out).toContain("mine exists on A only: jackdaw cluster adopt mine A");
+  expect(out).toContain("taken exists on A only: The name is taken.");
   const adopted = await jackdaw("cluster", "adopt", "mine");
   expect(adopted.out).toContain("mine is a database of the cluster, with a copy on A");
   const told = await jackdaw("cluster", "adopt", "mine", "A", "--json");

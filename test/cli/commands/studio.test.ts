@@ -43,10 +43,10 @@ test("says which server, as whom, and the address, and ends with Ctrl-C", async 
   const code = await run([], true, async (lines, input) => {
     const [first, address = "", hint] = lines();
     expect(first).toMatch(
-      /^Studio of https:\/\/127\.0\.0\.1:\d+ \(version [\d.]+, answers as RavenDB [\d.]+\), as .+:$/,
+      /^Studio of https:\/\/127\.0\.0\.1:\d+ \(version [\d.]+, compatible with RavenDB [\d.]+\), as .+:$/,
     );
     expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/studio\/#code=[\w-]{43}$/);
-    expect(hint).toContain("Enter makes another");
+    expect(hint).toContain("Press Enter for another one");
     input.write("\n");
     await expect.poll(() => lines().length).toBe(4);
     expect(lines()[3]).not.toBe(address);

@@ -247,7 +247,7 @@ describe("what is passed on", () => {
         request.resume();
         request.on("end", () => setTimeout(() => response.end("late"), 400));
       },
-      { stillMs: 100 },
+      { idleMs: 100 },
     );
     expect((await page.request("/slow", { method: "POST", body: "x" })).text).toBe("late");
     const request = page.open("/still", "POST");
@@ -285,7 +285,7 @@ describe("what is passed on", () => {
     expect(reply.status).toBe(502);
     expect(reply.json).toMatchObject({
       Type: "Jackdaw.ServerUnreachable",
-      Message: expect.stringContaining(`No server can be reached at ${url.origin}`),
+      Message: expect.stringContaining(`Cannot connect to ${url.origin}`),
     });
   });
 

@@ -32,7 +32,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   const copy = (name: string, tag: string) =>
     database(name).locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) });
   const choose = async (of: string, item: string) => {
-    await studio.page.getByRole("button", { name: `What to do with ${of}` }).click();
+    await studio.page.getByRole("button", { name: `Actions for ${of}` }).click();
     await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
   };
   const told = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
@@ -60,13 +60,13 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   test("a new database has a copy on each node, and the page says who leads it", async () => {
     await studio.open("databases");
     await studio.page.getByRole("textbox", { name: "Name" }).fill("shop");
-    await studio.page.getByRole("button", { name: "Make shop" }).click();
+    await studio.page.getByRole("button", { name: "Create shop" }).click();
     await studio.page.getByRole("heading", { name: "No documents in shop yet" }).waitFor(slow);
     await studio.page.getByRole("link", { name: "Cluster" }).click();
     await studio.page.getByRole("heading", { name: "Cluster" }).waitFor();
-    for (const tag of ["A", "B", "C"]) await node(tag).getByText("Heard").waitFor(slow);
-    await node("A").getByText("Here").waitFor();
-    await database("shop").getByText("Well").waitFor(slow);
+    for (const tag of ["A", "B", "C"]) await node(tag).getByText("Reachable").waitFor(slow);
+    await node("A").getByText("This node").waitFor();
+    await database("shop").getByText("OK").waitFor(slow);
     const leader = await nodes.leaderOf("shop");
     await database("shop").getByText(`${leader} leads`).waitFor();
     for (const tag of ["A", "B", "C"]) await copy("shop", tag).waitFor();
@@ -94,12 +94,12 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await studio.page.getByRole("table", { name: "Databases" }).waitFor();
     await studio.page.keyboard.press("g");
     await studio.page.keyboard.press("n");
-    const menu = studio.page.getByRole("button", { name: "What to do with shop" });
+    const menu = studio.page.getByRole("button", { name: "Actions for shop" });
     await menu.waitFor(slow);
     await menu.focus();
     await studio.page.keyboard.press("ArrowDown");
     const focused = () => studio.page.evaluate("document.activeElement.textContent");
-    for (let n = 0; n < 3 && (await focused()) !== `Let ${to} lead`; n++)
+    for (let n = 0; n < 3 && (await focused()) !== `Transfer leadership to ${to}`; n++)
       await studio.page.keyboard.press("ArrowDown");
     await studio.page.keyboard.press("Enter");
     await told(`shop is led by ${to}`);
@@ -110,47 +110,47 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   test("what a node leads is handed over at once", async () => {
     const from = await made("shop");
     await studio.open("cluster");
-    await node(from).getByText("Heard").waitFor(slow);
+    await node(from).getByText("Reachable").waitFor(slow);
     await choose(`node ${from}`, "Hand over what it leads");
-    await told(`${from} leads nothing now`);
+    await told(`${from} leads no database now`);
     expect(await nodes.leaderOf("shop")).not.toBe(from);
   }, 90_000);
 
   test("a copy is removed after a question, and another one added", async () => {
     await made("books");
     await studio.open("cluster");
-    await database("books").getByText("Well").waitFor(slow);
+    await database("books").getByText("OK").waitFor(slow);
     const leader = await nodes.leaderOf("books");
     const tag = other(leader);
     await choose("books", `Remove the copy on ${tag}…`);
     const question = studio.page.getByRole("alertdialog", {
       name: `Remove the copy of books on ${tag}?`,
     });
-    await question.getByText("2 copies stay.").waitFor();
-    await question.getByRole("button", { name: `Remove it from ${tag}` }).click();
-    await told(`${tag} has no copy of books any more`);
+    await question.getByText("2 copies remain.").waitFor();
+    await question.getByRole("button", { name: `Remove from ${tag}` }).click();
+    await told(`The copy of books on ${tag} was removed`);
     await copy("books", tag).waitFor({ state: "detached" });
     await choose("books", `Add a copy on ${tag}`);
-    await told(`${tag} gets a copy of books`);
-    await database("books").getByText("Well").waitFor(slow);
+    await told(`A copy of books was added on ${tag}`);
+    await database("books").getByText("OK").waitFor(slow);
     expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
   }, 120_000);
 
   test("a node is taken out when its tag is typed, and let in again", async () => {
     await made("shop");
     await studio.open("cluster");
-    await node("C").getByText("Heard").waitFor(slow);
-    await choose("node C", "Take out…");
+    await node("C").getByText("Reachable").waitFor(slow);
+    await choose("node C", "Remove…");
     const question = studio.page.getByRole("alertdialog", {
-      name: "Take node C out of the cluster?",
+      name: "Remove node C from the cluster?",
     });
-    const yes = question.getByRole("button", { name: "Take C out" });
+    const yes = question.getByRole("button", { name: "Remove C" });
     expect(await yes.isDisabled()).toBe(true);
     await question.getByRole("textbox").fill("C");
     await yes.click();
-    await told("C is out of the cluster");
-    await node("C").getByText("Not of the cluster").waitFor(slow);
-    await studio.page.getByText("Node C is not of the cluster.").waitFor();
+    await told("C was removed from the cluster");
+    await node("C").getByText("Not a member").waitFor(slow);
+    await studio.page.getByText("Node C is not a member of the cluster.").waitFor();
     expect(
       nodes
         .cluster("A")
@@ -159,8 +159,8 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     ).toEqual(["A", "B"]);
     await picture("stranger");
     await choose("node C", "Add C");
-    await told("C is a node of the cluster");
-    await node("C").getByText("Heard").waitFor(slow);
+    await told("C was added to the cluster");
+    await node("C").getByText("Reachable").waitFor(slow);
     await nodes.complete(3);
   }, 180_000);
 
@@ -176,18 +176,18 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await nodes.until(() => nodes.cluster("A").find("lone")?.registered.members.length === 1);
     await studio.open("cluster");
     await database("lone").getByText("One copy only").waitFor(slow);
-    await studio.page.getByRole("button", { name: "What to do with lone" }).click();
+    await studio.page.getByRole("button", { name: "Actions for lone" }).click();
     const last = studio.page.getByRole("menuitem", { name: "Remove the copy on A…" });
     expect(await last.getAttribute("aria-disabled")).toBe("true");
-    expect(await last.getAttribute("title")).toBe("It is the only one");
+    expect(await last.getAttribute("title")).toBe("It is the only copy");
     await studio.page.keyboard.press("Escape");
     // A has the only copy, so it cannot be taken out.
     studio.expectRefusal(400);
     studio.expectRefusal(500);
-    await choose("node A", "Take out…");
+    await choose("node A", "Remove…");
     const question = studio.page.getByRole("alertdialog");
     await question.getByRole("textbox").fill("A");
-    await question.getByRole("button", { name: "Take A out" }).click();
+    await question.getByRole("button", { name: "Remove A" }).click();
     const refusal = question.getByRole("alert");
     await refusal.waitFor(slow);
     expect(await refusal.textContent()).toContain("lone");
@@ -200,15 +200,15 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     const page = await studio.as({ clearance: "Operator" });
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("shop", page).waitFor(slow);
-    await page.getByRole("button", { name: "What to do with node B" }).click();
-    const out = page.getByRole("menuitem", { name: "Take out…" });
-    expect(await out.getAttribute("title")).toBe("This is for cluster administrators");
+    await page.getByRole("button", { name: "Actions for node B" }).click();
+    const out = page.getByRole("menuitem", { name: "Remove…" });
+    expect(await out.getAttribute("title")).toBe("Requires cluster administrator access");
     await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "What to do with shop" }).click();
+    await page.getByRole("button", { name: "Actions for shop" }).click();
     // A node that was taken out and let in again has no copy.
     const { members = [] } = nodes.cluster("A").find("shop")?.registered ?? {};
     const follower = members.find((tag) => tag !== leader);
-    const lead = page.getByRole("menuitem", { name: `Let ${follower} lead` });
+    const lead = page.getByRole("menuitem", { name: `Transfer leadership to ${follower}` });
     expect(await lead.getAttribute("aria-disabled")).toBe("false");
   }, 90_000);
 
@@ -219,7 +219,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("books", page).waitFor(slow);
     expect(await database("shop", page).count()).toBe(0);
-    expect(await page.getByRole("button", { name: /What to do/ }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: /Actions for/ }).count()).toBe(0);
     expect(await page.getByText("Copies of each stream").count()).toBe(0);
   }, 90_000);
 
@@ -245,17 +245,17 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   test("a node that is lost is told of within seconds, here and among the databases", async () => {
     await made("late");
     await studio.open("cluster");
-    await node("C").getByText("Heard").waitFor(slow);
+    await node("C").getByText("Reachable").waitFor(slow);
     await nodes.close("C");
     await node("C")
-      .getByText(/Silent for/)
+      .getByText(/Unreachable for/)
       .waitFor(slow);
-    await studio.page.getByText("Node C is silent.").waitFor();
+    await studio.page.getByText("Node C is unreachable.").waitFor();
     await database("late").getByText("2 of 3 copies").waitFor(slow);
     await picture("silent");
     await studio.open("databases");
     const attention = studio.page.getByRole("complementary", { name: "Needs attention" });
-    await attention.getByRole("link", { name: "Node C is silent" }).click();
+    await attention.getByRole("link", { name: "Node C is unreachable" }).click();
     await studio.page.getByRole("heading", { name: "Cluster" }).waitFor();
   }, 120_000);
 });

@@ -67,7 +67,7 @@ test("a filter without a result offers what is close", async () => {
   await filter().fill("ShipTo.City = 'Rheims'");
   await filter().press("Enter");
   await studio.page.getByRole("heading", { name: /Nothing found for ShipTo.City/ }).waitFor();
-  await studio.page.getByRole("button", { name: "Look for reims" }).click();
+  await studio.page.getByRole("button", { name: "Search for reims" }).click();
   await grid("Orders").getByRole("row").nth(1).waitFor();
 });
 
@@ -137,7 +137,7 @@ test("a column is made wider and moved with the keyboard, the one with the ids t
 });
 
 test("a pane is made wider by dragging and by the arrows, stays so, and is put back", async () => {
-  const line = studio.page.getByRole("separator", { name: "Between the document" });
+  const line = studio.page.getByRole("separator", { name: "Resize document" });
   const at = async () => (await line.boundingBox())?.x ?? 0;
   await studio.open("db/shop/doc/orders%2F830-A");
   const middle = await at();
@@ -153,7 +153,7 @@ test("a pane is made wider by dragging and by the arrows, stays so, and is put b
   await line.dblclick();
   await expect.poll(at).toBe(middle);
   await studio.open("db/shop/docs/Orders");
-  const collections = studio.page.getByRole("separator", { name: "Between the collections" });
+  const collections = studio.page.getByRole("separator", { name: "Resize collections" });
   const before = (await collections.boundingBox())?.x ?? 0;
   await collections.press("ArrowRight");
   await expect.poll(async () => (await collections.boundingBox())?.x).toBeGreaterThan(before + 14);
@@ -190,8 +190,8 @@ test("a list is gone through by the time of a change, and its pages do not move 
   expect(last).toBe(ids[17]);
   await studio.open("db/shop/docs");
   await studio.page.getByRole("button", { name: "Go to" }).click();
-  await studio.page.getByLabel("Changed at this time or before").fill("2019-01-01T00:00");
-  await studio.page.getByRole("button", { name: "Go there" }).click();
+  await studio.page.getByLabel("Changed at or before").fill("2019-01-01T00:00");
+  await studio.page.getByRole("button", { name: "Go", exact: true }).click();
   const focused = studio.page.locator(".vrow:focus");
   await focused.waitFor();
   const index = Number(await focused.getAttribute("aria-rowindex")) - 2;
@@ -224,7 +224,7 @@ test("changes of others come as a line, and no row moves", async () => {
   await put("orders/6-A", { ...(await stored("orders/6-A")), Freight: 1 });
   await studio.page.getByRole("status").filter({ hasText: "2 orders changed." }).waitFor();
   expect(await first.textContent()).toContain("orders/830-A");
-  await studio.page.getByRole("button", { name: "Show them" }).click();
+  await studio.page.getByRole("button", { name: "Show" }).click();
   await first.getByText("orders/6-A").waitFor();
 });
 
@@ -274,7 +274,7 @@ test("a selection is deleted, and brought back as it was", async () => {
   await studio.page.getByText("Deleted 2 notes").waitFor();
   expect((await request("GET", "docs?id=notes/a")).status).toBe(404);
   await studio.page.getByRole("button", { name: "Undo" }).click();
-  await studio.page.getByText("Brought 2 notes back").waitFor();
+  await studio.page.getByText("Restored 2 notes").waitFor();
   const { text } = await request("GET", "docs?id=notes/large");
   expect(text).toContain("12345678901234567890.10");
   await studio.page.getByRole("checkbox", { name: "Select notes/a" }).waitFor();
@@ -352,13 +352,10 @@ test("a draft outlives its tab, and does not lose what others saved meanwhile", 
   await put(id, { ...(await stored(id)), Freight: 7.25 });
   await openDocument(id);
   await studio.page.getByText("You have a draft of").waitFor();
-  await studio.page.getByRole("button", { name: "Open it" }).click();
+  await studio.page.getByRole("button", { name: "Open" }).click();
   await expect.poll(() => editorOf(id).textContent()).toContain("draft");
   await studio.page.getByRole("button", { name: "Save" }).click();
-  await studio.page
-    .getByRole("alertdialog")
-    .getByRole("button", { name: "Save the merge" })
-    .click();
+  await studio.page.getByRole("alertdialog").getByRole("button", { name: "Save merged" }).click();
   await studio.page.getByText("Saved", { exact: true }).waitFor();
   expect(await stored(id)).toMatchObject({ Note: "draft", Freight: 7.25 });
 });
@@ -372,15 +369,15 @@ test("two revisions are compared, and one is put back", async () => {
   await difference.getByText("+14").waitFor();
   expect(studio.page.url()).toContain("rev=");
   const lines = ((await stored(id))["Lines"] as unknown[]).length;
-  await difference.getByRole("button", { name: "Put this one back" }).click();
+  await difference.getByRole("button", { name: "Restore this revision" }).click();
   await expect.poll(async () => ((await stored(id))["Lines"] as unknown[]).length).toBe(lines - 2);
   await studio.page.getByRole("tab", { name: "Revisions 30" }).waitFor();
 });
 
 test("revisions are switched on where they are missed", async () => {
   await openDocument("regions/1-A");
-  await studio.page.getByRole("heading", { name: "Revisions are off for Regions" }).waitFor();
-  await studio.page.getByRole("button", { name: "Keep the last 10" }).click();
+  await studio.page.getByRole("heading", { name: "Revisions are disabled for Regions" }).waitFor();
+  await studio.page.getByRole("button", { name: "Keep at most 10 revisions" }).click();
   await studio.page.getByRole("heading", { name: "No revisions yet" }).waitFor();
   const { json } = await request("GET", "revisions/config");
   expect(json).toMatchObject({
@@ -399,10 +396,10 @@ test("an attachment is added and looked at; HTML is only downloaded", async () =
     { name: "x.html", mimeType: "text/html", buffer: Buffer.from("<script>1</script>") },
   ]);
   const listed = (name: string) => studio.page.getByRole("listitem").filter({ hasText: name });
-  await listed("photo.png").getByRole("button", { name: "Look" }).click();
+  await listed("photo.png").getByRole("button", { name: "Preview" }).click();
   await studio.page.getByRole("img", { name: "photo.png" }).waitFor();
   await listed("x.html").getByRole("link", { name: "Download" }).waitFor();
-  expect(await listed("x.html").getByRole("button", { name: "Look" }).count()).toBe(0);
+  expect(await listed("x.html").getByRole("button", { name: "Preview" }).count()).toBe(0);
   const downloading = studio.page.waitForEvent("download");
   await listed("x.html").getByRole("link", { name: "Download" }).click();
   expect(readFileSync(await (await downloading).path(), "utf8")).toBe("<script>1</script>");
@@ -425,7 +422,7 @@ test("a counter is added to, exactly", async () => {
   await studio.page.getByRole("tab", { name: /^Counters/ }).click();
   await studio.page.getByRole("button", { name: "Add 1 to likes" }).click();
   await studio.page.getByText("43", { exact: true }).waitFor();
-  await studio.page.getByRole("button", { name: "Take 1 from likes" }).click();
+  await studio.page.getByRole("button", { name: "Subtract 1 from likes" }).click();
   await studio.page.getByText("42", { exact: true }).waitFor();
   await studio.page.getByText("9,007,199,254,740,993").waitFor();
 });
@@ -441,7 +438,7 @@ test("an id in a document leads on, and back to where one was", async () => {
   await studio.page.getByRole("link", { name: "companies/85-A" }).click();
   await studio.page.getByRole("heading", { name: "companies/85-A" }).waitFor();
   await studio.page.getByRole("tab", { name: /^Related/ }).click();
-  await studio.page.getByRole("button", { name: "Look for them" }).click();
+  await studio.page.getByRole("button", { name: "Search", exact: true }).click();
   await studio.page.getByRole("link", { name: "5 Orders" }).waitFor();
   await studio.page.goBack();
   await studio.page.getByRole("heading", { name: "orders/1-A" }).waitFor();
@@ -463,7 +460,7 @@ test("a document is a tree, whose numbers are as they are stored", async () => {
 
 test("an id that there is not names the nearest ones", async () => {
   await openDocument("orders/830x");
-  await studio.page.getByRole("heading", { name: "There is no document orders/830x" }).waitFor();
+  await studio.page.getByRole("heading", { name: "Document orders/830x does not exist" }).waitFor();
   await studio.page.getByRole("link", { name: "orders/830-A" }).waitFor();
 });
 
@@ -476,6 +473,6 @@ test("values, identities and deleted documents have their lists", async () => {
   await studio.page.getByRole("link", { name: "Identities" }).click();
   await studio.page.getByRole("cell", { name: "users|" }).waitFor();
   await studio.page.getByRole("link", { name: "Deleted, kept" }).click();
-  await studio.page.getByRole("button", { name: "Bring orders/20-A back" }).click();
+  await studio.page.getByRole("button", { name: "Restore orders/20-A" }).click();
   await expect.poll(async () => (await request("GET", "docs?id=orders/20-A")).status).toBe(200);
 });

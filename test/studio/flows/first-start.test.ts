@@ -11,7 +11,7 @@ test("sample data in one click, and the last database deleted, lead to the first
   await studio.page.getByRole("heading", { name: heading }).waitFor();
   expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(360);
   await studio.page.setViewportSize({ width: 1440, height: 900 });
-  await studio.page.getByRole("button", { name: "Make demo with sample data" }).click();
+  await studio.page.getByRole("button", { name: "Create demo with sample data" }).click();
   await studio.page.getByRole("link", { name: /^Orders/ }).waitFor({ timeout: 60_000 });
   // A page that is open asks for it still.
   await studio.page.goto("about:blank");
@@ -24,7 +24,7 @@ test("a first database is made with the keyboard, and its name checked while it 
   const name = studio.page.getByRole("textbox", { name: "Name" });
   await name.fill("a b");
   await studio.page.locator("#first-problem.bad").waitFor();
-  expect(await studio.page.getByRole("button", { name: "Make a b" }).isDisabled()).toBe(true);
+  expect(await studio.page.getByRole("button", { name: "Create a b" }).isDisabled()).toBe(true);
   await name.fill("shop");
   await expect.poll(() => studio.page.locator("#first-problem.bad").count()).toBe(0);
   await name.focus();

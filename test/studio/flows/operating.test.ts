@@ -25,21 +25,19 @@ const make = (name: string) => studio.server.running.services.databases.create(n
 
 test("a schedule is made, run and verified, and its backup restored into a new database", async () => {
   await studio.open("db/shop/backup");
-  await studio.page.getByRole("heading", { name: "shop was never backed up from here" }).waitFor();
+  await studio.page.getByRole("heading", { name: "shop has no backup" }).waitFor();
   await button("New schedule").click();
   await studio.page.getByRole("textbox", { name: "Folder on the server" }).fill(folder);
-  await button("Save the schedule").click();
+  await button("Save schedule").click();
   await studio.page.getByText("Full on Sunday at 02:00, changes every day at 02:00").waitFor();
   await button("Back up now").click();
-  await studio.page
-    .getByText(/Verified: it was restored aside, and has all 1,\d+ documents/)
-    .waitFor();
+  await studio.page.getByText(/Verified: a test restore contains all 1,\d+ documents/).waitFor();
   await button("Close").click();
   await studio.page.getByRole("cell", { name: "Verified" }).waitFor();
   await button("Restore…").click();
   const dialog = studio.page.getByRole("dialog");
   await dialog.getByRole("textbox").fill("shop");
-  await dialog.getByText("There is a database shop already.").waitFor();
+  await dialog.getByText("A database named shop already exists.").waitFor();
   expect(await dialog.getByRole("button", { name: "Restore shop" }).isDisabled()).toBe(true);
   await dialog.getByRole("textbox").fill("again");
   await dialog.getByRole("button", { name: "Restore again" }).click();
@@ -58,9 +56,9 @@ test("a backup is made by hand into a folder, where it can be restored from", as
   await studio.page.getByRole("dialog").getByRole("alert").waitFor();
   await path.fill(join(folder, "by hand"));
   await button("Back up small").click();
-  await studio.page.getByText(/Verified: it was restored aside/).waitFor();
+  await studio.page.getByText(/Verified: a test restore/).waitFor();
   await button("Close").click();
-  const rows = studio.page.getByRole("region", { name: "Made by hand" }).getByRole("row");
+  const rows = studio.page.getByRole("region", { name: "Manual backups" }).getByRole("row");
   await rows.nth(1).getByText("Verified").waitFor();
   await studio.page.reload();
   await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
@@ -81,8 +79,8 @@ test("lines of JSON are dropped, seen before they are imported, and those that e
   expect(await studio.page.getByRole("textbox", { name: /Collection/ }).inputValue()).toBe(
     "Orders",
   );
-  await studio.page.getByRole("combobox", { name: /Id from the field/ }).selectOption("Key");
-  await studio.page.getByRole("checkbox", { name: /Leave documents that exist/ }).check();
+  await studio.page.getByRole("combobox", { name: /Id field/ }).selectOption("Key");
+  await studio.page.getByRole("checkbox", { name: /Keep existing documents/ }).check();
   await button("Import orders-2025.jsonl").click();
   await studio.page
     .getByText("2,499 documents imported from orders-2025.jsonl, 1 skipped.")
@@ -105,20 +103,20 @@ test("a table is imported with its types, and a broken one tells its line", asyn
   expect(text).toContain('"Name":"Alan, T.","Age":41,"Address":{"City":"Wilmslow"}');
   await studio.page.getByRole("button", { name: "Another file" }).click();
   await drop("bad.csv", "A,B\n1,2\n3\n");
-  await studio.page.getByText("Line 3 has 1 cells, and the first line has 2.").waitFor();
+  await studio.page.getByText("Line 3 has 1 cells; the first line has 2.").waitFor();
 });
 
 test("an export is downloaded, and imported again it gives the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
-    .getByRole("group", { name: "Only of these collections" })
+    .getByRole("group", { name: "Only these collections" })
     .getByText("Regions")
     .click();
   const download = studio.page.waitForEvent("download");
   await button("Export shop").click();
   const path = join(folder, "shop.ravendbdump");
   await (await download).saveAs(path);
-  await studio.page.getByText(/is in your downloads/).waitFor();
+  await studio.page.getByText(/was downloaded/).waitFor();
   await make("copy");
   await studio.open("db/copy/backup?tab=import");
   await drop("shop.ravendbdump", readFileSync(path));
@@ -131,7 +129,7 @@ test("documents of one collection are exported as lines that are the documents",
   await studio.open("db/shop/backup?tab=export");
   await studio.page.getByRole("combobox", { name: "As" }).selectOption("jsonl");
   await studio.page
-    .getByRole("group", { name: "Only of these collections" })
+    .getByRole("group", { name: "Only these collections" })
     .getByText("Regions")
     .click();
   const download = studio.page.waitForEvent("download");
@@ -149,7 +147,7 @@ test("documents of one collection are exported as lines that are the documents",
 
 test("sample data goes into a new database where this one has documents", async () => {
   await studio.open("db/shop/backup?tab=sample");
-  await button("Make demo with it").click();
+  await button("Create demo").click();
   await studio.page.getByRole("link", { name: /^Orders/ }).waitFor();
   expect(studio.page.url()).toContain("/db/demo/docs");
 });
@@ -162,10 +160,10 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   await dialog.getByRole("combobox", { name: "Add a database" }).selectOption("shop");
   await dialog.getByRole("radio", { name: "shop, read", exact: true }).check();
   const download = studio.page.waitForEvent("download");
-  await button("Make and download").click();
+  await button("Create and download").click();
   const path = join(folder, "ci-runner.zip");
   await (await download).saveAs(path);
-  await studio.page.getByText("The key is in this file only.").waitFor();
+  await studio.page.getByText("It contains the only copy of the key.").waitFor();
   const files = Object.entries(unzip(readFileSync(path)));
   const file = (ending: string) =>
     String(files.find(([name]) => name.endsWith(ending) && !name.startsWith("ca"))?.[1]);
@@ -177,7 +175,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   const drawer = studio.page.getByRole("complementary", { name: "Certificate ci-runner" });
   await drawer.getByText("1 open", { exact: true }).waitFor();
   await drawer.getByRole("radio", { name: "shop, read and write" }).check();
-  await drawer.getByRole("button", { name: "Save the rights" }).click();
+  await drawer.getByRole("button", { name: "Save access" }).click();
   await drawer.getByText("Saved", { exact: true }).waitFor();
   const { certificates } = studio.server.running.services;
   expect(certificates.list().find(({ Name }) => Name === "ci-runner")?.Permissions).toEqual({
@@ -218,14 +216,14 @@ test("plots move, the request of somebody else is seen, and a query that runs is
       { timeout: 10_000 },
     )
     .toBeGreaterThan(0);
-  await studio.page.getByRole("searchbox", { name: "Filter the requests" }).fill("nothing like it");
+  await studio.page.getByRole("searchbox", { name: "Filter requests" }).fill("nothing like it");
   await seen.waitFor({ state: "detached" });
   // The peak that the requests made is in the table behind the plot.
   await button("As tables").click();
   const rows = studio.page.getByRole("region", { name: "Requests" }).first().getByRole("row");
   await expect.poll(() => rows.count()).toBeGreaterThan(2);
   await studio.page.getByRole("tab", { name: "Running" }).click();
-  await studio.page.getByText("No query runs now.").waitFor();
+  await studio.page.getByText("No queries are running.").waitFor();
   // It waits for an index that is paused.
   await studio.server.request("/databases/shop/admin/indexes/stop", { method: "POST" });
   const Query = "from Orders where Freight > 1 and ShipVia != null";
@@ -240,7 +238,7 @@ test("plots move, the request of somebody else is seen, and a query that runs is
   await studio.page.getByRole("cell", { name: Query }).waitFor();
   await button("Kill").click();
   expect((await slow).status).toBeGreaterThanOrEqual(400);
-  await studio.page.getByText("No query runs now.").waitFor();
+  await studio.page.getByText("No queries are running.").waitFor();
   await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
 });
 
@@ -255,7 +253,7 @@ test("a range is in the address, and a held page asks for nothing more", async (
     if (request.url().includes("/admin/metrics")) asked++;
   });
   await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(1);
-  await button("Hold").click();
+  await button("Pause updates").click();
   await studio.page.waitForTimeout(300);
   const before = asked;
   await studio.page.waitForTimeout(2500);
@@ -280,7 +278,7 @@ test("the hour around a moment of the last day is shown, and its address shared"
   // Ten seconds a sample: of the last hour there are those.
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   expect(await button("5 min").getAttribute("aria-pressed")).toBe("false");
-  expect(await button("Hold").count()).toBe(0);
+  expect(await button("Pause updates").count()).toBe(0);
   expect(await studio.page.getByRole("region", { name: "Requests" }).count()).toBe(1);
   await studio.page.reload();
   expect(await around.inputValue()).toBe(await local(minuteMs));
@@ -292,10 +290,10 @@ test("the hour around a moment of the last day is shown, and its address shared"
   // The server was not there then.
   await around.fill(await local(minuteMs - 5 * 3_600_000));
   await around.blur();
-  await studio.page.getByText("Nothing is kept of the hour around").waitFor();
+  await studio.page.getByText("No metrics exist for the hour around").waitFor();
   expect(asked).toContain("range=24h");
   await button("1 h").click();
-  await button("Hold").waitFor();
+  await button("Pause updates").waitFor();
   expect(studio.page.url()).not.toContain("at=");
 });
 
@@ -303,9 +301,11 @@ test("settings are saved, and are there again", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
   const revisions = studio.page.getByRole("region", { name: "Revisions" });
-  await revisions.getByRole("textbox", { name: "Collection with rules" }).fill("Orders");
+  await revisions.getByRole("textbox", { name: "Collection" }).fill("Orders");
   await revisions.getByRole("button", { name: "Add" }).click();
-  await revisions.getByRole("spinbutton", { name: "Keep of Orders" }).fill("25");
+  await revisions
+    .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
+    .fill("25");
   await button("Save revisions").click();
   await revisions.getByText("Saved").waitFor();
   const expiration = studio.page.getByRole("region", { name: "Expiration" });
@@ -316,9 +316,11 @@ test("settings are saved, and are there again", async () => {
   const { json } = await studio.server.request("/databases/settled/revisions/config");
   expect(json).toMatchObject({ Collections: { Orders: { MinimumRevisionsToKeep: 25 } } });
   await studio.page.reload();
-  expect(await revisions.getByRole("spinbutton", { name: "Keep of Orders" }).inputValue()).toBe(
-    "25",
-  );
+  expect(
+    await revisions
+      .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
+      .inputValue(),
+  ).toBe("25");
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
 });
 
@@ -328,12 +330,12 @@ test("a database is switched off and on, and deleted after its name was typed, b
   const row = studio.page.getByRole("row", { name: /tests-main/ });
   const more = row.getByRole("button", { name: "More about tests-main" });
   await more.click();
-  await studio.page.getByRole("menuitem", { name: "Switch off" }).click();
-  await row.getByText("Switched off").waitFor();
+  await studio.page.getByRole("menuitem", { name: "Disable" }).click();
+  await row.getByText("Disabled").waitFor();
   studio.expectRefusal(503);
   expect((await studio.server.request("/databases/tests-main/stats")).status).toBe(503);
   await more.click();
-  await studio.page.getByRole("menuitem", { name: "Switch on" }).click();
+  await studio.page.getByRole("menuitem", { name: "Enable" }).click();
   await row.getByText("Online").waitFor();
   await more.click();
   await studio.page.getByRole("menuitem", { name: "Compact" }).click();
@@ -342,7 +344,7 @@ test("a database is switched off and on, and deleted after its name was typed, b
   await studio.page.keyboard.press("ArrowUp");
   await studio.page.keyboard.press("Enter");
   const dialog = studio.page.getByRole("alertdialog", { name: "Delete the database tests-main?" });
-  await dialog.getByText("No schedule has made a backup of it.").waitFor();
+  await dialog.getByText("It has no scheduled backup.").waitFor();
   const remove = dialog.getByRole("button", { name: "Delete tests-main" });
   await dialog.getByRole("textbox").fill("tests");
   expect(await remove.isDisabled()).toBe(true);
@@ -358,10 +360,8 @@ test("what needs attention leads to where it is dealt with", async () => {
   await studio.server.request(`/databases/${name}/docs?id=a`, { method: "PUT", body: "{}" });
   await studio.open("databases");
   const attention = studio.page.getByRole("complementary", { name: "Needs attention" });
-  await attention.getByRole("link", { name: `${name} has no schedule with a backup` }).click();
-  await studio.page
-    .getByRole("heading", { name: `${name} was never backed up from here` })
-    .waitFor();
+  await attention.getByRole("link", { name: `${name} has no scheduled backup` }).click();
+  await studio.page.getByRole("heading", { name: `${name} has no backup` }).waitFor();
   expect(studio.page.url()).toContain(`/db/${name}/backup`);
 });
 

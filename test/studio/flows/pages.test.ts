@@ -30,9 +30,9 @@ test("a database is made and deleted, with its name typed", async () => {
   const name = studio.page.getByRole("textbox", { name: "Name" });
   await name.fill("a b");
   await studio.page.locator("#name-problem.bad").waitFor();
-  expect(await studio.page.getByRole("button", { name: "Make a b" }).isDisabled()).toBe(true);
+  expect(await studio.page.getByRole("button", { name: "Create a b" }).isDisabled()).toBe(true);
   await name.fill("made");
-  await studio.page.getByRole("button", { name: "Make made" }).click();
+  await studio.page.getByRole("button", { name: "Create made" }).click();
   await studio.page.getByRole("heading", { name: "No documents in made yet" }).waitFor();
   await studio.page.getByRole("link", { name: "Databases" }).first().click();
   await studio.page.getByRole("button", { name: "More about made" }).click();
@@ -78,7 +78,7 @@ test("a text that is no JSON is not saved, and its place is told", async () => {
   await studio.page.keyboard.press("Control+Home");
   await studio.page.keyboard.press("ArrowRight");
   await studio.page.keyboard.type("x");
-  await studio.page.getByText("Line 1: Expected a name in quotes, but there is x").waitFor();
+  await studio.page.getByText("Line 1: Expected a quoted name, but found x").waitFor();
   expect(await studio.page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
 });
 
@@ -95,8 +95,10 @@ test("a conflict is merged field by field, and nothing of either is lost", async
     body: JSON.stringify(theirs),
   });
   await studio.page.keyboard.press("Control+s");
-  await studio.page.getByRole("alertdialog", { name: `Somebody else saved ${id} first` }).waitFor();
-  await studio.page.getByRole("button", { name: "Save the merge" }).click();
+  await studio.page
+    .getByRole("alertdialog", { name: `${id} was changed by another user` })
+    .waitFor();
+  await studio.page.getByRole("button", { name: "Save merged" }).click();
   await studio.page.getByText("Saved", { exact: true }).waitFor();
   expect(await stored(id)).toMatchObject({ Note: "mine", Freight: 99 });
 });

@@ -53,7 +53,7 @@ test("a patch is tried on one document, by keyboard, and nothing is written", as
   for (let line = 0; line < 3; line++) await studio.page.keyboard.press("ArrowDown");
   await studio.page.keyboard.type("o.Freight = 1; o.Total = 2;");
   await studio.page.keyboard.press("Control+Enter");
-  const tried = role("region", { name: "Tried on orders/0" });
+  const tried = role("region", { name: "Test on orders/0" });
   await tried.waitFor();
   await expect.poll(() => tried.textContent()).toContain('"Total": 2');
   expect(await tried.locator(".ins, .add, [class*=add]").count()).toBeGreaterThan(0);
@@ -67,13 +67,13 @@ test("a patch is tried on one document, by keyboard, and nothing is written", as
 
 test("a script that leaves a document as it is says so; one that fails says why", async () => {
   await studio.open(addressOf("from Orders as o update { if (o.N > 10) o.N = 10; }"));
-  await role("textbox", { name: "Document to try" }).fill("orders/4");
-  await role("button", { name: "Try" }).click();
-  await studio.page.getByText("The script leaves orders/4 as it is.").waitFor();
+  await role("textbox", { name: "Document to test" }).fill("orders/4");
+  await role("button", { name: "Test" }).click();
+  await studio.page.getByText("The script leaves orders/4 unchanged.").waitFor();
   await studio.open(addressOf("from Orders as o update { throw 'not this one'; }"));
   studio.expectRefusal(500);
   studio.expectRefusal(400);
-  await role("button", { name: "Try" }).click();
+  await role("button", { name: "Test" }).click();
   await role("alert")
     .getByText(/not this one/)
     .first()
@@ -88,7 +88,7 @@ test("a dry run counts, shows examples and failures; the run says what it has do
   );
   await role("button", { name: "Dry run" }).click();
   await studio.page.getByText("2,000 of 3,000 documents of Orders would change.").waitFor();
-  await studio.page.getByText("999 are right already.").waitFor();
+  await studio.page.getByText("999 would be unchanged.").waitFor();
   await studio.page.getByText("1 would fail").waitFor();
   await role("button", { name: "orders/1000" }).click();
   await studio.page.getByText('"Big": true').first().waitFor();
@@ -98,7 +98,7 @@ test("a dry run counts, shows examples and failures; the run says what it has do
   await studio.page.getByText("None fails.").waitFor();
   await role("button", { name: "Patch 2,000 documents of Orders" }).click();
   await role("heading", { name: /^Patched 2,000 documents of Orders in / }).waitFor();
-  await studio.page.getByText("1,000 were right already.").waitFor();
+  await studio.page.getByText("1,000 were unchanged.").waitFor();
   expect(studio.page.url()).toMatch(/\/studio\/db\/shop\/patch\/\d+$/);
   expect(await total("Big = true")).toBe(2000);
   // The list says who.
@@ -117,7 +117,7 @@ test("a run is paused, limited, let go on and stopped, on a phone", async () => 
   expect(paused).toBeGreaterThan(0);
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await total("Slow = 1")).toBe(paused);
-  const slider = role("slider", { name: "At most, documents per second" });
+  const slider = role("slider", { name: "Maximum documents per second" });
   await slider.focus();
   await studio.page.keyboard.press("Home");
   await studio.page.getByText("10 / s", { exact: true }).waitFor();
@@ -127,19 +127,19 @@ test("a run is paused, limited, let go on and stopped, on a phone", async () => 
       return ((await studio.server.request(path)).json as { MaxOpsPerSec: number }).MaxOpsPerSec;
     })
     .toBe(10);
-  await role("button", { name: "Go on" }).click();
+  await role("button", { name: "Resume" }).click();
   await role("button", { name: "Pause" }).waitFor();
   await expect.poll(() => total("Slow = 1"), { timeout: 10_000 }).toBeGreaterThan(paused);
   const width = await studio.page.evaluate("document.documentElement.scrollWidth");
   expect(width).toBe(360);
-  await role("button", { name: "Stop it…" }).click();
+  await role("button", { name: "Stop…" }).click();
   const question = role("alertdialog");
   await question.getByText("Undo is possible afterwards.").waitFor();
   // Esc does not stop it.
   await studio.page.keyboard.press("Escape");
   await question.waitFor({ state: "hidden" });
-  await role("button", { name: "Stop it…" }).click();
-  await role("alertdialog").getByRole("button", { name: "Stop it", exact: true }).click();
+  await role("button", { name: "Stop…" }).click();
+  await role("alertdialog").getByRole("button", { name: "Stop", exact: true }).click();
   await role("heading", { name: /^Stopped after / }).waitFor();
   const stopped = await total("Slow = 1");
   expect(stopped).toBeLessThan(count);
@@ -155,11 +155,11 @@ test("an operation is undone: what others have changed since is left alone, and 
   });
   await role("button", { name: "Undo…" }).click();
   const question = role("alertdialog", {
-    name: `Put back 3,000 documents of Orders as they were before operation ${id}?`,
+    name: `Restore 3,000 documents of Orders to their state before operation ${id}?`,
   });
-  await question.getByRole("button", { name: "Put them back" }).click();
-  await role("heading", { name: /^Put back 2,999 documents in / }).waitFor();
-  await studio.page.getByText("1 changed since, by others; they are left alone.").waitFor();
+  await question.getByRole("button", { name: "Restore" }).click();
+  await role("heading", { name: /^Restored 2,999 documents in / }).waitFor();
+  await studio.page.getByText("1 were changed since then and not restored.").waitFor();
   await studio.page.getByText("orders/5", { exact: true }).waitFor();
   expect(await total("N = -1")).toBe(0);
   expect(await total("N = 17")).toBe(1);
@@ -198,11 +198,11 @@ test("a server that is killed in the middle of a patch goes on from there when i
   await page.getByRole("alert").getByText("Not connected.").waitFor();
   await server.start();
   expect(server.url).toBe(url);
-  await page.getByRole("status").getByText("Connected again").waitFor();
+  await page.getByRole("status").getByText("Reconnected").waitFor();
   const half = await patched();
   expect(half).toBeGreaterThan(100);
   expect(half).toBeLessThan(count);
-  await page.getByRole("button", { name: "Go on from there" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("heading", { name: /^Patched 3,000 documents of Orders/ }).waitFor();
   expect(await patched()).toBe(count);
   // Once each: none is patched twice.

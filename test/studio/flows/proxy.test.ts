@@ -80,7 +80,7 @@ test("an address that was used is refused", async () => {
   await page.getByRole("link", { name: "shop", exact: true }).waitFor();
   const stranger = await openPage();
   await stranger.goto(address);
-  await stranger.getByRole("heading", { name: "This address is used up" }).waitFor();
+  await stranger.getByRole("heading", { name: "This address has expired" }).waitFor();
   expect(await stranger.context().cookies()).toEqual([]);
 });
 
@@ -184,7 +184,7 @@ test("a server that is away is told in the page", async () => {
   });
   try {
     await page.goto(away.newAddress());
-    await page.getByText("No server can be reached at http://127.0.0.1:1").first().waitFor();
+    await page.getByText("Cannot connect to http://127.0.0.1:1").first().waitFor();
     await page.getByText("Not connected").waitFor();
   } finally {
     await away.close();
@@ -195,7 +195,9 @@ test("without a certificate and without the command, the server's own page says 
   const context = await studio.browser.newContext({ ignoreHTTPSErrors: true });
   const direct = await context.newPage();
   await direct.goto(`${studio.server.url}/studio`);
-  await direct.getByRole("heading", { name: "This server knows people by certificate" }).waitFor();
+  await direct
+    .getByRole("heading", { name: "This server requires a client certificate" })
+    .waitFor();
   await direct.getByText(`jackdaw studio --url ${studio.server.url}`).waitFor();
   if (process.env["PICTURES"] !== undefined) {
     for (const [width, scheme] of [
@@ -204,7 +206,7 @@ test("without a certificate and without the command, the server's own page says 
     ] as const) {
       await direct.setViewportSize({ width, height: 800 });
       await direct.emulateMedia({ colorScheme: scheme });
-      await direct.screenshot({ path: `${process.env["PICTURES"]}/getting-in-${width}.png` });
+      await direct.screenshot({ path: `${process.env["PICTURES"]}/sign-in-${width}.png` });
     }
   }
   await context.close();

@@ -47,16 +47,16 @@ test("an empty page has examples in the database's own names, which run by keybo
 test("how a query ran is told, the better index is made, and the query reads less", async () => {
   await ask("from Orders filter ShipTo.Country = 'France'");
   await studio.page.getByText("77 results").waitFor();
-  await role("tab", { name: "How it ran" }).click();
-  const how = role("region", { name: "How it ran" });
+  await role("tab", { name: "Query plan" }).click();
+  const how = role("region", { name: "Query plan" });
   await how.getByText("Read 830 documents and tested filter on 830: 77 passed.").waitFor();
   await how.getByText("A better index would read 77 entries, not 830").waitFor();
-  await button("Make this index").click();
+  await button("Create this index").click();
   await studio.page.getByText("Index is ready").waitFor();
   await how.getByText("Read 77 documents and tested filter on 77: 77 passed.").waitFor();
   await studio.page.getByText("77 results").waitFor();
   expect(await studio.page.evaluate("location.search")).toContain("Orders%2FByShipTo_Country");
-  expect(await button("Make this index").count()).toBe(0);
+  expect(await button("Create this index").count()).toBe(0);
 });
 
 test("an answer of an index that is behind says so, and waits for it", async () => {
@@ -72,10 +72,10 @@ test("an answer of an index that is behind says so, and waits for it", async () 
     "PUT",
   );
   await ask("from index 'Late'");
-  await studio.page.getByText("Late is behind: results may miss the newest documents.").waitFor();
+  await studio.page.getByText("Late is stale: results may miss the newest documents.").waitFor();
   await admin("admin/indexes/start?name=Late");
-  await button("Wait for it").click();
-  await studio.page.getByText("Fresh", { exact: true }).waitFor();
+  await button("Wait for the index").click();
+  await studio.page.getByText("Up to date", { exact: true }).waitFor();
   await studio.page.getByText("5 results").waitFor();
 });
 
@@ -126,7 +126,7 @@ test("a text that changes documents leads to the patch page", async () => {
   await studio.open("db/shop/query");
   await editor().click();
   await studio.page.keyboard.type("from Orders update { this.A = 1; }");
-  const link = role("link", { name: "Open it on the patch page" });
+  const link = role("link", { name: "Open on the patch page" });
   expect(await link.getAttribute("href")).toContain("/studio/db/shop/patch?q=from+Orders+update");
   expect(await button("Run").isDisabled()).toBe(true);
 });
@@ -145,7 +145,7 @@ test("the history brings a query back with its parameters, and is forgotten", as
   await studio.page.keyboard.press("Alt+ArrowUp");
   await role("textbox", { name: "Value of $city" }).waitFor();
   await button("History").click();
-  await button("Forget all").click();
+  await button("Clear").click();
   expect(await role("list", { name: "History" }).getByRole("listitem").count()).toBe(0);
 });
 
@@ -163,7 +163,7 @@ test("a query is saved under a name, formatted and shared", async () => {
   await button("Save it").click();
   await button("Close").click();
   await button("Share").click();
-  await studio.page.getByText("Copied the address").waitFor();
+  await studio.page.getByText("Address copied").waitFor();
   expect(await readClipboard()).toContain("/studio/db/shop/query?q=from+Orders+as+o%0Awhere");
   await studio.open("db/shop/query");
   await button("Saved").click();
@@ -261,7 +261,7 @@ test("a new map-reduce index is written, tried and deployed", async () => {
   );
   await role("textbox", { name: "Document to test" }).fill("orders/1-A");
   await button("Test").click();
-  await studio.page.getByText("The reduce makes 1 result").waitFor();
+  await studio.page.getByText("The reduce returned 1 result").waitFor();
   await button("Deploy").click();
   await role("heading", { name: "Orders/Countries" }).waitFor();
   await role("tab", { name: "Entries 21" }).click();
@@ -286,11 +286,11 @@ test("all are paused and go on, one is reset, and its terms are found", async ()
   await row.waitFor();
   await button("Pause all").click();
   await row.getByText("Paused").waitFor();
-  await button("Go on with all").click();
-  await row.getByText("Fresh").waitFor();
+  await button("Resume all").click();
+  await row.getByText("Up to date").waitFor();
   await button("More about Cities").click();
   await role("menuitem", { name: /^Reset/ }).click();
-  await row.getByText("Fresh").waitFor();
+  await row.getByText("Up to date").waitFor();
   await role("link", { name: "Cities" }).click();
   await role("tab", { name: "Terms" }).click();
   await role("combobox", { name: "Field" }).selectOption("Country");
@@ -314,7 +314,7 @@ test("an index is locked, which no edit passes, and deleted after a question", a
   await role("heading", { name: "Indexes" }).waitFor();
   expect(await role("link", { name: "Gone", exact: true }).count()).toBe(0);
   await studio.open("db/shop/index/Gone");
-  await role("heading", { name: "There is no index Gone" }).waitFor();
+  await role("heading", { name: "Index Gone does not exist" }).waitFor();
 });
 
 test("a database without indexes says that this is fine", async () => {
@@ -323,7 +323,7 @@ test("a database without indexes says that this is fine", async () => {
     body: '{"DatabaseName":"bare"}',
   });
   await studio.open("db/bare/indexes");
-  await role("heading", { name: "No indexes yet, and that is fine" }).waitFor();
+  await role("heading", { name: "No indexes yet" }).waitFor();
   await role("link", { name: "Write an index" }).click();
   await role("heading", { name: "New index" }).waitFor();
 });

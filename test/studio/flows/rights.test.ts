@@ -50,7 +50,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
 
 /** What begins so changes something, here or on the server. */
 const writing =
-  /^(Add|Back up|Bring|Clone|Compact|Delete|Deploy|Dry run|Edit|Forget these|Go on$|Go on with|Import|Keep|Kill|Let |Lock|Make|New|Patch|Pause|Priority|Put|Remove|Renew|Reset|Restore|Revert|Revoke|Save$|Save the|Start|Stop|Switch o|Take|Try$|Undo|Unlock|Verify|Write an)/;
+  /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
 
 beforeAll(async () => {
   const ask = async (method: string, path: string, body?: object) => {
@@ -141,15 +141,15 @@ test("a document opens without a way to change it, and says so", async () => {
 test("pages that only change something say whose they are", async () => {
   const page = await named("Read");
   for (const [address, title] of [
-    ["db/shop/patch", "shop may only be read"],
-    ["db/shop/doc?new=Orders", "shop may only be read"],
-    ["db/shop/index?new=map", "shop may only be read"],
-    ["db/shop/settings", "Settings are for administrators of shop"],
-    ["certificates", "Certificates are for operators"],
+    ["db/shop/patch", "shop is read-only for you"],
+    ["db/shop/doc?new=Orders", "shop is read-only for you"],
+    ["db/shop/index?new=map", "shop is read-only for you"],
+    ["db/shop/settings", "Settings require administrator access to shop"],
+    ["certificates", "Certificates require operator access"],
   ] as const) {
     await open(page, address, ".empty");
     await page.getByRole("heading", { name: title }).waitFor();
-    await page.getByText("Your certificate reports does not have this right.").waitFor();
+    await page.getByText("Your certificate reports does not have this access.").waitFor();
   }
 });
 
@@ -187,7 +187,7 @@ test("who may write one database has its documents and indexes, and not what adm
   await page.getByRole("heading", { name: "Nightly" }).waitFor();
   expect(await page.getByRole("button", { name: "Back up now" }).count()).toBe(0);
   await page.getByRole("tab", { name: "Sample data" }).click();
-  await page.getByText("only operators make databases").waitFor();
+  await page.getByText("only operators can create databases").waitFor();
   await open(page, "db/shop/patch", ".editor");
   // Written for real: the right is one.
   await open(page, "db/shop/doc/companies%2F2-A", ".cm-content");
@@ -213,6 +213,6 @@ test("an operator opens every page, and gives nobody more than he has", async ()
   expect(await clearance.getByRole("option").count()).toBe(2);
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "test client" }).first().click();
-  await page.getByText("Cluster administrators change it.").waitFor();
-  expect(await page.getByRole("button", { name: /Revoke|Save the rights|Renew/ }).count()).toBe(0);
+  await page.getByText("Only cluster administrators can change it.").waitFor();
+  expect(await page.getByRole("button", { name: /Revoke|Save access|Renew/ }).count()).toBe(0);
 }, 120_000);

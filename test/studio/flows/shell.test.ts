@@ -59,7 +59,7 @@ test("g and a letter lead to a page, but not while something is typed, or when l
   await studio.open("db/shop/docs/Orders");
   await studio.page.getByRole("grid").waitFor();
   await studio.page.keyboard.press("?");
-  await studio.page.getByRole("checkbox", { name: "Single letters are keys" }).uncheck();
+  await studio.page.getByRole("checkbox", { name: "Enable single-letter shortcuts" }).uncheck();
   await studio.page.keyboard.press("Escape");
   await studio.page.keyboard.press("g");
   await studio.page.keyboard.press("q");
@@ -86,11 +86,11 @@ test("another database is chosen in the bar", async () => {
 
 test("a database that there is not names the nearest ones, and asks nothing of it", async () => {
   await studio.open("db/shp/docs");
-  await heading("There is no database shp");
+  await heading("Database shp does not exist");
   await studio.page.getByRole("link", { name: "shop", exact: true }).click();
   await studio.page.getByRole("grid").waitFor();
   await studio.open("db/shop/dcs");
-  await heading("There is no such page");
+  await heading("This page does not exist");
   await studio.page.getByRole("main").getByRole("link", { name: "Documents" }).click();
   await studio.page.getByRole("grid").waitFor();
 });
@@ -116,10 +116,10 @@ test("a lost connection is told and tried again, and what was missed is asked fo
   await studio.page.getByRole("button", { name: "Columns" }).waitFor();
   await studio.page.getByRole("row").nth(1).getByRole("link").first().click();
   await studio.page.getByText("Not connected.").waitFor();
-  await studio.page.getByText(/Trying again in \d+ s|Trying now/).waitFor();
+  await studio.page.getByText(/Reconnecting in \d+ s|Connecting/).waitFor();
   await studio.context.setOffline(false);
-  await studio.page.getByRole("button", { name: "Try now" }).click();
-  await studio.page.getByText("Connected again").waitFor();
+  await studio.page.getByRole("button", { name: "Reconnect now" }).click();
+  await studio.page.getByText("Reconnected").waitFor();
 });
 
 test("on a phone all pages are in reach", async () => {

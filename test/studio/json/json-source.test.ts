@@ -37,16 +37,16 @@ describe("JSON that is read and printed", () => {
 
 describe("a mistake", () => {
   test.each([
-    ['{"a":1,}', 7, "Expected a name in quotes, but there is }"],
-    ['{"a" 1}', 5, "Expected a colon, but there is 1"],
-    ['{"a":1 "b":2}', 7, "Expected a comma or }, but there is a quote"],
+    ['{"a":1,}', 7, "Expected a quoted name, but found }"],
+    ['{"a" 1}', 5, "Expected a colon, but found 1"],
+    ['{"a":1 "b":2}', 7, "Expected a comma or }, but found a quote"],
     ["[1,2", 4, "Expected a comma or ], but the text ends"],
     ["", 0, "Expected a value, but the text ends"],
-    ["nul", 0, "Expected a value, but there is n"],
-    ["{} x", 3, "Expected the end, but there is x"],
-    ['["abc', 1, "This text does not end, or has a character that must be escaped"],
-    ['["\t"]', 1, "This text does not end, or has a character that must be escaped"],
-    ["01", 1, "Expected the end, but there is 1"],
+    ["nul", 0, "Expected a value, but found n"],
+    ["{} x", 3, "Expected the end, but found x"],
+    ['["abc', 1, "The string is not terminated, or contains a character that must be escaped"],
+    ['["\t"]', 1, "The string is not terminated, or contains a character that must be escaped"],
+    ["01", 1, "Expected the end, but found 1"],
   ])("in %j is told with its place", (source, at, message) => {
     expect(() => parseSource(source)).toThrow(new JsonError(message, at));
     try {

@@ -1,10 +1,14 @@
 /** The plan by which copies are spread over nodes. */
 import { expect, test } from "vitest";
 import { seeded } from "../../../bench/harness.ts";
-import { type CopyMove, copyMoves, type Placed } from "../../../cli/commands/spread.ts";
+import {
+  type CopyMove,
+  type PlacedDatabase,
+  planCopyMoves,
+} from "../../../cli/commands/copy-balance.ts";
 
 /** `shop A B C`: a database that A leads. */
-function placed(...texts: string[]): Placed[] {
+function placed(...texts: string[]): PlacedDatabase[] {
   return texts.map((text) => {
     const [name = "", ...tags] = text.split(" ");
     return { name, tags, leader: tags[0] ?? null, isSound: true };
@@ -14,7 +18,10 @@ function placed(...texts: string[]): Placed[] {
 const texts = (moves: readonly CopyMove[]) =>
   moves.map(({ name, from, to }) => `${name} ${from ?? "+"} ${to}`);
 
-function after(databases: readonly Placed[], moves: readonly CopyMove[]): Map<string, string[]> {
+function after(
+  databases: readonly PlacedDatabase[],
+  moves: readonly CopyMove[],
+): Map<string, string[]> {
   const tags = new Map(databases.map((one) => [one.name, [...one.tags]]));
   for (const { name, from, to } of moves) {
     const kept = (tags.get(name) ?? []).filter((tag) => tag !== from);
@@ -26,39 +33,43 @@ function after(databases: readonly Placed[], moves: readonly CopyMove[]): Map<st
 
 test("a node that was added gets what others have more of, rather what these do not lead", () => {
   const databases = placed("a A B", "b B A", "c A B", "d B A");
-  expect(texts(copyMoves(["A", "B", "C"], databases))).toEqual(["a B C", "b A C"]);
+  expect(texts(planCopyMoves(["A", "B", "C"], databases))).toEqual(["a B C", "b A C"]);
 });
 
 test("nothing is moved that makes nothing more even", () => {
-  expect(copyMoves(["A", "B", "C"], placed("a A B C", "b B C A"))).toEqual([]);
-  expect(copyMoves(["A", "B", "C"], placed("a A B", "b B C"))).toEqual([]);
-  expect(copyMoves(["A"], placed("a A"))).toEqual([]);
-  expect(copyMoves([], [])).toEqual([]);
+  expect(planCopyMoves(["A", "B", "C"], placed("a A B C", "b B C A"))).toEqual([]);
+  expect(planCopyMoves(["A", "B", "C"], placed("a A B", "b B C"))).toEqual([]);
+  expect(planCopyMoves(["A"], placed("a A"))).toEqual([]);
+  expect(planCopyMoves([], [])).toEqual([]);
 });
 
 test("copies that are missing are made first, where there are few", () => {
   const databases = placed("a A", "b A B", "c A B C");
-  expect(texts(copyMoves(["A", "B", "C"], databases, 3))).toEqual(["a + C", "a + B", "b + C"]);
-  expect(texts(copyMoves(["A", "B", "C"], placed("a A"), 9))).toEqual(["a + B", "a + C"]);
+  expect(texts(planCopyMoves(["A", "B", "C"], databases, 3))).toEqual(["a + C", "a + B", "b + C"]);
+  expect(texts(planCopyMoves(["A", "B", "C"], placed("a A"), 9))).toEqual(["a + B", "a + C"]);
 });
 
 test("what is in trouble stays, and counts", () => {
-  const [a, b, c] = placed("a A B", "b A B", "c B A") as [Placed, Placed, Placed];
+  const [a, b, c] = placed("a A B", "b A B", "c B A") as [
+    PlacedDatabase,
+    PlacedDatabase,
+    PlacedDatabase,
+  ];
   const databases = [{ ...a, isSound: false }, { ...b, isSound: false }, c];
-  expect(texts(copyMoves(["A", "B", "C"], databases, 3))).toEqual(["c + C"]);
-  expect(texts(copyMoves(["A", "B", "C"], databases))).toEqual(["c A C"]);
+  expect(texts(planCopyMoves(["A", "B", "C"], databases, 3))).toEqual(["c + C"]);
+  expect(texts(planCopyMoves(["A", "B", "C"], databases))).toEqual(["c A C"]);
 });
 
 test("ends even, with all copies and no more moves than needed, from any placement", () => {
   const random = seeded(5);
   for (let round = 0; round < 200; round++) {
     const nodes = Array.from({ length: 1 + (random() % 7) }, (_, at) => `N${at}`);
-    const databases = Array.from({ length: random() % 30 }, (_, at): Placed => {
+    const databases = Array.from({ length: random() % 30 }, (_, at): PlacedDatabase => {
       const tags = nodes.filter(() => random() % 3 > 0);
       if (tags.length === 0) tags.push("N0");
       return { name: `d${at}`, tags, leader: tags[0] as string, isSound: true };
     });
-    const moves = copyMoves(nodes, databases);
+    const moves = planCopyMoves(nodes, databases);
     const tags = after(databases, moves);
     for (const { name, tags: before } of databases) {
       expect(tags.get(name)?.length).toBe(before.length);
@@ -83,7 +94,7 @@ test("a new node has as many in common with each of the others", () => {
   const nodes = ["A", "B", "C", "D", "E", "F"];
   const groups = ["A B C", "D E F"];
   const databases = placed(...Array.from({ length: 60 }, (_, at) => `d${at} ${groups[at % 2]}`));
-  const tags = after(databases, copyMoves([...nodes, "G"], databases));
+  const tags = after(databases, planCopyMoves([...nodes, "G"], databases));
   const shared = nodes.map(
     (node) => [...tags.values()].filter((one) => one.includes(node) && one.includes("G")).length,
   );

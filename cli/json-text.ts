@@ -1,16 +1,16 @@
 /**
- * JSON taken apart as text, so that documents keep the spelling of their numbers and the order of their keys: a number of JavaScript has
- * neither `9007199254740993` nor `1.0`. The text must be checked before (JSON.parse), or come from a server.
+ * Splits JSON text without converting values, so that documents keep the text of their numbers and the order of their
+ * keys: JavaScript numbers cannot represent `9007199254740993` or `1.0`. The input must be valid JSON.
  */
 
-/** A member of an object, or an element of an array, whose name is empty. */
-export interface Piece {
+/** A member of an object, or an element of an array, which has an empty name. */
+export interface JsonMember {
   readonly name: string;
   readonly text: string;
 }
 
-/** A number, an object or an array as it is spelled: a cell of a table. */
-export class Spelled {
+/** The original JSON text of a number, object or array, as a table cell. */
+export class RawJson {
   readonly text: string;
 
   constructor(text: string) {
@@ -26,9 +26,9 @@ export class Spelled {
   }
 }
 
-/** The members of an object, the elements of an array; none of anything else. */
-export function piecesOf(text: string): Piece[] {
-  const found: Piece[] = [];
+/** Returns the members of an object or the elements of an array; none for other values. */
+export function jsonMembers(text: string): JsonMember[] {
+  const found: JsonMember[] = [];
   let at = skipSpaces(text, 0);
   const open = text[at];
   if (open !== "{" && open !== "[") return found;
@@ -48,25 +48,25 @@ export function piecesOf(text: string): Piece[] {
   return found;
 }
 
-/** Of several members of one name the last, as in JSON.parse. */
-export function pieceOf(text: string, name: string): string | undefined {
-  return piecesOf(text).findLast((piece) => piece.name === name)?.text;
+/** Returns the text of a member; the last one of duplicate names, like JSON.parse. */
+export function jsonMember(text: string, name: string): string | undefined {
+  return jsonMembers(text).findLast((piece) => piece.name === name)?.text;
 }
 
-/** What JSON.parse would give, but for what has a spelling of its own. */
+/** Returns a value for a table cell: raw text for numbers, objects and arrays; parsed otherwise. */
 export function cellOf(text: string): unknown {
-  return /^[-\d{[]/.test(text) ? new Spelled(text) : JSON.parse(text);
+  return /^[-\d{[]/.test(text) ? new RawJson(text) : JSON.parse(text);
 }
 
-export function objectText(members: readonly Piece[]): string {
+export function objectText(members: readonly JsonMember[]): string {
   return `{${members.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 
-/** The text of a document with `@collection` in its metadata; all else stays as it is spelled. */
+/** Sets `@collection` in the metadata of a document, without changing other text. */
 export function inCollection(text: string, collection: string): string {
-  const members = piecesOf(text);
+  const members = jsonMembers(text);
   const metadata = members.findLast(({ name }) => name === "@metadata")?.text ?? "{}";
-  const others = piecesOf(metadata).filter(({ name }) => name !== "@collection");
+  const others = jsonMembers(metadata).filter(({ name }) => name !== "@collection");
   const own = { name: "@collection", text: JSON.stringify(collection) };
   return objectText([
     ...members.filter(({ name }) => name !== "@metadata"),
@@ -76,7 +76,7 @@ export function inCollection(text: string, collection: string): string {
 
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[^\s"{}[\],:]+|[{}[\],:]/gs;
 
-/** A value over several lines, two spaces a level. */
+/** Formats a value over several lines, indented by two spaces per level. */
 export function indented(text: string): string {
   const pieces: string[] = [];
   let depth = 0;

@@ -1,22 +1,22 @@
 /**
- * Which copies of databases are to be moved so that all nodes have equally many, and which are to be added: a plan, from what
- * a cluster tells of itself. What moves them is `jackdaw cluster spread` (cluster.ts).
+ * Plan for balancing the copies of databases over the nodes of a cluster, computed from the cluster status. `jackdaw
+ * cluster spread` (cluster.ts) executes it.
  *
  * Invariants:
- * - A database keeps as many copies as it has, or gets more; two are never on one node.
- * - No more is moved than is needed: copies are data that goes over the network.
+ * - A database never loses copies, and has at most one copy per node.
+ * - The number of moves is minimal, because each move transfers a copy over the network.
  */
 
 /** A database and the nodes with its copies. */
-export interface Placed {
+export interface PlacedDatabase {
   readonly name: string;
   readonly leader: string | null;
   readonly tags: readonly string[];
-  /** False: one of its copies is in trouble, and all stay where they are. */
+  /** False if one of its copies is not in sync; such a database is not moved. */
   readonly isSound: boolean;
 }
 
-/** `from` null: a copy more. */
+/** A move of a copy; `from` is null for an additional copy. */
 export interface CopyMove {
   readonly name: string;
   readonly from: string | null;
@@ -24,17 +24,18 @@ export interface CopyMove {
 }
 
 /**
- * @param nodes those that take copies
- * @param copies first, each database that has fewer gets so many
+ * Returns the moves, additional copies first.
+ * @param nodes nodes that can hold copies
+ * @param copies minimum number of copies of each database
  */
-export function copyMoves(
+export function planCopyMoves(
   nodes: readonly string[],
-  databases: readonly Placed[],
+  databases: readonly PlacedDatabase[],
   copies = 0,
 ): CopyMove[] {
   const placement = new Placement(nodes, databases);
   while (placement.step(copies)) {}
-  // A copy may have moved twice in the plan: once is enough. What is missing is made first.
+  // The plan may move a copy twice: combine the moves.
   const moves = databases.flatMap(({ name, tags }) => {
     const after = placement.tagsOf(name);
     const gone = tags.filter((tag) => !after.includes(tag));
@@ -49,21 +50,21 @@ export function copyMoves(
 
 class Placement {
   readonly #nodes: readonly string[];
-  readonly #sound: readonly Placed[];
-  /** The nodes of each database, by its name. */
+  readonly #sound: readonly PlacedDatabase[];
+  /** Tags of the nodes of each database, by its name. */
   readonly #tags: Map<string, readonly string[]>;
   readonly #copies = new Map<string, number>();
-  /** How many databases two nodes share, by both tags in either order. */
+  /** Number of databases that two nodes share, by both tags in either order. */
   readonly #shared = new Map<string, number>();
 
-  constructor(nodes: readonly string[], databases: readonly Placed[]) {
+  constructor(nodes: readonly string[], databases: readonly PlacedDatabase[]) {
     this.#nodes = nodes;
     this.#sound = databases.filter(({ isSound }) => isSound);
     this.#tags = new Map(databases.map(({ name, tags }) => [name, tags]));
     for (const { tags } of databases) this.#count(tags, 1);
   }
 
-  /** Makes the best next move. @returns false: there is none */
+  /** Applies the best next move. @returns false if there is no move */
   step(copies: number): boolean {
     const move = this.#missing(copies) ?? this.#best();
     if (move === null) return false;
@@ -80,7 +81,7 @@ class Placement {
     return this.#tags.get(name) ?? [];
   }
 
-  /** A copy for the first database that has too few; null: none has. */
+  /** Returns an additional copy for the first database with fewer than `copies`, or null. */
   #missing(copies: number): CopyMove | null {
     const most = Math.min(copies, this.#nodes.length);
     for (const { name } of this.#sound) {
@@ -94,7 +95,7 @@ class Placement {
     return null;
   }
 
-  /** The move that makes the numbers of copies most even; null: none makes them more so. */
+  /** Returns the move that reduces the imbalance most, or null if no move reduces it. */
   #best(): CopyMove | null {
     const moves: CopyMove[] = [];
     let most = 2;
@@ -111,7 +112,8 @@ class Placement {
       }
     }
     const led = new Map(this.#sound.map(({ name, leader }) => [name, leader]));
-    // What a node leads is handed over before it goes: rather another one; and where few others of the new node are.
+    // Prefer databases that the node does not lead, because moving a leader needs a transfer; then nodes that share
+    // few databases.
     const rank = ({ name, from, to }: CopyMove) => [
       led.get(name) === from ? 1 : 0,
       this.#sharedWith(
@@ -141,7 +143,7 @@ class Placement {
   }
 }
 
-/** The first of those with the least rank. */
+/** Returns the first item with the lowest rank. */
 function least<Item>(
   items: readonly Item[],
   rank: (item: Item) => readonly number[],

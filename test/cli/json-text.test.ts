@@ -1,24 +1,24 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cellOf, inCollection, indented, piecesOf, Spelled } from "../../cli/json-pieces.ts";
+import { cellOf, inCollection, indented, jsonMembers, RawJson } from "../../cli/json-text.ts";
 
 describe("pieces of JSON", () => {
   test("keep spelling and order", () => {
     const text =
       ' { "b" : 9007199254740993 , "1":1.0,"a\\"}":[ {"x":"]"}, 2e5 ],"c":{},"d":null } ';
-    expect(piecesOf(text)).toEqual([
+    expect(jsonMembers(text)).toEqual([
       { name: "b", text: "9007199254740993" },
       { name: "1", text: "1.0" },
       { name: 'a"}', text: '[ {"x":"]"}, 2e5 ]' },
       { name: "c", text: "{}" },
       { name: "d", text: "null" },
     ]);
-    expect(piecesOf('[1, [2,3] ,"\\\\"]').map((piece) => piece.text)).toEqual([
+    expect(jsonMembers('[1, [2,3] ,"\\\\"]').map((piece) => piece.text)).toEqual([
       "1",
       "[2,3]",
       '"\\\\"',
     ]);
-    expect(cellOf("1.0")).toEqual(new Spelled("1.0"));
+    expect(cellOf("1.0")).toEqual(new RawJson("1.0"));
     expect(cellOf('"1.0"')).toBe("1.0");
   });
 
@@ -28,11 +28,11 @@ describe("pieces of JSON", () => {
         const value: unknown = JSON.parse(text);
         const keyed = typeof value === "object" && value !== null;
         if (keyed && !Array.isArray(value)) {
-          const members = piecesOf(text).map(({ name, text: one }) => [name, JSON.parse(one)]);
+          const members = jsonMembers(text).map(({ name, text: one }) => [name, JSON.parse(one)]);
           expect(Object.fromEntries(members)).toEqual(value);
         } else if (keyed) {
-          expect(piecesOf(text).map((piece) => JSON.parse(piece.text))).toEqual(value);
-        } else expect(piecesOf(text)).toEqual([]);
+          expect(jsonMembers(text).map((piece) => JSON.parse(piece.text))).toEqual(value);
+        } else expect(jsonMembers(text)).toEqual([]);
         expect(JSON.parse(indented(text))).toEqual(value);
       }),
     );

@@ -1,8 +1,8 @@
-/** What somebody sees whom the server does not know, and how that changes. */
+/** Instructions for users whom the server does not recognize. */
 import { lacksCertificate } from "../base/identity.ts";
 import { signedOut } from "../base/session.ts";
 
-export function GettingInPage() {
+export function SignInPage() {
   return (
     <main class="page narrow" id="main" tabIndex={-1}>
       {lacksCertificate.value ? <NoCertificate /> : <NoSession />}
@@ -13,9 +13,11 @@ export function GettingInPage() {
 function NoCertificate() {
   return (
     <>
-      <h1>This server knows people by certificate</h1>
-      <p>Your browser showed none, or one that the server does not know.</p>
-      <p>Quickest: run this on a machine that has one. It opens this page signed in.</p>
+      <h1>This server requires a client certificate</h1>
+      <p>Your browser presented no certificate, or one that is not registered.</p>
+      <p>
+        Quickest: run this command on a machine with a certificate. It opens this page signed in.
+      </p>
       <pre class="panel">
         <code>jackdaw studio --url {window.location.origin}</code>
       </pre>
@@ -35,7 +37,7 @@ function NoCertificate() {
           <b>Safari</b>: open the file in Keychain Access
         </li>
       </ul>
-      <p>Then close all windows of the browser and come back.</p>
+      <p>Then close all browser windows and reopen this page.</p>
     </>
   );
 }
@@ -44,14 +46,14 @@ function NoSession() {
   const isRefused = signedOut.value === "code-refused";
   return (
     <>
-      <h1>{isRefused ? "This address is used up" : "This page is not signed in"}</h1>
+      <h1>{isRefused ? "This address has expired" : "This page is not signed in"}</h1>
       <p>
         {isRefused
-          ? "An address opens the studio once, within a minute after it was printed."
-          : "The session is over, or belongs to another window that is closed."}
+          ? "An address can be used once, within a minute after it was printed."
+          : "The session has ended, or belongs to another window that was closed."}
       </p>
       <p>
-        Press Enter where <code>jackdaw studio</code> runs: it prints another address. Or run it
+        Press Enter where <code>jackdaw studio</code> runs to print another address, or run it
         again.
       </p>
     </>
