@@ -6,7 +6,11 @@
  * skewed, as a few databases have most. Neither is known when a database is created: only what counts evenly can be even.
  */
 import { copyMoves } from "../cli/commands/spread.ts";
-import type { ClusterView, NodeSighting, ReplicaState } from "../server/cluster/cluster-view.ts";
+import type {
+  ClusterView,
+  ReceivedHeartbeat,
+  ReplicaState,
+} from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
 import { addCopyTo } from "../server/endpoints/cluster-databases.ts";
@@ -51,12 +55,12 @@ class Simulation {
 
   /** What a node sees. */
   #viewOf(tag: string): ClusterView {
-    const sighting: NodeSighting = { ageMs: 0, version: "", databases: new Map() };
+    const heartbeat: ReceivedHeartbeat = { ageMs: 0, version: "", databases: new Map() };
     const states = [...this.databases.values()].map(({ state }) => state);
     return {
       tag,
       members: () => this.nodes.map(fakeMember),
-      sighting: () => sighting,
+      lastHeartbeat: () => heartbeat,
       databases: () => states,
       addCopy: (name: string, node: string) => {
         this.#change(name, ({ members }) => [...members, node]);

@@ -104,7 +104,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/node-status.ts",
     "server/cluster/registry.ts",
     "server/cluster/shared-changes.ts",
-    "server/cluster/sightings.ts",
+    "server/cluster/membership-table.ts",
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
   ],

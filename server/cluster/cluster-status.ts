@@ -7,12 +7,7 @@
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { interfaceVersion } from "../http/response.ts";
-import type {
-  ClusterView,
-  ReplicaRoleName,
-  ReplicaSighting,
-  ReplicaState,
-} from "./cluster-view.ts";
+import type { ClusterView, ReplicaReport, ReplicaRoleName, ReplicaState } from "./cluster-view.ts";
 
 /** Without a heartbeat for this long, six of them, a node counts as silent. */
 export const silentMs = 3_000;
@@ -70,7 +65,7 @@ export function clusterStatus(view: ClusterView): ClusterStatus {
   const { tag, topologyId, leaderTag, epoch, index } = view;
   const nodeOf = (isRegistered: boolean) => (member: { tag: string; url: string }) => {
     const isHere = member.tag === tag;
-    const seen = isHere ? undefined : view.sighting(member.tag);
+    const seen = isHere ? undefined : view.lastHeartbeat(member.tag);
     return {
       tag: member.tag,
       url: member.url,
@@ -96,14 +91,14 @@ export function isHeard({ heardMs }: NodeState): boolean {
 
 function databaseState(view: ClusterView, state: ReplicaState): DatabaseState {
   const { name, id, members } = state.registered;
-  const seen = members.map((tag) => ({ tag, ...sightingOf(view, state, tag) }));
-  const furthest = Math.max(state.applied, ...seen.map(({ sighting }) => sighting?.applied ?? 0));
-  const copies = seen.map(({ tag, sighting, isFresh }) => ({
+  const seen = members.map((tag) => ({ tag, ...reportOf(view, state, tag) }));
+  const furthest = Math.max(state.applied, ...seen.map(({ report }) => report?.applied ?? 0));
+  const copies = seen.map(({ tag, report, isFresh }) => ({
     tag,
-    role: isFresh ? (sighting?.role ?? null) : null,
-    epoch: sighting?.epoch ?? 0,
-    applied: sighting?.applied ?? 0,
-    behind: sighting === undefined ? null : furthest - sighting.applied,
+    role: isFresh ? (report?.role ?? null) : null,
+    epoch: report?.epoch ?? 0,
+    applied: report?.applied ?? 0,
+    behind: report === undefined ? null : furthest - report.applied,
   }));
   const { leaderTag, epoch, trouble } = state;
   return {
@@ -116,20 +111,20 @@ function databaseState(view: ClusterView, state: ReplicaState): DatabaseState {
   };
 }
 
-interface Sighted {
-  readonly sighting: ReplicaSighting | undefined;
+interface CopyReport {
+  readonly report: ReplicaReport | undefined;
   readonly isFresh: boolean;
 }
 
-function sightingOf(view: ClusterView, state: ReplicaState, tag: string): Sighted {
+function reportOf(view: ClusterView, state: ReplicaState, tag: string): CopyReport {
   if (tag === view.tag) {
     const { role, epoch, applied } = state;
-    const sighting = role === null ? undefined : { role, epoch, applied };
-    return { sighting, isFresh: true };
+    const report = role === null ? undefined : { role, epoch, applied };
+    return { report, isFresh: true };
   }
-  const node = view.sighting(tag);
-  const sighting = node?.databases.get(state.registered.id);
-  return { sighting, isFresh: node !== undefined && node.ageMs < silentMs };
+  const node = view.lastHeartbeat(tag);
+  const report = node?.databases.get(state.registered.id);
+  return { report, isFresh: node !== undefined && node.ageMs < silentMs };
 }
 
 function compare(one: string, other: string): number {

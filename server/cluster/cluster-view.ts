@@ -18,15 +18,15 @@ export interface ClusterMember {
 }
 
 /** What was heard of another node. Hints: nothing durable depends on them. */
-export interface NodeSighting {
+export interface ReceivedHeartbeat {
   /** Milliseconds since its last heartbeat. */
   readonly ageMs: number;
   readonly version: string;
   /** How far it is, by the id of the database. */
-  readonly databases: ReadonlyMap<string, ReplicaSighting>;
+  readonly databases: ReadonlyMap<string, ReplicaReport>;
 }
 
-export interface ReplicaSighting {
+export interface ReplicaReport {
   readonly role: ReplicaRoleName;
   readonly epoch: number;
   /** The last message of the stream that its own log has. */
@@ -111,7 +111,7 @@ export interface ClusterView {
   /** All registered nodes, by tag, this one too once it is registered. In the order of their tags. */
   members(): readonly ClusterMember[];
   /** The last that was heard of a node, registered or not; undefined: nothing since the start. */
-  sighting(tag: string): NodeSighting | undefined;
+  lastHeartbeat(tag: string): ReceivedHeartbeat | undefined;
   /** Tags of nodes that were heard and are not registered: each could be added. */
   strangers(): readonly ClusterMember[];
   /** Databases that the cluster has registered, by name in any case; undefined: it has none of that name. */

@@ -35,10 +35,10 @@ import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
-  NodeSighting,
   OwnDatabase,
+  ReceivedHeartbeat,
+  ReplicaReport,
   ReplicaRoleName,
-  ReplicaSighting,
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
@@ -48,6 +48,7 @@ import { Founder } from "./founding.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
+import { MembershipTable } from "./membership-table.ts";
 import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -62,7 +63,6 @@ import {
 } from "./registry.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { ShownPlaces } from "./shown-places.ts";
-import { Sightings } from "./sightings.ts";
 import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
@@ -125,7 +125,7 @@ export class Cluster implements ClusterView {
   #heartbeats: Heartbeats | null = null;
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
-  readonly #sightings = new Sightings();
+  readonly #membership = new MembershipTable();
   readonly #shown = new ShownPlaces();
   readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
@@ -165,8 +165,8 @@ export class Cluster implements ClusterView {
     this.#trim = new StreamTrim({
       absenceMs: options.trimAfterAbsenceMs,
       log: options.log,
-      sighting: (tag, id) => {
-        const found = this.sighting(tag);
+      lastHeartbeat: (tag, id) => {
+        const found = this.lastHeartbeat(tag);
         const replica = found?.databases.get(id);
         return found === undefined || replica === undefined
           ? undefined
@@ -178,7 +178,7 @@ export class Cluster implements ClusterView {
       log: options.log,
       cluster: this,
       sharedId: sharedValuesId,
-      isFirst: () => this.#sightings.present().every(({ tag }) => this.tag < tag),
+      isFirst: () => this.#membership.present().every(({ tag }) => this.tag < tag),
       purge: (id) => this.#purgeDamaged(id),
       restart: (id) => this.#replicationOf(id)?.restart(),
       nameOf: (id) => (id === sharedValuesId ? sharedName : (this.#registeredOf(id)?.name ?? id)),
@@ -342,13 +342,13 @@ export class Cluster implements ClusterView {
     return members.has(this.tag) ? known : [...known, ...this.strangers()];
   }
 
-  sighting(tag: string): NodeSighting | undefined {
-    return this.#sightings.of(tag);
+  lastHeartbeat(tag: string): ReceivedHeartbeat | undefined {
+    return this.#membership.of(tag);
   }
 
   strangers(): readonly ClusterMember[] {
     const { members } = this.#known;
-    return this.#sightings.present().filter(({ tag }) => !members.has(tag));
+    return this.#membership.present().filter(({ tag }) => !members.has(tag));
   }
 
   find(name: string): ReplicaState | undefined {
@@ -388,7 +388,7 @@ export class Cluster implements ClusterView {
   async change(changes: readonly ValueChange[]): Promise<void> {
     await this.#opened.changes.change(changes);
     const wanted = this.#opened.shared.replication.mark?.sequence ?? 0;
-    const present = this.#sightings.present().map(({ tag }) => tag);
+    const present = this.#membership.present().map(({ tag }) => tag);
     const others = present.filter((tag) => tag !== this.tag && this.#known.members.has(tag));
     const untilMs = performance.now() + spreadMs;
     await this.#haveCopies(others, sharedValuesId, { wanted, count: others.length, untilMs });
@@ -399,7 +399,7 @@ export class Cluster implements ClusterView {
   }
 
   async addMember(tag: string): Promise<void> {
-    const member = this.#sightings.present().find((one) => one.tag === tag);
+    const member = this.#membership.present().find((one) => one.tag === tag);
     if (this.#known.members.has(tag)) {
       throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
     }
@@ -591,7 +591,7 @@ export class Cluster implements ClusterView {
     { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
   ): Promise<number> {
     for (;;) {
-      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
+      const have = others.filter((tag) => this.#membership.appliedBy(tag, id) >= wanted).length;
       const leftMs = untilMs - performance.now();
       if (have >= count || leftMs <= 0 || this.#isStopped) return have;
       const heard = this.#whenHeard(leftMs);
@@ -639,7 +639,7 @@ export class Cluster implements ClusterView {
     if (id === sharedValuesId) {
       const members = [
         ...this.#known.members.keys(),
-        ...this.#sightings.present().map((one) => one.tag),
+        ...this.#membership.present().map((one) => one.tag),
       ];
       return copySources(this, { id, members: [...new Set(members)] }, this.leaderTag);
     }
@@ -653,7 +653,7 @@ export class Cluster implements ClusterView {
     const hasCopy = members.includes(this.tag);
     const replication = hasCopy ? this.#copies.opened(name)?.replication : undefined;
     const own = replication?.heartbeat;
-    const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
+    const epoch = own?.epoch ?? this.#membership.epochOf(registered.id);
     const role = hasCopy ? (own?.role ?? "stopped") : null;
     return {
       registered,
@@ -662,7 +662,7 @@ export class Cluster implements ClusterView {
       leaderTag:
         replication !== null && replication !== undefined
           ? leaderOf(replication, this.tag)
-          : this.#sightings.leaderOf(registered.id, members),
+          : this.#membership.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
       visible: replication?.visible ?? 0,
@@ -793,7 +793,7 @@ export class Cluster implements ClusterView {
   /** Has any node something of this database? Then its stream is not new, and must not be begun again. */
   #isKnownElsewhere(id: string): boolean {
     if (id === sharedValuesId && this.#parts !== null && this.index > 0) return true;
-    return this.#sightings.isKnown(id);
+    return this.#membership.isKnown(id);
   }
 
   #watcherOf(name: string, id: string): ReplicationWatcher {
@@ -819,7 +819,7 @@ export class Cluster implements ClusterView {
       },
       progressed: () => {
         this.#hasMore = true;
-        if (this.#sightings.isWaitedFor) this.#beatSoon();
+        if (this.#membership.isWaitedFor) this.#beatSoon();
       },
       // Own logs keep no frames: what the stream has no more comes with the files of another node.
       fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
@@ -848,15 +848,15 @@ export class Cluster implements ClusterView {
 
   #status(): NodeStatus {
     const { member } = this.#serving;
-    const databases = new Map<string, ReplicaSighting>();
+    const databases = new Map<string, ReplicaReport>();
     databases.set(
       sharedValuesId,
-      this.#sightingOf(sharedValuesId, this.#opened.shared.replication, sharedGeneration),
+      this.#reportOf(sharedValuesId, this.#opened.shared.replication, sharedGeneration),
     );
     for (const { id, name, members, generation } of this.#known.databases.values()) {
       if (!members.includes(this.tag)) continue;
       const replication = this.#copies.opened(name)?.replication ?? null;
-      if (replication !== null) databases.set(id, this.#sightingOf(id, replication, generation));
+      if (replication !== null) databases.set(id, this.#reportOf(id, replication, generation));
     }
     const { version } = this.#options;
     this.#hasMore = false;
@@ -865,7 +865,7 @@ export class Cluster implements ClusterView {
   }
 
   /** What this node says of its copy; while that is being replaced, the mark is that of the files that come. */
-  #sightingOf(id: string, replication: Replication, generation: number): ReplicaSighting {
+  #reportOf(id: string, replication: Replication, generation: number): ReplicaReport {
     const mark = this.#repairs.markOf(id) ?? replication.mark;
     const isOf = mark !== null && mark.generation === generation;
     return { ...replication.heartbeat, mark: isOf ? mark.sequence : 0 };
@@ -934,7 +934,7 @@ export class Cluster implements ClusterView {
   }
 
   #heard(tag: string, sent: NodeStatus): void {
-    const status = this.#sightings.hear(tag, sent);
+    const status = this.#membership.hear(tag, sent);
     if (status === null) return;
     for (const wake of [...this.#waiting]) wake();
     if (status.isWaiting && this.#hasMore) this.#beatSoon();
@@ -942,16 +942,16 @@ export class Cluster implements ClusterView {
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const registered of this.#known.databases.values()) {
       const { id, name, members } = registered;
-      const sighting = status.databases.get(id);
-      if (sighting === undefined || !members.includes(tag)) continue;
+      const report = status.databases.get(id);
+      if (report === undefined || !members.includes(tag)) continue;
       const replication = this.#copies.opened(name)?.replication;
-      if (sighting.role === "leader") {
+      if (report.role === "leader") {
         this.#copies.led(id);
-        const { epoch, mark = 0 } = sighting;
-        const newest = Math.max(this.#sightings.epochOf(id), replication?.heartbeat.epoch ?? 0);
+        const { epoch, mark = 0 } = report;
+        const newest = Math.max(this.#membership.epochOf(id), replication?.heartbeat.epoch ?? 0);
         if (epoch >= newest) this.#shown.heard(registered, mark);
       }
-      replication?.heard(heartbeatOf(tag, sighting));
+      replication?.heard(heartbeatOf(tag, report));
     }
   }
 
@@ -976,7 +976,7 @@ export class Cluster implements ClusterView {
     this.#trimSometimes();
     this.#bringSometimes();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
-    const present = [this.#serving.member(), ...this.#sightings.present()];
+    const present = [this.#serving.member(), ...this.#membership.present()];
     this.#duties = this.#registrar
       .work(this.#known, present)
       .catch((error: unknown) => {
@@ -1024,9 +1024,9 @@ export class Cluster implements ClusterView {
     if (replication === null || replication === undefined) return false;
     if (replication.role === "leader") return true;
     const { role, applied } = replication.heartbeat;
-    const leader = this.#sightings.leaderOf(id, members);
+    const leader = this.#membership.leaderOf(id, members);
     if (role !== "follower" || leader === null || applied === 0) return false;
-    return applied >= this.#sightings.appliedBy(leader, id);
+    return applied >= this.#membership.appliedBy(leader, id);
   }
 
   /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */

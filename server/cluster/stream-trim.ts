@@ -9,7 +9,7 @@
  */
 import type { ReplicatedStream, Replication, StreamBounds } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
-import type { ReplicaSighting } from "./cluster-view.ts";
+import type { ReplicaReport } from "./cluster-view.ts";
 
 /** Bytes that the stream keeps for nodes that are away. */
 const absenceBytesMax = 16 * 1024 * 1024 * 1024;
@@ -72,10 +72,10 @@ export interface StreamTrimOptions {
   readonly absenceMs: number;
   readonly log: Log;
   /** What was heard last of the copy of a node, and how long ago. */
-  readonly sighting: (
+  readonly lastHeartbeat: (
     tag: string,
     id: string,
-  ) => { readonly ageMs: number; readonly replica: ReplicaSighting } | undefined;
+  ) => { readonly ageMs: number; readonly replica: ReplicaReport } | undefined;
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
 }
@@ -147,7 +147,7 @@ export class StreamTrim {
   #member(tag: string, id: string): TrimMember {
     const key = id + tag;
     const nowMs = this.#nowMs();
-    const found = this.#options.sighting(tag, id);
+    const found = this.#options.lastHeartbeat(tag, id);
     const goesOn =
       found !== undefined && found.ageMs <= silentMs && found.replica.role !== "stopped";
     if (goesOn || !this.#seenMs.has(key)) this.#seenMs.set(key, nowMs);

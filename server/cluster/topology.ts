@@ -45,8 +45,8 @@ export function ownState(cluster: ClusterView): NodeState {
 /** Has the node said something lately? This one always has. */
 export function isHeard(cluster: ClusterView, tag: string): boolean {
   if (tag === cluster.tag) return true;
-  const sighting = cluster.sighting(tag);
-  return sighting !== undefined && sighting.ageMs <= silentMsMax;
+  const heartbeat = cluster.lastHeartbeat(tag);
+  return heartbeat !== undefined && heartbeat.ageMs <= silentMsMax;
 }
 
 export function memberOf(cluster: ClusterView, tag: string): ClusterMember | undefined {
@@ -104,7 +104,7 @@ function copyOn(
   tag: string,
 ): { readonly role: string; readonly applied: number } | null {
   if (tag === cluster.tag) return role === null || applied === 0 ? null : { role, applied };
-  const copy = cluster.sighting(tag)?.databases.get(registered.id);
+  const copy = cluster.lastHeartbeat(tag)?.databases.get(registered.id);
   return copy === undefined || copy.applied === 0 ? null : copy;
 }
 

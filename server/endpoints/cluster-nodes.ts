@@ -227,12 +227,12 @@ function connectionsOf(cluster: ClusterView): JsonObject[] {
       Url: url,
       Connected: isHeard(cluster, tag),
       LastHeardInMs: heardMs(cluster, tag),
-      Version: cluster.sighting(tag)?.version ?? null,
+      Version: cluster.lastHeartbeat(tag)?.version ?? null,
     }));
 }
 
 function heardMs(cluster: ClusterView, tag: string): number | null {
-  const ageMs = cluster.sighting(tag)?.ageMs;
+  const ageMs = cluster.lastHeartbeat(tag)?.ageMs;
   return ageMs === undefined ? null : Math.round(ageMs);
 }
 
@@ -339,14 +339,14 @@ function ownStats(server: ServerServices): JsonObject {
 }
 
 function statsOf(cluster: ClusterView, tag: string): JsonObject {
-  const sighting = cluster.sighting(tag);
+  const heartbeat = cluster.lastHeartbeat(tag);
   const report = cluster.databases().flatMap(({ registered: { name, id } }) => {
-    const copy = sighting?.databases.get(id);
+    const copy = heartbeat?.databases.get(id);
     if (copy === undefined) return [];
     const { role, epoch, applied } = copy;
     return [[name, { Name: name, NodeName: tag, Role: role, Epoch: epoch, Applied: applied }]];
   });
-  const heard = sighting === undefined ? null : dateText(new Date(Date.now() - sighting.ageMs));
+  const heard = heartbeat === undefined ? null : dateText(new Date(Date.now() - heartbeat.ageMs));
   const error = isHeard(cluster, tag) ? null : `Node ${tag} has not been heard for a while.`;
   return statsRow({ report: Object.fromEntries(report), at: heard, error });
 }

@@ -256,7 +256,7 @@ export function clusterTopologyOf(server: ServerServices, url: string) {
 function otherNodes(cluster: ClusterView): Readonly<Record<string, unknown>> {
   const others = cluster.members().filter(({ tag }) => tag !== cluster.tag);
   const row = ({ tag }: ClusterMember) => {
-    const ageMs = cluster.sighting(tag)?.ageMs;
+    const ageMs = cluster.lastHeartbeat(tag)?.ageMs;
     const Connected = isHeard(cluster, tag);
     return {
       Name: tag,

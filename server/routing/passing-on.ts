@@ -436,7 +436,7 @@ function isNotLeading(error: unknown): boolean {
 /** A node that was removed, or of which nothing is heard any more. */
 function isGone(tag: string, cluster: ClusterView): boolean {
   if (!cluster.members().some((member) => member.tag === tag)) return true;
-  return (cluster.sighting(tag)?.ageMs ?? 0) > silenceMs;
+  return (cluster.lastHeartbeat(tag)?.ageMs ?? 0) > silenceMs;
 }
 
 const noLeaderType = "Raven.Client.Exceptions.Cluster.NoLeaderException";

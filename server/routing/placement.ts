@@ -69,7 +69,7 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
 }
 
 function heardLast(tags: readonly string[], cluster: ClusterView): string | undefined {
-  const age = (tag: string) => cluster.sighting(tag)?.ageMs ?? Number.MAX_SAFE_INTEGER;
+  const age = (tag: string) => cluster.lastHeartbeat(tag)?.ageMs ?? Number.MAX_SAFE_INTEGER;
   return tags.reduce<string | undefined>(
     (best, tag) => (best === undefined || age(tag) < age(best) ? tag : best),
     undefined,

@@ -7,7 +7,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 import type {
   ClusterMember,
   ClusterView,
-  NodeSighting,
+  ReceivedHeartbeat,
   ReplicaRoleName,
   ReplicaState,
 } from "../../server/cluster/cluster-view.ts";
@@ -35,7 +35,7 @@ const databaseId = "0".repeat(32);
 export class FakeNodes {
   readonly members = new Map<string, ClusterMember>();
   readonly databases = new Map<string, FakeDatabase>();
-  readonly sightings = new Map<string, NodeSighting>();
+  readonly heartbeats = new Map<string, ReceivedHeartbeat>();
   readonly values = new Map<string, string>();
   readonly #listeners = new Set<() => void>();
   readonly #peers: Peers[] = [];
@@ -112,7 +112,7 @@ export class FakeNodes {
       leaderTag: "A",
       epoch: 1,
       members: () => [...this.members.values()],
-      sighting: (other) => this.sightings.get(other),
+      lastHeartbeat: (other) => this.heartbeats.get(other),
       strangers: () => [],
       find: (name) => {
         const database = this.databases.get(name.toLowerCase());

@@ -7,8 +7,8 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
+  fakeHeartbeat,
   fakeMember,
-  fakeSighting,
 } from "../../support/seen-cluster.ts";
 
 function watched(cluster: FakeCluster) {
@@ -49,12 +49,12 @@ test("nodes that are heard, and not any more, have a line each, once", () => {
     "B leads shop, world",
   ]);
   expect(look()).toEqual([]);
-  cluster.sightings.set("B", fakeSighting({}, 3_200));
+  cluster.heartbeats.set("B", fakeHeartbeat({}, 3_200));
   expect(look()).toEqual([
     "Node B at http://b.example:8080 is not heard any more; it led shop, world",
   ]);
   expect(look()).toEqual([]);
-  cluster.sightings.set("B", fakeSighting());
+  cluster.heartbeats.set("B", fakeHeartbeat());
   expect(look()).toEqual(["Node B is heard"]);
 });
 
@@ -63,7 +63,7 @@ test("nodes that could be added, were added and were removed are told", () => {
   const { look } = watched(cluster);
   look();
   cluster.foreign = [fakeMember("D")];
-  cluster.sightings.set("D", fakeSighting());
+  cluster.heartbeats.set("D", fakeHeartbeat());
   expect(look()).toEqual([]); // it may join by itself
   expect(look(9)).toEqual([]);
   expect(look()).toEqual([
@@ -97,7 +97,7 @@ test("a node is ready when its copies have been current, and stays so while they
   const cluster = fakeCluster({ states: [shop] });
   const { look, notReady } = watched(cluster);
   const furthest = (applied: number) =>
-    cluster.sightings.set("B", fakeSighting({ shop: leads(applied) }));
+    cluster.heartbeats.set("B", fakeHeartbeat({ shop: leads(applied) }));
   furthest(100);
   look();
   expect(notReady()).toBe("the copies here are behind of shop");

@@ -351,7 +351,7 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
   };
   signal("SIGSTOP");
   try {
-    await nodes.until(() => (nodes.cluster(other).sighting(leader)?.ageMs ?? 0) > 4_000);
+    await nodes.until(() => (nodes.cluster(other).lastHeartbeat(leader)?.ageMs ?? 0) > 4_000);
     expect(found()?.mustShow).toBe(Number.POSITIVE_INFINITY);
     // Nobody is waited for forever.
     await nodes.until(() => found()?.mustShow === 0);

@@ -5,8 +5,8 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
+  fakeHeartbeat,
   fakeMember,
-  fakeSighting,
 } from "../../support/seen-cluster.ts";
 import {
   startTestServer,
@@ -27,11 +27,11 @@ beforeEach(() => {
       fakeDatabase("world", ["B", "C"], { role: null, leaderTag: null, trouble: null }),
     ],
   });
-  cluster.sightings.set(
+  cluster.heartbeats.set(
     "B",
-    fakeSighting({ shop: { role: "follower", epoch: 2, applied: 17 } }, 240.4),
+    fakeHeartbeat({ shop: { role: "follower", epoch: 2, applied: 17 } }, 240.4),
   );
-  cluster.sightings.delete("C");
+  cluster.heartbeats.delete("C");
   become(cluster);
 });
 

@@ -277,7 +277,7 @@ describe("a read", () => {
     const ask = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
     expect(await ask()).toBe(200);
     db.leader = null;
-    cluster.sightings.set("C", { ageMs: 1, version: "", databases: new Map() });
+    cluster.heartbeats.set("C", { ageMs: 1, version: "", databases: new Map() });
     cluster.changed();
     // C is asked first, and has less.
     expect(await ask()).toBe(200);

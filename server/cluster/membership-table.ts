@@ -1,5 +1,5 @@
 /** What was heard last of the other nodes. Hints: nothing durable depends on them. */
-import type { ClusterMember, NodeSighting } from "./cluster-view.ts";
+import type { ClusterMember, ReceivedHeartbeat } from "./cluster-view.ts";
 import type { NodeStatus } from "./heartbeats.ts";
 import { decodeStatus, type StatusOfNode } from "./node-status.ts";
 
@@ -12,7 +12,7 @@ interface Heard {
   readonly atMs: number;
 }
 
-export class Sightings {
+export class MembershipTable {
   readonly #heard = new Map<string, Heard>();
 
   /** Takes a heartbeat. @returns what it says; null: it is not understood */
@@ -22,7 +22,7 @@ export class Sightings {
     return status;
   }
 
-  of(tag: string): NodeSighting | undefined {
+  of(tag: string): ReceivedHeartbeat | undefined {
     const found = this.#heard.get(tag);
     if (found === undefined) return undefined;
     const { version, databases } = found.status;
@@ -40,10 +40,10 @@ export class Sightings {
     let newest = -1;
     for (const { status } of this.#recent()) {
       const { tag } = status.member;
-      const sighting = status.databases.get(id);
-      if (sighting?.role !== "leader" || !members.includes(tag)) continue;
-      if (sighting.epoch <= newest) continue;
-      newest = sighting.epoch;
+      const report = status.databases.get(id);
+      if (report?.role !== "leader" || !members.includes(tag)) continue;
+      if (report.epoch <= newest) continue;
+      newest = report.epoch;
       found = tag;
     }
     return found;
