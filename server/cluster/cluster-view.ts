@@ -117,7 +117,7 @@ export interface ClusterView {
   /** Databases that the cluster has registered, by name in any case; undefined: it has none of that name. */
   find(name: string): ReplicaState | undefined;
   databases(): readonly ReplicaState[];
-  /** Notes that a client of this node was answered by a copy that shows so much, as `placeOfReply` tells it. */
+  /** Notes that a client of this node was answered by a copy that shows so much, as `positionOfReply` tells it. */
   answered(place: string): void;
   /** Resolves when this node's copy shows the message `sequence` of the stream; false: it did not for `ms`. */
   whenVisible(name: string, sequence: number, ms: number): Promise<boolean>;

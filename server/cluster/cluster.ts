@@ -61,8 +61,8 @@ import {
   removedKey,
   sharedValuesId,
 } from "./registry.ts";
+import { ReplicaPositions } from "./replica-positions.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
-import { ShownPlaces } from "./shown-places.ts";
 import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
@@ -126,7 +126,7 @@ export class Cluster implements ClusterView {
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
   readonly #membership = new MembershipTable();
-  readonly #shown = new ShownPlaces();
+  readonly #positions = new ReplicaPositions();
   readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
     change: (changes) => this.changeHere(changes),
@@ -372,7 +372,7 @@ export class Cluster implements ClusterView {
   }
 
   answered(place: string): void {
-    this.#shown.told(place);
+    this.#positions.told(place);
   }
 
   whenVisible(name: string, sequence: number, ms: number): Promise<boolean> {
@@ -682,7 +682,7 @@ export class Cluster implements ClusterView {
       return 0;
     }
     const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(registered.id));
-    return performance.now() - ledMs >= leaderlessMs ? 0 : this.#shown.of(registered);
+    return performance.now() - ledMs >= leaderlessMs ? 0 : this.#positions.of(registered);
   }
 
   /** @throws EngineError database-missing */
@@ -809,7 +809,7 @@ export class Cluster implements ClusterView {
         // The other node's files may show less.
         const registered = this.#registeredOf(id);
         const visible = this.#replicationOf(id)?.visible ?? 0;
-        if (registered !== undefined) this.#shown.shown(registered, visible);
+        if (registered !== undefined) this.#positions.shown(registered, visible);
         this.#changed();
       },
       blocked: (reason) => {
@@ -949,7 +949,7 @@ export class Cluster implements ClusterView {
         this.#copies.led(id);
         const { epoch, mark = 0 } = report;
         const newest = Math.max(this.#membership.epochOf(id), replication?.heartbeat.epoch ?? 0);
-        if (epoch >= newest) this.#shown.heard(registered, mark);
+        if (epoch >= newest) this.#positions.heard(registered, mark);
       }
       replication?.heard(heartbeatOf(tag, report));
     }
@@ -1007,7 +1007,7 @@ export class Cluster implements ClusterView {
       const registry = this.#known;
       this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
-      this.#shown.keep(registry.databases.values());
+      this.#positions.keep(registry.databases.values());
       for (const registered of registry.databases.values()) {
         await this.#begin(registered);
         const { id, name } = registered;

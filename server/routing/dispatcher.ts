@@ -13,7 +13,7 @@ import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
 import type { PeerSocket } from "../cluster/peer-link.ts";
-import { placeOfReply } from "../cluster/shown-places.ts";
+import { positionOfReply } from "../cluster/replica-positions.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -32,7 +32,7 @@ import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts"
 import { Arrivals } from "./arrivals.ts";
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
-import { PassingOn, placeHeader } from "./passing-on.ts";
+import { PassingOn, positionHeader } from "./passing-on.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
@@ -246,7 +246,7 @@ export class Dispatcher {
     exchange.lateNotices = () => {
       const state = cluster?.find(name);
       if (state === undefined) return {};
-      return { [placeHeader]: placeOfReply(state.registered, state.visible) };
+      return { [positionHeader]: positionOfReply(state.registered, state.visible) };
     };
   }
 

@@ -27,7 +27,7 @@ import type { Route } from "./route.ts";
 /** In a reply: the node has done nothing, since it is not the one that the request needs. */
 export const misplacedHeader = "x-jackdaw-misplaced";
 /** In a reply: how much the copy shows that has answered. */
-export const placeHeader = "x-jackdaw-place";
+export const positionHeader = "x-jackdaw-place";
 
 /** Milliseconds that a request waits until somebody leads its database. */
 const leaderWaitMs = 5_000;
@@ -262,7 +262,7 @@ export class PassingOn {
         return { isDone: false, error: noLeader(state) };
       }
       exchange.passedTo = tag;
-      const shown = reply.headers[placeHeader];
+      const shown = reply.headers[positionHeader];
       if (typeof shown === "string") cluster.answered(shown);
       await sendBack(exchange, reply);
       return { isDone: true };

@@ -13,7 +13,7 @@ import type {
 } from "../../server/cluster/cluster-view.ts";
 import { followNodes } from "../../server/cluster/node-certificates.ts";
 import { Peers } from "../../server/cluster/peers.ts";
-import { ShownPlaces } from "../../server/cluster/shown-places.ts";
+import { ReplicaPositions } from "../../server/cluster/replica-positions.ts";
 import type { TestServer } from "./start-test-server.ts";
 
 /** A database of the cluster. */
@@ -40,7 +40,7 @@ export class FakeNodes {
   readonly #listeners = new Set<() => void>();
   readonly #peers: Peers[] = [];
   /** What clients of each node were shown. */
-  readonly #shown = new Map<string, ShownPlaces>();
+  readonly #shown = new Map<string, ReplicaPositions>();
 
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
@@ -77,7 +77,7 @@ export class FakeNodes {
   viewOf(tag: string): ClusterView {
     const refuse = (what: string) => () =>
       Promise.reject(new EngineError("not-supported", `${what} is not in this test`));
-    const shown = this.#shown.get(tag) ?? new ShownPlaces();
+    const shown = this.#shown.get(tag) ?? new ReplicaPositions();
     this.#shown.set(tag, shown);
     shown.heard({ id: databaseId, generation: 1 }, 0);
     const stateOf = (database: FakeDatabase): ReplicaState => {

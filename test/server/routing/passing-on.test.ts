@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type CertificatePair, makeServerCertificate } from "../../../certs/authority.ts";
-import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
+import { ReplicaPositions } from "../../../server/cluster/replica-positions.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import type { DatabaseRoute, Route } from "../../../server/routing/route.ts";
@@ -288,7 +288,9 @@ describe("a read", () => {
   test("is answered by the leader alone while it is not known what was shown here", async () => {
     db.members = ["B", "C"];
     await put("b", "r/8");
-    const shown = vi.spyOn(ShownPlaces.prototype, "of").mockReturnValue(Number.POSITIVE_INFINITY);
+    const shown = vi
+      .spyOn(ReplicaPositions.prototype, "of")
+      .mockReturnValue(Number.POSITIVE_INFINITY);
     try {
       const ask = async (headers = {}) =>
         (await server("a").request(docs("r/8"), { headers }, writer)).status;

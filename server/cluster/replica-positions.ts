@@ -17,11 +17,11 @@ export type StreamName = Pick<ClusterDatabase, "id" | "generation">;
 const pattern = /^([0-9a-f]{32}\/\d{1,15})\/(\d{1,15})$/;
 
 /** Tells another node how much the copy that answers it shows. */
-export function placeOfReply(stream: StreamName, visible: number): string {
+export function positionOfReply(stream: StreamName, visible: number): string {
   return `${keyOf(stream)}/${visible}`;
 }
 
-export class ShownPlaces {
+export class ReplicaPositions {
   readonly #sequences = new Map<string, number>();
   /** Streams of which a leader was heard. */
   readonly #known = new Set<string>();

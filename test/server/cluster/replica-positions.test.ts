@@ -1,11 +1,11 @@
 /** What clients of a node were shown of each database. */
 import { expect, test } from "vitest";
-import { placeOfReply, ShownPlaces } from "../../../server/cluster/shown-places.ts";
+import { positionOfReply, ReplicaPositions } from "../../../server/cluster/replica-positions.ts";
 
 const shop = { id: "1f".repeat(16), generation: 1 };
 
 test("what is told is the most until more is", () => {
-  const places = new ShownPlaces();
+  const places = new ReplicaPositions();
   places.heard(shop, 0);
   expect(places.of(shop)).toBe(0);
   for (const [sequence, most] of [
@@ -13,7 +13,7 @@ test("what is told is the most until more is", () => {
     [7, 12],
     [13, 13],
   ] as const) {
-    places.told(placeOfReply(shop, sequence));
+    places.told(positionOfReply(shop, sequence));
     expect(places.of(shop)).toBe(most);
   }
   places.shown(shop, 14);
@@ -21,8 +21,8 @@ test("what is told is the most until more is", () => {
 });
 
 test("what was shown before the start is not known until the leader is heard, once", () => {
-  const places = new ShownPlaces();
-  places.told(placeOfReply(shop, 12));
+  const places = new ReplicaPositions();
+  places.told(positionOfReply(shop, 12));
   expect(places.of(shop)).toBe(Number.POSITIVE_INFINITY);
   // A heartbeat that was sent before that reply.
   places.heard(shop, 11);
@@ -32,7 +32,7 @@ test("what was shown before the start is not known until the leader is heard, on
 });
 
 test("another database, and another generation of a stream, have places of their own", () => {
-  const places = new ShownPlaces();
+  const places = new ReplicaPositions();
   places.heard(shop, 12);
   const next = { ...shop, generation: 2 };
   expect(places.of(next)).toBe(Number.POSITIVE_INFINITY);
@@ -45,7 +45,7 @@ test("another database, and another generation of a stream, have places of their
 test.each(["", "12", `${shop.id}/1`, `${shop.id}/1/-1`, `${shop.id}/1/1e9`, "x/1/12"])(
   "what is no place is ignored: %s",
   (text) => {
-    const places = new ShownPlaces();
+    const places = new ReplicaPositions();
     places.heard(shop, 1);
     places.told(text);
     expect(places.of(shop)).toBe(1);
