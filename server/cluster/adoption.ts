@@ -21,7 +21,7 @@ import {
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { ClusterDatabase, ValueChange } from "./cluster-view.ts";
-import { databaseKey, type Founding, foundingKey, type Registry } from "./registry.ts";
+import { type BootstrapRecord, bootstrapKey, databaseKey, type Registry } from "./registry.ts";
 
 const retryMs = 5_000;
 
@@ -66,13 +66,13 @@ export class Adoption {
   /** Adopts what this node founded the cluster with, one database after another, again until that has succeeded. */
   async work(): Promise<void> {
     const { tag, registry, databases, isCopy, change, log } = this.#options;
-    const { founding } = registry();
-    if (founding?.tag !== tag || founding.databases.length === 0) return;
+    const { bootstrap } = registry();
+    if (bootstrap?.tag !== tag || bootstrap.databases.length === 0) return;
     if (performance.now() - this.#triedMs < retryMs) return;
-    for (const name of founding.databases) {
+    for (const name of bootstrap.databases) {
       const isGone = !databases().has(name) || isCopy(name);
       try {
-        if (isGone) await change(without(registry().founding, name));
+        if (isGone) await change(without(registry().bootstrap, name));
         else await this.adopt(name, [tag]);
         this.#failures.delete(foldedName(name));
       } catch (error) {
@@ -126,7 +126,7 @@ export class Adoption {
     try {
       await change([
         { key: databaseKey(name), expected: null, value: JSON.stringify(registered) },
-        ...without(registry().founding, name),
+        ...without(registry().bootstrap, name),
         ...this.#valuesOf(name),
       ]);
     } catch (error) {
@@ -154,8 +154,8 @@ export class Adoption {
   /** @throws EngineError database-exists, invalid-operation */
   #check(name: string, id: string): void {
     const { tag, registry } = this.#options;
-    const { databases, deleted, founding } = registry();
-    if (databases.has(foldedName(name)) || isBrought(founding, name, tag)) {
+    const { databases, deleted, bootstrap } = registry();
+    if (databases.has(foldedName(name)) || isImported(bootstrap, name, tag)) {
       throw new EngineError(
         "database-exists",
         `The cluster has another database '${name}' already. That of node ${tag} is left as it is: start the node without its Cluster settings, export it there, and import it under another name.`,
@@ -185,18 +185,18 @@ export class Adoption {
 }
 
 /** Has another node founded the cluster with a database of that name, which is not adopted yet? */
-export function isBrought(founding: Founding | null, name: string, own: string): boolean {
-  if (founding === null || founding.tag === own) return false;
-  return founding.databases.some((one) => foldedName(one) === foldedName(name));
+export function isImported(bootstrap: BootstrapRecord | null, name: string, own: string): boolean {
+  if (bootstrap === null || bootstrap.tag === own) return false;
+  return bootstrap.databases.some((one) => foldedName(one) === foldedName(name));
 }
 
 /** Takes the name from those that are brought, if it is one. */
-function without(founding: Founding | null, name: string): ValueChange[] {
-  if (founding === null) return [];
-  const databases = founding.databases.filter((one) => foldedName(one) !== foldedName(name));
-  if (databases.length === founding.databases.length) return [];
-  const after: Founding = { ...founding, databases };
-  return [{ key: foundingKey, expected: JSON.stringify(founding), value: JSON.stringify(after) }];
+function without(bootstrap: BootstrapRecord | null, name: string): ValueChange[] {
+  if (bootstrap === null) return [];
+  const databases = bootstrap.databases.filter((one) => foldedName(one) !== foldedName(name));
+  if (databases.length === bootstrap.databases.length) return [];
+  const after: BootstrapRecord = { ...bootstrap, databases };
+  return [{ key: bootstrapKey, expected: JSON.stringify(bootstrap), value: JSON.stringify(after) }];
 }
 
 function refused(message: string): EngineError {

@@ -1,32 +1,32 @@
 /**
  * The durable values of a server that is a node of a cluster: those that all nodes must agree on are the cluster's, the
- * others its own. Until a node that had some before has brought them (founding.ts), its own ones are in force.
+ * others its own. Until a node that had some before has brought them (cluster-bootstrap.ts), its own ones are in force.
  */
 import { type DiskWrite, EngineError, type LogFigures } from "../../engine/engine.ts";
 import { CommandIndex, commandBlockSize, commandIndexKey } from "../databases/command-index.ts";
 import type { ValueStore } from "../settings/value-store.ts";
+import { type ClusterBootstrap, sharedPrefixes } from "./cluster-bootstrap.ts";
 import type { ClusterView } from "./cluster-view.ts";
-import { type Founder, sharedPrefixes } from "./founding.ts";
 
 export class ClusterValues implements ValueStore {
   readonly #own: ValueStore;
   readonly #cluster: ClusterView;
-  readonly #founder: Pick<Founder, "isAlone" | "settled">;
+  readonly #bootstrap: Pick<ClusterBootstrap, "isAlone" | "settled">;
 
   constructor(
     own: ValueStore,
     cluster: ClusterView,
-    founder: Pick<Founder, "isAlone" | "settled">,
+    bootstrap: Pick<ClusterBootstrap, "isAlone" | "settled">,
   ) {
     this.#own = own;
     this.#cluster = cluster;
-    this.#founder = founder;
+    this.#bootstrap = bootstrap;
   }
 
   get(key: string): string | undefined {
     if (!isShared(key)) return this.#own.get(key);
     const value = this.#cluster.value(key);
-    return value === undefined && this.#founder.isAlone ? this.#own.get(key) : value;
+    return value === undefined && this.#bootstrap.isAlone ? this.#own.get(key) : value;
   }
 
   async put(key: string, jsonText: string): Promise<void> {
@@ -40,7 +40,7 @@ export class ClusterValues implements ValueStore {
   }
 
   async #change(key: string, value: string | null): Promise<void> {
-    await this.#founder.settled();
+    await this.#bootstrap.settled();
     await this.#cluster.change([{ key, value }]);
   }
 
@@ -48,7 +48,7 @@ export class ClusterValues implements ValueStore {
   entries(prefix: string): Iterable<[string, string]> {
     if (!isShared(prefix)) return this.#own.entries(prefix);
     const shared = this.#cluster.values(prefix) as Iterable<[string, string]>;
-    return this.#founder.isAlone ? new Map([...this.#own.entries(prefix), ...shared]) : shared;
+    return this.#bootstrap.isAlone ? new Map([...this.#own.entries(prefix), ...shared]) : shared;
   }
 
   diskWrites(after: number): DiskWrite[] {
@@ -68,10 +68,10 @@ export function isShared(key: string): boolean {
 /** Numbers of commands that no other node gives, either. */
 export function clusterCommandIndex(
   cluster: ClusterView,
-  founder: Pick<Founder, "settled">,
+  bootstrap: Pick<ClusterBootstrap, "settled">,
 ): CommandIndex {
   return new CommandIndex(async () => {
-    await founder.settled();
+    await bootstrap.settled();
     for (;;) {
       const text = cluster.value(commandIndexKey);
       const before = Number(text ?? "0");

@@ -29,7 +29,8 @@ import {
 } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { Adoption, isBrought } from "./adoption.ts";
+import { Adoption, isImported } from "./adoption.ts";
+import { ClusterBootstrap } from "./cluster-bootstrap.ts";
 import type { ClusterHealth } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
@@ -44,7 +45,6 @@ import type {
 } from "./cluster-view.ts";
 import { CopyRepairs } from "./copy-repairs.ts";
 import { copySources } from "./copy-sources.ts";
-import { Founder } from "./founding.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
@@ -150,7 +150,7 @@ export class Cluster implements ClusterView {
   #beatMs = Number.NEGATIVE_INFINITY;
   #beatTimer: NodeJS.Timeout | null = null;
   #duties: Promise<void> | null = null;
-  readonly founder: Founder;
+  readonly bootstrap: ClusterBootstrap;
   readonly #adoption: Adoption;
   #bringing: Promise<void> | null = null;
   readonly #trim: StreamTrim;
@@ -207,7 +207,7 @@ export class Cluster implements ClusterView {
       own: () => this.#opened.values,
       change: (changes: readonly ValueChange[]) => this.change(changes),
     };
-    this.founder = new Founder({
+    this.bootstrap = new ClusterBootstrap({
       ...common,
       shared: { get: (key) => this.value(key), entries: (prefix) => this.values(prefix) },
       ownDatabases: () => this.ownDatabases().map(({ name }) => name),
@@ -483,7 +483,7 @@ export class Cluster implements ClusterView {
   ): Promise<Database> {
     checkDatabaseName(name);
     const { databases, nats } = this.#opened;
-    const isTaken = databases.has(name) || isBrought(this.#known.founding, name, this.tag);
+    const isTaken = databases.has(name) || isImported(this.#known.bootstrap, name, this.tag);
     if (this.find(name) !== undefined || isTaken) {
       throw new EngineError("database-exists", `Database '${name}' already exists!`);
     }
@@ -958,12 +958,13 @@ export class Cluster implements ClusterView {
   /** Brings to the cluster what this node had before. */
   #bringSometimes(): void {
     if (this.#bringing !== null || this.#isStopped) return;
-    this.#bringing = this.founder
+    this.#bringing = this.bootstrap
       .work()
       .then(() => this.#adoption.work())
       .catch((error: unknown) => {
         // It is tried again in the next turn.
-        if (!(error instanceof EngineError)) this.#options.log.report("The founding failed", error);
+        if (!(error instanceof EngineError))
+          this.#options.log.report("The bootstrap failed", error);
       })
       .finally(() => {
         this.#bringing = null;

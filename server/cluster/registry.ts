@@ -6,7 +6,7 @@
  *     cluster/members/A           a node
  *     cluster/removed/B           a node that was removed, and comes back only when it is added
  *     cluster/databases/shop      a database, by its name in lower case
- *     cluster/founding            who has brought databases and certificates to it: see founding.ts
+ *     cluster/founding            who has brought databases and certificates to it: see cluster-bootstrap.ts
  *     cluster/deleted/<id>        a database that was deleted: its copies are removed wherever they are found
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
@@ -16,7 +16,7 @@ import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
 
 export const topologyIdKey = "cluster/topology-id";
-export const foundingKey = "cluster/founding";
+export const bootstrapKey = "cluster/founding";
 const memberPrefix = "cluster/members/";
 const removedPrefix = "cluster/removed/";
 const databasePrefix = "cluster/databases/";
@@ -33,8 +33,8 @@ export interface RegistryValues {
   entries(prefix: string): Iterable<readonly [string, unknown]>;
 }
 
-/** What a node has brought to the cluster that it had before: see founding.ts. */
-export interface Founding {
+/** What a node has brought to the cluster that it had before: see cluster-bootstrap.ts. */
+export interface BootstrapRecord {
   /** Has nobody yet, so that somebody may? */
   readonly isOpen: boolean;
   /** The node that has; null: none. */
@@ -54,7 +54,7 @@ export interface DeletedDatabase {
 export class Registry {
   readonly topologyId: string | null;
   /** Null: the cluster is older than that it could be founded so. */
-  readonly founding: Founding | null;
+  readonly bootstrap: BootstrapRecord | null;
   /** By tag, in their order. */
   readonly members: ReadonlyMap<string, ClusterMember>;
   /** Tags of nodes that were removed. */
@@ -74,7 +74,7 @@ export class Registry {
       return found;
     };
     this.topologyId = (values.get(topologyIdKey) as string | undefined) ?? null;
-    this.founding = (values.get(foundingKey) as Founding | undefined) ?? null;
+    this.bootstrap = (values.get(bootstrapKey) as BootstrapRecord | undefined) ?? null;
     this.members = read<ClusterMember>(memberPrefix);
     this.removed = new Set(read<unknown>(removedPrefix).keys());
     this.databases = read<ClusterDatabase>(databasePrefix);

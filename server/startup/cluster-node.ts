@@ -74,8 +74,8 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
         history,
         copies: new parts.OpenCopies((id) => cluster.openedById(id)),
         databases: new parts.ClusterDirectory(cluster, databases),
-        values: new parts.ClusterValues(values, cluster, cluster.founder),
-        commandIndex: parts.clusterCommandIndex(cluster, cluster.founder),
+        values: new parts.ClusterValues(values, cluster, cluster.bootstrap),
+        commandIndex: parts.clusterCommandIndex(cluster, cluster.bootstrap),
         serve: ({ url, tcpUrl = null }) => {
           const member = () => {
             const fingerprint = shown?.current.certificate.fingerprint256 ?? null;

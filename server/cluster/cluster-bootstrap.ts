@@ -9,7 +9,7 @@
  *                          {"isOpen":false,"tag":null,"databases":[]}        the cluster had a database before anybody did
  *
  * Invariants:
- * - Founding is one change: the certificates and settings are those of the cluster when it is made, and not before.
+ * - BootstrapRecord is one change: the certificates and settings are those of the cluster when it is made, and not before.
  * - Until then, a node that may found the cluster lets in whom it let in before; from then on the cluster decides.
  * - The names of databases that are brought are taken.
  */
@@ -18,8 +18,8 @@ import { EngineError } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { ValueChange } from "./cluster-view.ts";
-import type { Founding, Registry } from "./registry.ts";
-import { foundingKey } from "./registry.ts";
+import type { BootstrapRecord, Registry } from "./registry.ts";
+import { bootstrapKey } from "./registry.ts";
 
 /** Beginnings of the keys that all nodes share. */
 export const sharedPrefixes = [
@@ -38,9 +38,9 @@ const settleMs = 15_000;
 const pollMs = 100;
 
 /** Of a new cluster. */
-export const openFounding: Founding = { isOpen: true, tag: null, databases: [] };
+export const openBootstrap: BootstrapRecord = { isOpen: true, tag: null, databases: [] };
 
-export interface FounderOptions {
+export interface ClusterBootstrapOptions {
   readonly tag: string;
   readonly registry: () => Registry;
   /** Values of the cluster, as text. */
@@ -56,30 +56,30 @@ export interface FounderOptions {
   readonly log: Log;
 }
 
-export class Founder {
-  readonly #options: FounderOptions;
+export class ClusterBootstrap {
+  readonly #options: ClusterBootstrapOptions;
   #hasCleared = false;
   #hasTold = false;
 
-  constructor(options: FounderOptions) {
+  constructor(options: ClusterBootstrapOptions) {
     this.#options = options;
   }
 
   /** May this node bring what it has? Its own values are then in force where the cluster has none. */
   get isAlone(): boolean {
-    const { topologyId, founding, databases } = this.#options.registry();
-    const isNew = topologyId === null || (founding?.isOpen === true && databases.size === 0);
+    const { topologyId, bootstrap, databases } = this.#options.registry();
+    const isNew = topologyId === null || (bootstrap?.isOpen === true && databases.size === 0);
     return isNew && this.#brings();
   }
 
   /** Founds the cluster, if that is for this node to do. @throws EngineError not-leader, outcome-unknown, … */
   async work(): Promise<void> {
     const { tag, registry } = this.#options;
-    const { founding, topologyId } = registry();
-    if (topologyId === null || founding === null) return;
-    if (founding.isOpen && this.isAlone) await this.#found(founding);
-    else if (founding.tag === tag && !this.#hasCleared) await this.#clear();
-    else if (founding.tag !== tag && !this.#hasTold) this.#tell();
+    const { bootstrap, topologyId } = registry();
+    if (topologyId === null || bootstrap === null) return;
+    if (bootstrap.isOpen && this.isAlone) await this.#found(bootstrap);
+    else if (bootstrap.tag === tag && !this.#hasCleared) await this.#clear();
+    else if (bootstrap.tag !== tag && !this.#hasTold) this.#tell();
   }
 
   /** Before a shared value is changed here: waits until the own ones are brought. @throws EngineError stream-unavailable */
@@ -110,13 +110,13 @@ export class Founder {
     return false;
   }
 
-  async #found(before: Founding): Promise<void> {
+  async #found(before: BootstrapRecord): Promise<void> {
     const { tag, change, ownDatabases, log } = this.#options;
     const databases = ownDatabases();
-    const after: Founding = { isOpen: false, tag, databases };
+    const after: BootstrapRecord = { isOpen: false, tag, databases };
     const values = this.#brought();
     await change([
-      { key: foundingKey, expected: JSON.stringify(before), value: JSON.stringify(after) },
+      { key: bootstrapKey, expected: JSON.stringify(before), value: JSON.stringify(after) },
       ...values,
     ]);
     const names =
