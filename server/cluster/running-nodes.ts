@@ -30,7 +30,7 @@ export function natsAddresses(text: string | null): NatsAddresses {
 }
 
 /** Who answers, in words; empty: nobody. */
-export async function whoAnswers(
+export async function findRunningNodes(
   members: readonly Pick<ClusterMember, "tag" | "url">[],
   { own, others }: NatsAddresses,
 ): Promise<string[]> {
