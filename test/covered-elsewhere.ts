@@ -18,7 +18,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/routing/passing-on.test.ts": [
     "server/cluster/node-certificates.ts",
     "server/cluster/peers.ts",
-    "server/routing/arrivals.ts",
+    "server/routing/forwarded-requests.ts",
     "server/routing/barriers.ts",
   ],
   "test/server/endpoints/live-figures.test.ts": [

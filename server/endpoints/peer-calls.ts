@@ -9,7 +9,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 import type { PeerReply } from "../cluster/peer-link.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { addressHeader, callerHeader, forwardedHeader } from "../routing/arrivals.ts";
+import { addressHeader, callerHeader, forwardedHeader } from "../routing/forwarded-requests.ts";
 import type { ServerServices } from "../routing/services.ts";
 
 /** Bytes of a reply that is kept here as a whole. */

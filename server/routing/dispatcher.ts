@@ -29,9 +29,9 @@ import {
 } from "../http/request-error.ts";
 import { errorReply } from "../http/response.ts";
 import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
-import { Arrivals } from "./arrivals.ts";
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
+import { ForwardedRequests } from "./forwarded-requests.ts";
 import { PassingOn, positionHeader } from "./passing-on.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { RequestShares } from "./request-shares.ts";
@@ -56,7 +56,7 @@ export class Dispatcher {
   /** Schedules when requests begin. */
   readonly turns: RequestTurns;
   /** What other nodes have passed on to this one. */
-  readonly arrivals: Arrivals;
+  readonly forwardedRequests: ForwardedRequests;
   private readonly passingOn: PassingOn;
   /** The last that `checkHost` let pass: nearly all requests name the same. */
   private checkedAuthority: string | undefined = undefined;
@@ -66,7 +66,7 @@ export class Dispatcher {
     this.logError = logError;
     this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
     this.turns = new RequestTurns((exchange) => this.begin(exchange));
-    this.arrivals = new Arrivals(services.certificates);
+    this.forwardedRequests = new ForwardedRequests(services.certificates);
     this.passingOn = new PassingOn(() => services.peers);
   }
 
@@ -278,7 +278,7 @@ export class Dispatcher {
 
   /** Authorizes the caller and resolves the endpoint, in an order that leaks nothing. @throws RequestError */
   private authorize(exchange: Exchange, match: Match): Endpoint {
-    if (this.services.cluster !== undefined) this.arrivals.take(exchange);
+    if (this.services.cluster !== undefined) this.forwardedRequests.take(exchange);
     const { identity } = exchange;
     const { endpoint, database } = match;
     if (identity.rank === 0 && endpoint?.route.access !== "open") {

@@ -20,7 +20,7 @@ import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import { noContentType, type ReplyHeaders } from "../http/response.ts";
 import { hasPermission } from "../security/access.ts";
-import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./arrivals.ts";
+import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./forwarded-requests.ts";
 import { type Need, needOf, type Place, placeOf } from "./placement.ts";
 import type { Route } from "./route.ts";
 

@@ -21,7 +21,7 @@ export const leastHeader = "x-jackdaw-least";
 /** Characters of a tag or an address that are kept for the logs. */
 const shownMax = 64;
 
-export class Arrivals {
+export class ForwardedRequests {
   readonly #certificates: CertificateStore;
   /** Those that have not ended. */
   readonly open = new Set<Exchange>();
