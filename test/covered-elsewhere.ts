@@ -15,7 +15,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
-  "test/server/routing/passing-on.test.ts": [
+  "test/server/routing/request-forwarding.test.ts": [
     "server/cluster/node-certificates.ts",
     "server/cluster/peers.ts",
     "server/routing/forwarded-requests.ts",

@@ -19,7 +19,7 @@ const valuesPath = "/cluster/values";
 const standPath = "/cluster/stand";
 
 /** What another node answers. */
-interface PeerAnswer {
+interface PeerResponse {
   /** The shared values have the change from here on. */
   readonly Index?: number;
   /** Why it was not made. */
@@ -106,7 +106,7 @@ export class SharedChanges {
     tag: string,
     path: string,
     body: unknown,
-  ): Promise<{ readonly status: number; readonly answer: PeerAnswer }> {
+  ): Promise<{ readonly status: number; readonly answer: PeerResponse }> {
     if (this.peers === null) throw notLeading();
     const reply = await this.peers.send(tag, {
       method: "POST",
@@ -118,7 +118,7 @@ export class SharedChanges {
     const pieces: Buffer[] = [];
     for await (const piece of reply.body) pieces.push(piece as Buffer);
     const text = Buffer.concat(pieces).toString();
-    const answer = reply.status === 200 ? (JSON.parse(text) as PeerAnswer) : {};
+    const answer = reply.status === 200 ? (JSON.parse(text) as PeerResponse) : {};
     return { status: reply.status, answer };
   }
 }
@@ -134,7 +134,7 @@ export function wasNotMade(error: unknown): boolean {
   return error.code === "node-unreachable" && error.details?.["wasSent"] === false;
 }
 
-function refusalOf(tag: string, status: number, { Code, Message }: PeerAnswer): EngineError {
+function refusalOf(tag: string, status: number, { Code, Message }: PeerResponse): EngineError {
   if (Code === "concurrency") return new EngineError("concurrency", Message ?? "");
   if (Code === "not-leader") return new EngineError("not-leader", Message ?? "");
   return new EngineError(

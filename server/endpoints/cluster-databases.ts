@@ -21,7 +21,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { databaseMissing, RequestError } from "../http/request-error.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer, isForwarded, passOn } from "./peer-calls.ts";
+import { callPeer, forwardToPeer, isForwarded } from "./peer-calls.ts";
 
 /** Names for a list: of all databases, or, when another node asks, of those that this one has copies of. */
 export function namesFor(exchange: Exchange, { cluster, databases }: ServerServices): string[] {
@@ -131,7 +131,7 @@ export async function createElsewhere(
   for (const tag of creators) {
     if (tag === server.cluster?.tag) return false;
     try {
-      await passOn(exchange, server, tag, { ...sent, Topology: topology });
+      await forwardToPeer(exchange, server, tag, { ...sent, Topology: topology });
       return true;
     } catch (error) {
       if (!wasNotSent(error)) throw error;
@@ -426,7 +426,7 @@ async function listOf(
   path: string,
 ): Promise<JsonObject[]> {
   try {
-    const { status, body } = await askPeer(exchange, server, tag, { method: "GET", target: path });
+    const { status, body } = await callPeer(exchange, server, tag, { method: "GET", target: path });
     if (status !== 200) return [];
     const { Databases } = JSON.parse(body.toString()) as { readonly Databases?: JsonObject[] };
     return Databases ?? [];

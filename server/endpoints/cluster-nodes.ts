@@ -12,7 +12,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Context, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer } from "./peer-calls.ts";
+import { callPeer } from "./peer-calls.ts";
 import { replyMetadata } from "./server-info.ts";
 
 const admin = "/admin/cluster";
@@ -298,7 +298,7 @@ async function silenceOf(
 ): Promise<string | null> {
   if (server.cluster === undefined) return null;
   try {
-    const { status } = await askPeer(exchange, server, tag, {
+    const { status } = await callPeer(exchange, server, tag, {
       method: "GET",
       target: "/setup/alive",
     });

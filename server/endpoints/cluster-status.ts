@@ -18,7 +18,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing } from "../http/request-error.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
-import { passOn } from "./peer-calls.ts";
+import { forwardToPeer } from "./peer-calls.ts";
 
 export const clusterStatusRoutes: readonly Route[] = [
   {
@@ -185,7 +185,7 @@ async function postAdopt(exchange: Exchange, { server }: Context): Promise<void>
     throw new EngineError("invalid-argument", `There is no node ${node} in the cluster.`);
   }
   if (node !== cluster.tag) {
-    await passOn(exchange, server, node);
+    await forwardToPeer(exchange, server, node);
     return;
   }
   const { name } = await cluster.adoptDatabase(wanted, [node]);

@@ -23,7 +23,7 @@ import {
   tagsOfTopology,
 } from "./cluster-databases.ts";
 import { recordNodes } from "./database-nodes.ts";
-import { passOn } from "./peer-calls.ts";
+import { forwardToPeer } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -185,7 +185,7 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
   }
   const elsewhere = recordElsewhere(exchange, server, DatabaseName);
   if (elsewhere !== null) {
-    await passOn(exchange, server, elsewhere, body);
+    await forwardToPeer(exchange, server, elsewhere, body);
     return;
   }
   const database = await server.databases.find(DatabaseName);

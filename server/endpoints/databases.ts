@@ -42,7 +42,7 @@ import {
   nodesTopology,
   recordNodes,
 } from "./database-nodes.ts";
-import { askPeer, replyWith } from "./peer-calls.ts";
+import { callPeer, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -415,7 +415,7 @@ async function deleteFromNodes(
     if (elsewhere !== null) {
       const { method, target } = exchange;
       const asked = { ...body, DatabaseNames: [name] };
-      const answer = await askPeer(exchange, server, elsewhere, { method, target, body: asked });
+      const answer = await callPeer(exchange, server, elsewhere, { method, target, body: asked });
       if (answer.status !== 200) {
         replyWith(exchange, answer);
         return;

@@ -16,7 +16,7 @@ import type { ServerServices } from "../routing/services.ts";
 const replyBytesMax = 64 * 1024 * 1024;
 const keptHeaders = ["etag", "raven-client-version", "raft-request-id"] as const;
 
-export interface PeerAnswer {
+export interface PeerResponse {
   readonly status: number;
   /** JSON, or nothing. */
   readonly body: Buffer;
@@ -28,12 +28,12 @@ export function isForwarded(exchange: Exchange): boolean {
 }
 
 /** Asks another node on behalf of the caller of `exchange`. @throws EngineError node-unreachable */
-export async function askPeer(
+export async function callPeer(
   exchange: Exchange,
   server: ServerServices,
   tag: string,
   request: { readonly method: string; readonly target: string; readonly body?: JsonObject },
-): Promise<PeerAnswer> {
+): Promise<PeerResponse> {
   const { cluster, peers } = server;
   if (cluster === undefined || peers === undefined) throw new Error("there are no other nodes");
   const { identity } = exchange;
@@ -74,14 +74,14 @@ async function wholeBody({ body }: PeerReply, tag: string): Promise<Buffer> {
 }
 
 /** Lets another node answer the request, whose body, if it has one, was read as `body`. */
-export async function passOn(
+export async function forwardToPeer(
   exchange: Exchange,
   server: ServerServices,
   tag: string,
   body?: JsonObject,
 ): Promise<void> {
   const { method, target } = exchange;
-  const answer = await askPeer(exchange, server, tag, {
+  const answer = await callPeer(exchange, server, tag, {
     method,
     target,
     ...(body === undefined ? {} : { body }),
@@ -89,7 +89,7 @@ export async function passOn(
   replyWith(exchange, answer);
 }
 
-export function replyWith(exchange: Exchange, { status, body }: PeerAnswer): void {
+export function replyWith(exchange: Exchange, { status, body }: PeerResponse): void {
   if (body.length === 0) exchange.reply(status);
   else exchange.replyJson(status, body);
 }

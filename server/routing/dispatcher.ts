@@ -32,8 +32,8 @@ import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts"
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
 import { ForwardedRequests } from "./forwarded-requests.ts";
-import { PassingOn, positionHeader } from "./passing-on.ts";
 import { refusalPage } from "./refusal-page.ts";
+import { positionHeader, RequestForwarder } from "./request-forwarding.ts";
 import { RequestShares } from "./request-shares.ts";
 import { RequestTurns } from "./request-turns.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
@@ -57,7 +57,7 @@ export class Dispatcher {
   readonly turns: RequestTurns;
   /** What other nodes have passed on to this one. */
   readonly forwardedRequests: ForwardedRequests;
-  private readonly passingOn: PassingOn;
+  private readonly forwarder: RequestForwarder;
   /** The last that `checkHost` let pass: nearly all requests name the same. */
   private checkedAuthority: string | undefined = undefined;
 
@@ -67,7 +67,7 @@ export class Dispatcher {
     this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
     this.turns = new RequestTurns((exchange) => this.begin(exchange));
     this.forwardedRequests = new ForwardedRequests(services.certificates);
-    this.passingOn = new PassingOn(() => services.peers);
+    this.forwarder = new RequestForwarder(() => services.peers);
   }
 
   /** Queues a request from the wire; it begins now or soon. Never throws. Hot. */
@@ -119,7 +119,7 @@ export class Dispatcher {
     const { cluster } = this.services;
     if (cluster !== undefined && endpoint.route.kind === "websocket") {
       const { route } = endpoint;
-      const elsewhere = await this.passingOn.connect(cluster, exchange, route, match.database);
+      const elsewhere = await this.forwarder.connect(cluster, exchange, route, match.database);
       if (elsewhere === "refused") return undefined;
       if (elsewhere !== undefined) return { route, database: undefined, elsewhere };
     }
@@ -178,7 +178,7 @@ export class Dispatcher {
     const { route } = this.authorize(exchange, match);
     const { cluster } = this.services;
     if (cluster === undefined) return this.runHere(exchange, route, match.database, false);
-    return this.passingOn.run(cluster, exchange, route, match.database, (isConfirmed) =>
+    return this.forwarder.run(cluster, exchange, route, match.database, (isConfirmed) =>
       this.runHere(exchange, route, match.database, isConfirmed),
     );
   }

@@ -74,7 +74,7 @@ interface Found {
 }
 
 /** A request over all its tries. */
-interface Passing {
+interface ForwardedAttempts {
   readonly exchange: Exchange;
   need: Need;
   readonly cluster: ClusterView;
@@ -87,7 +87,7 @@ interface Passing {
 
 type Run = () => Promise<void> | void;
 
-export class PassingOn {
+export class RequestForwarder {
   readonly #peers: () => PeerLink | undefined;
   readonly #now: () => number;
   /** Woken after each change of the cluster. */
@@ -164,7 +164,7 @@ export class PassingOn {
     return "refused";
   }
 
-  async #runFrom(passing: Passing, first: Found, here: Run): Promise<void> {
+  async #runFrom(passing: ForwardedAttempts, first: Found, here: Run): Promise<void> {
     const { exchange, cluster, deadlineMs, failed } = passing;
     let found = first;
     let error: unknown;
@@ -196,7 +196,7 @@ export class PassingOn {
   }
 
   /** @throws EngineError database-missing: it was deleted meanwhile */
-  #place({ need, cluster, failed }: Passing): Found {
+  #place({ need, cluster, failed }: ForwardedAttempts): Found {
     const state = cluster.find(need.database);
     if (state === undefined) {
       throw new EngineError("database-missing", `Database '${need.database}' does not exist.`);
@@ -233,7 +233,7 @@ export class PassingOn {
   /** @returns not done: nobody has done anything, and it can be sent again. @throws else */
   async #try(
     tag: string,
-    passing: Passing,
+    passing: ForwardedAttempts,
     state: ReplicaState,
   ): Promise<{ readonly isDone: true } | { readonly isDone: false; readonly error: unknown }> {
     const { exchange, cluster, need } = passing;
@@ -284,13 +284,13 @@ export class PassingOn {
 }
 
 /** Does the copy here show what it must? Of what is asked of this node, whatever it has, nothing is expected. */
-function showsEnough(passing: Passing, state: ReplicaState): boolean {
+function showsEnough(passing: ForwardedAttempts, state: ReplicaState): boolean {
   if (passing.need.copies !== "any" || state.role === "leader") return true;
   return state.visible >= leastHere(passing, state);
 }
 
 /** Waits for it a little. */
-function soonShows(passing: Passing, state: ReplicaState): Promise<boolean> {
+function soonShows(passing: ForwardedAttempts, state: ReplicaState): Promise<boolean> {
   const { need, cluster } = passing;
   const least = leastHere(passing, state);
   if (!Number.isFinite(least)) return Promise.resolve(false);
@@ -298,17 +298,17 @@ function soonShows(passing: Passing, state: ReplicaState): Promise<boolean> {
 }
 
 /** What the node must have been shown that the client has come to. */
-function leastHere({ exchange }: Passing, { mustShow }: ReplicaState): number {
+function leastHere({ exchange }: ForwardedAttempts, { mustShow }: ReplicaState): number {
   return exchange.origin === undefined ? mustShow : Number(exchange.header(leastHeader) ?? 0);
 }
 
 /** What another node must show, which may not lead. "Infinity", while that is not known: only the leader answers. */
-function leastOf({ need }: Passing, { mustShow }: ReplicaState): Record<string, string> {
+function leastOf({ need }: ForwardedAttempts, { mustShow }: ReplicaState): Record<string, string> {
   return need.copies === "any" && mustShow > 0 ? { [leastHeader]: String(mustShow) } : {};
 }
 
 /** @returns false: nothing was done, and the leader can do it. @throws else */
-async function runHere(passing: Passing, here: Run): Promise<boolean> {
+async function runHere(passing: ForwardedAttempts, here: Run): Promise<boolean> {
   const { exchange, need } = passing;
   exchange.isRepeatable = true;
   try {
