@@ -34,8 +34,8 @@ import { hintOf, type KnownNames } from "./error-hints.ts";
 import { ForwardedRequests } from "./forwarded-requests.ts";
 import { refusalPage } from "./refusal-page.ts";
 import { positionHeader, RequestForwarder } from "./request-forwarding.ts";
+import { RequestScheduler } from "./request-scheduler.ts";
 import { RequestShares } from "./request-shares.ts";
-import { RequestTurns } from "./request-turns.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
 import type { ServerServices } from "./services.ts";
@@ -54,7 +54,7 @@ export class Dispatcher {
   /** Requests in progress; web sockets and internal requests are not counted. */
   private readonly shares: RequestShares;
   /** Schedules when requests begin. */
-  readonly turns: RequestTurns;
+  readonly turns: RequestScheduler;
   /** What other nodes have passed on to this one. */
   readonly forwardedRequests: ForwardedRequests;
   private readonly forwarder: RequestForwarder;
@@ -65,7 +65,7 @@ export class Dispatcher {
     this.services = services;
     this.logError = logError;
     this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
-    this.turns = new RequestTurns((exchange) => this.begin(exchange));
+    this.turns = new RequestScheduler((exchange) => this.begin(exchange));
     this.forwardedRequests = new ForwardedRequests(services.certificates);
     this.forwarder = new RequestForwarder(() => services.peers);
   }

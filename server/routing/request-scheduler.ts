@@ -15,7 +15,7 @@ import type { Exchange } from "../http/exchange.ts";
 /** Milliseconds per turn of the event loop for beginning requests. */
 const turnMs = 4;
 
-export class RequestTurns {
+export class RequestScheduler {
   readonly #begin: (exchange: Exchange) => void;
   /** Milliseconds used in the current turn. */
   #usedMs = 0;
