@@ -17,7 +17,7 @@ import {
   operationMessage,
   timeSeriesMessage,
 } from "./change-message.ts";
-import { ChangeTurns } from "./change-turns.ts";
+import { ChangeScheduler } from "./change-scheduler.ts";
 import type { ChangesConnection } from "./changes-connection.ts";
 
 /** Changes queued for delivery. */
@@ -35,7 +35,7 @@ export class ChangeHub {
   readonly #connections = new Set<ChangesConnection>();
   /** The connections that watch writes. */
   readonly #writeWatchers = new Set<ChangesConnection>();
-  readonly #changes = new ChangeTurns<Change>(
+  readonly #changes = new ChangeScheduler<Change>(
     (change) => this.#guarded(() => this.#tell(change)),
     lateChangesMax,
   );

@@ -12,7 +12,7 @@
 import type { MessageSocket } from "../http/message-socket.ts";
 import { RequestError, tooDeep } from "../http/request-error.ts";
 import { confirmation, greeting } from "./change-message.ts";
-import { ChangeTurns } from "./change-turns.ts";
+import { ChangeScheduler } from "./change-scheduler.ts";
 import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
 
 /** Characters of messages in one frame, unless a single message is longer. */
@@ -34,7 +34,7 @@ export interface Pace {
 export const waitingBytesMax = 16 * 1024 * 1024;
 
 /** Connections with frames to send, each queued once: never more than there are connections. */
-const flushes = new ChangeTurns<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
+const flushes = new ChangeScheduler<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
 
 /** Close codes of RFC 6455. */
 const policyViolation = 1008;

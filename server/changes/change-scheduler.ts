@@ -27,7 +27,7 @@ function isOver(): boolean {
   return nowMs - startMs >= turnMs;
 }
 
-export class ChangeTurns<Item> {
+export class ChangeScheduler<Item> {
   readonly #act: (item: Item) => void;
   readonly #waitingMax: number;
   #waiting: Item[] = [];
