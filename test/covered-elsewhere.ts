@@ -558,7 +558,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/subscriptions/tcp-connection.ts",
   ],
   "test/server/settings/config.test.ts": ["server/settings/setting-sources.ts"],
-  "test/server/settings/foreign-settings.test.ts": ["server/settings/setting-table.ts"],
+  "test/server/settings/unsupported-settings.test.ts": ["server/settings/setting-table.ts"],
   "test/cli/prompt.test.ts": ["cli/history.ts", "cli/schema.ts"],
   "test/cli/transfer.test.ts": ["cli/commands/transfer.ts", "cli/row-files.ts"],
   "test/cli/operate.test.ts": ["cli/commands/check.ts", "cli/commands/doctor.ts"],

@@ -12,7 +12,6 @@ import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
 import type { WorkLimits } from "../../engine/base/work-budget.ts";
 import type { ScriptSettings } from "../../engine/engine.ts";
 import { type ClusterSettings, readCluster } from "./cluster-settings.ts";
-import { foreignSetting } from "./foreign-settings.ts";
 import {
   type AuditSettings,
   type LogSettings,
@@ -25,6 +24,7 @@ import { nearestName } from "./nearest-name.ts";
 import { type GivenSetting, readSettings, type SettingSources } from "./setting-sources.ts";
 import { type SettingName, settings } from "./setting-table.ts";
 import { StartError } from "./start-error.ts";
+import { unsupportedSetting } from "./unsupported-settings.ts";
 
 export type UnsecuredAccess = "None" | "Local" | "PrivateNetwork" | "PublicNetwork";
 
@@ -123,7 +123,7 @@ function linesAbout(names: readonly string[]): Pick<LoadedConfig, "warnings" | "
   const groups = new Map<string, { readonly names: string[]; readonly isWarning: boolean }>();
   for (const name of names) {
     if (Object.hasOwn(settings, name)) continue;
-    const foreign = foreignSetting(name);
+    const foreign = unsupportedSetting(name);
     if (foreign === undefined) throw unknownSetting(name);
     const group = groups.get(foreign.reason) ?? { names: [], isWarning: foreign.isWarning };
     groups.set(foreign.reason, group);

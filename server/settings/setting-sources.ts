@@ -5,9 +5,10 @@
  * Invariants:
  * - Names are case-insensitive; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
  */
-import { foreignVariables } from "./foreign-settings.ts";
+
 import { settings } from "./setting-table.ts";
 import { StartError } from "./start-error.ts";
+import { ravenImageVariables } from "./unsupported-settings.ts";
 
 export interface GivenSetting {
   readonly value: string;
@@ -85,7 +86,7 @@ function readFlags(argv: readonly string[], environment: Variables): Map<string,
 }
 
 /** Variables that carry the prefix but are not settings. */
-const otherVariables = new Set(["raven_args", "raven_settings", ...foreignVariables]);
+const otherVariables = new Set(["raven_args", "raven_settings", ...ravenImageVariables]);
 
 function* readEnvironment(environment: Variables): Generator<[string, string]> {
   const json = environment.RAVEN_SETTINGS;

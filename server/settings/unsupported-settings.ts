@@ -22,14 +22,14 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Names that belong together share a reason, and are reported on one line. */
-export interface ForeignSetting {
+export interface UnsupportedSetting {
   readonly reason: string;
   /** Operators who configure an audit log may rely on it: then it is a warning. */
   readonly isWarning: boolean;
 }
 
 /** What is known of a setting of RavenDB's; undefined for a name that is none. */
-export function foreignSetting(name: string): ForeignSetting | undefined {
+export function unsupportedSetting(name: string): UnsupportedSetting | undefined {
   const lower = name.toLowerCase();
   if (!foreignNames().has(lower)) return undefined;
   const [prefix = "", reason = ""] =
@@ -200,7 +200,7 @@ service-name
 `;
 
 /** Variables that carry the prefix of settings and are none: those of RavenDB's container image. */
-export const foreignVariables: ReadonlySet<string> = new Set([
+export const ravenImageVariables: ReadonlySet<string> = new Set([
   "raven_auto_install_ca",
   "raven_in_docker",
 ]);
