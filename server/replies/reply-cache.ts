@@ -29,7 +29,7 @@ const seen = new Uint32Array(seenMask + 1);
 const queryTime = '"LastQueryTime":"';
 
 /** An answer, and what it is valid for. */
-export interface KnownAnswer {
+export interface CachedReply {
   readonly query: KeptQuery;
   readonly etag: number;
   readonly body: Buffer;
@@ -41,7 +41,7 @@ export interface KnownAnswer {
   readonly timeAt: number;
 }
 
-const answers = new RecentCache<KnownAnswer>(answersBytesMax);
+const answers = new RecentCache<CachedReply>(answersBytesMax);
 const serials = new WeakMap<object, number>();
 let nextSerial = 1;
 
@@ -91,7 +91,7 @@ function serialOf(one: object): number {
 }
 
 /** The answer to a request that would get the same one now; undefined: there is none. */
-export function validAnswer(database: Database, key: string): KnownAnswer | undefined {
+export function cachedReply(database: Database, key: string): CachedReply | undefined {
   const known = answers.get(key);
   if (known === undefined) return undefined;
   const { indexes, queries } = database;
@@ -103,7 +103,7 @@ export function validAnswer(database: Database, key: string): KnownAnswer | unde
 }
 
 /** Remembers the answer to a request that has come before. */
-export function rememberAnswer(
+export function cacheReply(
   { indexes, queries }: Database,
   key: string,
   { text, options }: QueryRequest,
@@ -131,7 +131,7 @@ export function rememberAnswer(
 }
 
 /** The bytes of a known answer at this time, in microseconds since 1970. */
-export function bodyAt({ body, timeAt }: KnownAnswer, nowMicros: number): Buffer {
+export function bodyAt({ body, timeAt }: CachedReply, nowMicros: number): Buffer {
   if (timeAt < 0) return body;
   const now = Buffer.from(body);
   writeTimestamp(now.subarray(timeAt, timeAt + timestampBytes), 0, nowMicros);
