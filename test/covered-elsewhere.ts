@@ -614,8 +614,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
-  "test/server/backups/backup-file.test.ts": ["server/backups/folder-place.ts"],
-  "test/server/backups/s3-place.test.ts": ["server/backups/s3-client.ts"],
+  "test/server/backups/backup-file.test.ts": ["server/backups/folder-storage.ts"],
+  "test/server/backups/s3-storage.test.ts": ["server/backups/s3-client.ts"],
   "test/server/backups/continuous-backup.test.ts": [
     "server/backups/continuous-backups.ts",
     "server/backups/continuous-folder.ts",

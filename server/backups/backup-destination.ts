@@ -13,17 +13,17 @@ import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { checkedFolder, type FolderRules } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
-import { FolderPlace } from "./folder-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
+import { FolderStorage } from "./folder-storage.ts";
 import { S3Client, type S3Settings } from "./s3-client.ts";
-import { S3Place } from "./s3-place.ts";
+import { S3Storage } from "./s3-storage.ts";
 import { keyBytes } from "./secret-stream.ts";
 
 const prefix = "server/backup-secrets/";
 
 /** A place, and the key of what is written to it; null: it is not encrypted. */
 export interface OpenDestination {
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   readonly key: Buffer | null;
 }
 
@@ -262,17 +262,17 @@ function s3SettingsOf(sent: JsonObject): { settings: S3Settings; folder: string 
 }
 
 /** @param sent S3Settings, with secrets. @throws EngineError invalid-argument */
-export function s3Place(sent: JsonObject): BackupPlace {
+export function s3Storage(sent: JsonObject): BackupStorage {
   const { settings, folder } = s3SettingsOf(sent);
-  return new S3Place(new S3Client(settings), folder);
+  return new S3Storage(new S3Client(settings), folder);
 }
 
 /** @param path of a folder. @throws EngineError invalid-argument */
-export async function folderPlace(
+export async function folderStorage(
   { files, rules }: DestinationHost,
   path: string,
-): Promise<BackupPlace> {
-  return new FolderPlace(files, await checkedFolder(path, rules));
+): Promise<BackupStorage> {
+  return new FolderStorage(files, await checkedFolder(path, rules));
 }
 
 /**
@@ -284,9 +284,9 @@ export async function destinationOf(
 ): Promise<OpenDestination> {
   const key = encryptionKey(sent);
   const s3 = objectOf(sent["S3Settings"]);
-  if (s3 !== null && shownS3(s3) !== null) return { place: s3Place(s3), key };
+  if (s3 !== null && shownS3(s3) !== null) return { place: s3Storage(s3), key };
   const path = objectOf(sent["LocalSettings"])?.["FolderPath"];
-  if (typeof path === "string") return { place: await folderPlace(host, path), key };
+  if (typeof path === "string") return { place: await folderStorage(host, path), key };
   throw new EngineError("invalid-operation", "The backup configuration target no destinations");
 }
 

@@ -2,7 +2,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { encrypted } from "./secret-stream.ts";
 
 const gzipLevel = 3;
@@ -22,7 +22,7 @@ export interface WrittenFile {
  * @throws EngineError disk-full, file-failed, and what `dump` throws; then nothing is left of it
  */
 export async function writeBackupFile(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   dump: AsyncIterable<Buffer>,
   key: Buffer | null,

@@ -16,7 +16,7 @@ import { constants } from "node:fs";
 import { access, readdir, realpath, stat, statfs } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { invalidArgument } from "../../engine/base/errors.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 
 const pathLengthMax = 2048;
 const folderPattern = /^(\d{4}(?:-\d\d){5})\.ravendb-(.+)-([A-Za-z]{1,4})-(?:backup|snapshot)$/;
@@ -34,7 +34,7 @@ export interface BackupFileName {
 
 /** A folder of one full backup and the incremental ones that continue it. */
 export interface BackupFolderName {
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   /** Null: the name of the folder does not say. */
   readonly stamp: string | null;
   readonly database: string | null;
@@ -61,7 +61,7 @@ export function folderName(stamp: string, database: string, nodeTag: string): st
 }
 
 /** The files of a backup in `place`, in the order of time. @throws EngineError file-failed */
-export async function backupFilesIn(place: BackupPlace): Promise<BackupFileName[]> {
+export async function backupFilesIn(place: BackupStorage): Promise<BackupFileName[]> {
   return (await place.files()).flatMap(({ name }) => {
     const found = filePattern.exec(name);
     if (found === null) return [];
@@ -79,14 +79,14 @@ export async function backupFilesIn(place: BackupPlace): Promise<BackupFileName[
 }
 
 /** `place` itself, and the folders in it that are named as backups are. @throws EngineError file-failed */
-export async function backupFoldersIn(place: BackupPlace): Promise<BackupFolderName[]> {
+export async function backupFoldersIn(place: BackupStorage): Promise<BackupFolderName[]> {
   const inside = (await place.folders())
     .filter((name) => folderPattern.test(name))
     .map((name) => describedFolder(place.within(name)));
   return [describedFolder(place), ...inside];
 }
 
-function describedFolder(place: BackupPlace): BackupFolderName {
+function describedFolder(place: BackupStorage): BackupFolderName {
   const found = folderPattern.exec(place.name);
   const [, stamp = null, database = null, nodeTag = null] = found ?? [];
   return { place, stamp, database, nodeTag };

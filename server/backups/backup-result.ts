@@ -4,7 +4,7 @@ import type { JsonObject } from "../http/json-body.ts";
 const remoteNames = ["S3Backup", "AzureBackup", "GoogleCloudBackup", "GlacierBackup", "FtpBackup"];
 
 /** The places of a backup. Null: no file has been written yet. */
-export function backupPlaces(directory: string | null, fileName: string | null): JsonObject {
+export function backupStorages(directory: string | null, fileName: string | null): JsonObject {
   const remotes = remoteNames.map((name) => [name, { ...noTimes, Skipped: true, UploadProgress }]);
   return {
     SnapshotBackup: skippedSnapshot(false),

@@ -20,8 +20,8 @@ import {
   stampOf,
   timeOfStamp,
 } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
-import { backupPlaces } from "./backup-result.ts";
+import { backupStorages } from "./backup-result.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { backupCounts, writeSums } from "./backup-sums.ts";
 
 /** What a backup is to contain, and where it goes. */
@@ -30,11 +30,11 @@ export interface BackupPlan {
   readonly description: string;
   readonly taskName: string;
   /** In which backups get folders of their own. */
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   /** Null: it is not encrypted. */
   readonly key: Buffer | null;
   /** The earlier backup that it continues; null: a full one. */
-  readonly continued: { readonly place: BackupPlace; readonly etag: number } | null;
+  readonly continued: { readonly place: BackupStorage; readonly etag: number } | null;
 }
 
 /** A finished backup. */
@@ -111,7 +111,7 @@ export class BackupRunner {
     const backup = { isFull, folderName: place.name, fileName, bytes, etag: result.asOfEtag };
     return {
       backup,
-      result: { ...result.toJson(true), ...backupPlaces(backup.folderName, fileName) },
+      result: { ...result.toJson(true), ...backupStorages(backup.folderName, fileName) },
     };
   }
 
@@ -119,7 +119,7 @@ export class BackupRunner {
   async #place(
     database: Database,
     { place, continued }: BackupPlan,
-  ): Promise<{ readonly place: BackupPlace; readonly stamp: string }> {
+  ): Promise<{ readonly place: BackupStorage; readonly stamp: string }> {
     let ms = Math.floor(database.nowMicros() / 1000);
     if (continued !== null) {
       const last = (await backupFilesIn(continued.place)).at(-1);

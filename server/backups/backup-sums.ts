@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { DatabaseCounts } from "../../engine/engine.ts";
 import type { WrittenFile } from "./backup-file.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 
 export const sumsExtension = ".sums.json";
 const sumsBytesMax = 64 * 1024;
@@ -37,7 +37,7 @@ export function backupCounts(counts: DatabaseCounts): BackupCounts {
 
 /** Writes the sums of the file `name`. */
 export async function writeSums(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   { bytes, sha256 }: WrittenFile,
   counts: BackupCounts,
@@ -47,7 +47,7 @@ export async function writeSums(
 }
 
 /** The sums of the file `name`; null: there are none, as it was made by another server. */
-export async function readSums(place: BackupPlace, name: string): Promise<BackupSums | null> {
+export async function readSums(place: BackupStorage, name: string): Promise<BackupSums | null> {
   const sumsName = name + sumsExtension;
   if (!(await place.files()).some((file) => file.name === sumsName)) return null;
   const pieces: Buffer[] = [];
@@ -63,7 +63,7 @@ export async function readSums(place: BackupPlace, name: string): Promise<Backup
 
 /** What of the file `name` differs from its sums; null: nothing. @throws EngineError file-failed */
 export async function differenceFrom(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   { Bytes, Sha256 }: BackupSums,
 ): Promise<string | null> {

@@ -6,7 +6,7 @@ import { unzonedDateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { oneTimeFolder } from "./backup-configuration.ts";
-import { destinationOf, folderPlace, SecretStore, s3Place } from "./backup-destination.ts";
+import { destinationOf, folderStorage, SecretStore, s3Storage } from "./backup-destination.ts";
 import {
   type BackupFolderName,
   backupFilesIn,
@@ -123,7 +123,8 @@ export class Backups {
   async restorePoints(type: "local" | "s3", sent: JsonObject): Promise<JsonObject[]> {
     const { files, rules } = this.#host;
     const path = sent["FolderPath"];
-    const place = type === "s3" ? s3Place(sent) : await folderPlace({ files, rules }, String(path));
+    const place =
+      type === "s3" ? s3Storage(sent) : await folderStorage({ files, rules }, String(path));
     if (type === "local" && !(await isFolder(place.path))) {
       throw new EngineError("invalid-operation", `Path '${path}' doesn't exist`);
     }

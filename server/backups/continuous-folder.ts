@@ -14,7 +14,7 @@
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { type LogPoint, type ShippedHead, shippedHeadOf } from "../../engine/engine.ts";
 import { stampOf, timeOfStamp } from "./backup-folder.ts";
-import { type BackupPlace, EncryptedPlace } from "./backup-place.ts";
+import { type BackupStorage, EncryptedStorage } from "./backup-storage.ts";
 
 const folderPattern = /^(\d{4}(?:-\d\d){5})\.jackdaw-(.+)-([A-Za-z]{1,4})-(encrypted-)?continuous$/;
 const filePattern = /^(\d{12,16})-(\d{12,16})\.jackdaw-(base|frames)$/;
@@ -51,7 +51,7 @@ export interface NewestFile {
 }
 
 export class ContinuousFolder {
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   /** Of the name of the folder. */
   readonly database: string;
   readonly nodeTag: string;
@@ -61,19 +61,19 @@ export class ContinuousFolder {
   readonly #key: Buffer | null;
 
   /** @param key for its files, if it is encrypted */
-  constructor(place: BackupPlace, key: Buffer | null) {
+  constructor(place: BackupStorage, key: Buffer | null) {
     const found = folderPattern.exec(place.name);
     this.database = found?.[2] ?? "";
     this.nodeTag = found?.[3] ?? "";
     this.begunMs = found === null ? 0 : timeOfStamp(found[1] as string); // the pattern has it
     this.isEncrypted = found?.[4] !== undefined;
-    this.place = this.isEncrypted && key !== null ? new EncryptedPlace(place, key) : place;
+    this.place = this.isEncrypted && key !== null ? new EncryptedStorage(place, key) : place;
     this.#key = key;
   }
 
   /** A new one in `place`. @param key null: it is not encrypted */
   static async make(
-    place: BackupPlace,
+    place: BackupStorage,
     key: Buffer | null,
     database: string,
     nodeTag: string,
@@ -90,7 +90,7 @@ export class ContinuousFolder {
   }
 
   /** `place` itself, or those in it, oldest first. Empty: there are none. @throws EngineError file-failed */
-  static async within(place: BackupPlace, key: Buffer | null): Promise<ContinuousFolder[]> {
+  static async within(place: BackupStorage, key: Buffer | null): Promise<ContinuousFolder[]> {
     if (folderPattern.test(place.name)) return [new ContinuousFolder(place, key)];
     return (await place.folders())
       .filter((name) => folderPattern.test(name))
@@ -171,7 +171,7 @@ export class ContinuousFolder {
     await this.place.removeAll();
   }
 
-  get #contents(): BackupPlace {
+  get #contents(): BackupStorage {
     return this.place.within(contentsName);
   }
 }

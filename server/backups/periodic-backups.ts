@@ -32,7 +32,6 @@ import {
   withSecrets,
 } from "./backup-destination.ts";
 import { backupFilesIn, checkedFolder, type FolderRules } from "./backup-folder.ts";
-import { type BackupPlace, isEncryptedWith } from "./backup-place.ts";
 import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
 import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
 import {
@@ -43,6 +42,7 @@ import {
   runsOf,
   shownStatus,
 } from "./backup-status.ts";
+import { type BackupStorage, isEncryptedWith } from "./backup-storage.ts";
 import { ContinuousBackups } from "./continuous-backups.ts";
 import { removeOldBackups } from "./retention.ts";
 
@@ -381,7 +381,7 @@ export class PeriodicBackups {
     database: Database,
     taskId: number,
     { place, key }: OpenDestination,
-  ): Promise<{ readonly place: BackupPlace; readonly etag: number } | null> {
+  ): Promise<{ readonly place: BackupStorage; readonly etag: number } | null> {
     const mark = database.smuggler.backupMark(taskId);
     const { folderName } = historyOf(mark?.status);
     const etag = mark?.etag ?? 0;

@@ -33,10 +33,15 @@ import { dumpText } from "../databases/dump-body.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { encryptionKey, folderPlace, type OpenDestination, s3Place } from "./backup-destination.ts";
+import {
+  encryptionKey,
+  folderStorage,
+  type OpenDestination,
+  s3Storage,
+} from "./backup-destination.ts";
 import { type BackupFileName, backupFilesIn, type FolderRules, isFolder } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
 import { restoredFiles } from "./backup-result.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { ContinuousFolder, continuousToRestore, requireKeyFor } from "./continuous-folder.ts";
 import { decrypted } from "./secret-stream.ts";
 import { type RestoredBackup, verification } from "./verification.ts";
@@ -86,7 +91,7 @@ interface RestoreRequest {
 /** A restore under way. */
 interface Restoring {
   readonly request: RestoreRequest;
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   /** Among which the restored one is made. */
   readonly databases: RestoredDatabases;
 }
@@ -154,9 +159,9 @@ export class Restores {
     );
   }
 
-  async #existingPlace({ location, s3 }: RestoreRequest): Promise<BackupPlace> {
-    if (location === null) return s3Place(s3 ?? {});
-    const place = await folderPlace(this.#host, location);
+  async #existingPlace({ location, s3 }: RestoreRequest): Promise<BackupStorage> {
+    if (location === null) return s3Storage(s3 ?? {});
+    const place = await folderStorage(this.#host, location);
     if (await isFolder(place.path)) return place;
     throw invalidArgument(`Backup location doesn't exist, path: ${location}`);
   }
@@ -273,7 +278,7 @@ export class Restores {
   async #fill(
     database: Database,
     { skipsIndexes, key }: RestoreRequest,
-    place: BackupPlace,
+    place: BackupStorage,
     names: readonly string[],
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
@@ -411,7 +416,7 @@ function checkName(name: string): void {
 
 /** Names of the full backup and of the incremental ones behind it. @throws EngineError invalid-argument */
 async function filesToRestore(
-  place: BackupPlace,
+  place: BackupStorage,
   { lastFile, key }: RestoreRequest,
 ): Promise<readonly string[]> {
   const { path } = place;

@@ -8,13 +8,13 @@
 import type { Database } from "../../engine/engine.ts";
 import { type PeriodicBackup, retentionMs } from "./backup-configuration.ts";
 import { backupFilesIn, backupFoldersIn, timeOfStamp } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { sumsExtension } from "./backup-sums.ts";
-import { unfinishedExtension } from "./folder-place.ts";
+import { unfinishedExtension } from "./folder-storage.ts";
 
 /** @throws EngineError file-failed */
 export async function removeOldBackups(
-  place: BackupPlace,
+  place: BackupStorage,
   { name, originTag }: Pick<Database, "name" | "originTag">,
   task: PeriodicBackup,
   nowMs: number,

@@ -1,7 +1,7 @@
 /** Verifying a backup: what was restored of it is compared with what is known of it, and with another database. */
 import type { Database, OperationFigures, ShippedDatabase } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { backupCounts, differenceFrom, readSums } from "./backup-sums.ts";
 
 /** A backup that was restored into a database which serves nobody yet. */
@@ -12,7 +12,7 @@ export interface RestoredBackup {
   /** The result of the restore. */
   readonly figures: OperationFigures;
   /** Where it is, and the names of the files that were restored, in order. */
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   readonly names: readonly string[];
   /** Null: the files are dumps. */
   readonly continuous: ShippedDatabase | null;

@@ -22,7 +22,7 @@ import {
   ContinuousFolder,
   continuousToRestore,
 } from "../../../server/backups/continuous-folder.ts";
-import { FolderPlace } from "../../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
@@ -106,10 +106,10 @@ function onlyFolder(folder: string): string {
 }
 
 /** A place to which something is written as soon as its files were listed. */
-class GrowingPlace extends FolderPlace {
+class GrowingPlace extends FolderStorage {
   grow: () => void = () => undefined;
 
-  override async files(): ReturnType<FolderPlace["files"]> {
+  override async files(): ReturnType<FolderStorage["files"]> {
     const found = await super.files();
     this.grow();
     return found;
@@ -327,7 +327,7 @@ test("a full disk fails the backup and not the writers, leaves nothing half, and
   };
   const task = periodicBackup(definition, 1, new Date());
   const backup = new ContinuousBackup(host, database, task, {
-    place: new FolderPlace(full, folder),
+    place: new FolderStorage(full, folder),
     key: null,
   });
   await put(client, "a", 1);
@@ -372,7 +372,7 @@ test("what is committed while a file is written waits for the next round: a roun
   });
   const host = { report: () => undefined, nowMs: () => Date.now(), ended: () => undefined };
   const backup = new ContinuousBackup(host, database, periodicBackup(definition, 1, new Date()), {
-    place: new FolderPlace(busy, folder),
+    place: new FolderStorage(busy, folder),
     key: null,
   });
   await backup.ship();
@@ -410,7 +410,7 @@ test("a new base is made in time, beside what continues the old one, which is ke
     ended: () => undefined,
   };
   const backup = new ContinuousBackup(host, database, task, {
-    place: new FolderPlace(nodeEnvironment().files, folder),
+    place: new FolderStorage(nodeEnvironment().files, folder),
     key: null,
   });
   const passTo = async (minutes: number, value: number): Promise<void> => {

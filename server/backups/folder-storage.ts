@@ -3,13 +3,13 @@ import { readdir, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { FileHandle, FileSystem } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { BackupPlace, StoredFile } from "./backup-place.ts";
+import type { BackupStorage, StoredFile } from "./backup-storage.ts";
 
 /** Bytes per piece that is read: each costs a turn of the event loop. */
 const pieceBytes = 256 * 1024;
 export const unfinishedExtension = ".in-progress";
 
-export class FolderPlace implements BackupPlace {
+export class FolderStorage implements BackupStorage {
   readonly path: string;
   readonly #files: FileSystem;
 
@@ -59,8 +59,8 @@ export class FolderPlace implements BackupPlace {
     return (await this.#entries()).filter((one) => one.isDirectory()).map(({ name }) => name);
   }
 
-  within(name: string): BackupPlace {
-    return new FolderPlace(this.#files, join(this.path, name));
+  within(name: string): BackupStorage {
+    return new FolderStorage(this.#files, join(this.path, name));
   }
 
   async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {

@@ -14,7 +14,7 @@ export interface StoredFile {
   readonly bytes: number;
 }
 
-export interface BackupPlace {
+export interface BackupStorage {
   /** The last part of its path. */
   readonly name: string;
   /** As a restore takes it. */
@@ -31,7 +31,7 @@ export interface BackupPlace {
   /** Names of folders directly in it, in order; none when it does not exist. @throws EngineError file-failed */
   folders(): Promise<string[]>;
   /** The folder of that name in it, which need not exist. */
-  within(name: string): BackupPlace;
+  within(name: string): BackupStorage;
   /**
    * Writes a file, in place of one of the same name. When it resolves, the file is durable; when it throws, nothing of it
    * is left. @returns its bytes. @throws EngineError disk-full, file-failed, and what `bytes` throws
@@ -46,11 +46,11 @@ export interface BackupPlace {
 }
 
 /** A place whose files are encrypted: their names and sizes are not. */
-export class EncryptedPlace implements BackupPlace {
-  readonly #inner: BackupPlace;
+export class EncryptedStorage implements BackupStorage {
+  readonly #inner: BackupStorage;
   readonly #key: Buffer;
 
-  constructor(inner: BackupPlace, key: Buffer) {
+  constructor(inner: BackupStorage, key: Buffer) {
     this.#inner = inner;
     this.#key = key;
   }
@@ -87,8 +87,8 @@ export class EncryptedPlace implements BackupPlace {
     return this.#inner.folders();
   }
 
-  within(name: string): BackupPlace {
-    return new EncryptedPlace(this.#inner.within(name), this.#key);
+  within(name: string): BackupStorage {
+    return new EncryptedStorage(this.#inner.within(name), this.#key);
   }
 
   write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
@@ -111,7 +111,7 @@ export class EncryptedPlace implements BackupPlace {
 /** Is the file one that was encrypted with `key`? Reads its beginning. @throws EngineError file-failed */
 export async function isEncryptedWith(
   key: Buffer,
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
 ): Promise<boolean> {
   try {

@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import { turnIsOver } from "../../engine/base/turns.ts";
-import type { BackupPlace, StoredFile } from "./backup-place.ts";
+import type { BackupStorage, StoredFile } from "./backup-storage.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 
 /** At least 5 MiB. With 10,000 parts at most, a file may have 300 GB. */
@@ -24,7 +24,7 @@ interface Listing {
   readonly folders: string[];
 }
 
-export class S3Place implements BackupPlace {
+export class S3Storage implements BackupStorage {
   readonly #client: S3Client;
   /** "" or with a slash at its end. */
   readonly #prefix: string;
@@ -73,8 +73,8 @@ export class S3Place implements BackupPlace {
     return (await this.#list("/")).folders;
   }
 
-  within(name: string): BackupPlace {
-    return new S3Place(this.#client, this.pathOf(name));
+  within(name: string): BackupStorage {
+    return new S3Storage(this.#client, this.pathOf(name));
   }
 
   async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
