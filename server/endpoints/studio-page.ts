@@ -34,8 +34,8 @@ export const studioPageRoutes: readonly Route[] = [
 ];
 
 /** Where the studio of this server begins; undefined: it has none. */
-export function studioStartOf({ foreignStudio }: ServerServices): string | undefined {
-  if (foreignStudio !== undefined) return foreignStart;
+export function studioStartOf({ ravenStudio }: ServerServices): string | undefined {
+  if (ravenStudio !== undefined) return foreignStart;
   return builtStudio.has("index.html") ? studioStart : undefined;
 }
 
@@ -59,13 +59,13 @@ function getStart(exchange: Exchange, { server }: Context): void {
 
 /** GET /studio/*: a file of the studio, or the page */
 async function getFile(exchange: Exchange, { server }: Context): Promise<void> {
-  const { foreignStudio } = server;
-  if (foreignStudio === undefined) await replyStudioFile(exchange, builtStudio);
-  else await replyForeignFile(exchange, foreignStudio);
+  const { ravenStudio } = server;
+  if (ravenStudio === undefined) await replyStudioFile(exchange, builtStudio);
+  else await replyRavenStudioFile(exchange, ravenStudio);
 }
 
 /** RavenDB's Studio has its places behind the `#` of one page. */
-async function replyForeignFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+async function replyRavenStudioFile(exchange: Exchange, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length) || "index.html";
   if (!files.has(name)) throw notFound(`The studio has no file ${name}.`);
   await files.reply(exchange, name);

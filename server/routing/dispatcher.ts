@@ -300,7 +300,7 @@ export class Dispatcher {
       throw forbidden(refusalMessage(identity, access, database));
     }
     checkOrigin(exchange);
-    if (this.services.foreignStudio === undefined) checkPreflighted(exchange);
+    if (this.services.ravenStudio === undefined) checkPreflighted(exchange);
     this.checkHost(exchange);
     exchange.requirement = endpoint.requirement;
     exchange.routeNumber = endpoint.number;

@@ -79,7 +79,7 @@ export interface ServerServices {
   readonly monitoring: Monitoring;
   readonly address: ServerAddress;
   /** A copy of RavenDB's Studio, served instead of ours. */
-  readonly foreignStudio: StaticFiles | undefined;
+  readonly ravenStudio: StaticFiles | undefined;
   /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;
   /** Likewise, of the cluster whose only node this is. */

@@ -33,9 +33,9 @@ import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
 import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
-import { readForeignStudio } from "./foreign-studio.ts";
 import { openFilesWarnings } from "./open-files.ts";
 import { registerOwn } from "./own-certificates.ts";
+import { readRavenStudio } from "./ravendb-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -154,7 +154,7 @@ async function serve(
     get address() {
       return listening(address);
     },
-    foreignStudio: readForeignStudio(config.studioPath),
+    ravenStudio: readRavenStudio(config.studioPath),
     serverId,
     get topologyId() {
       return clustered?.cluster.topologyId ?? topologyId;

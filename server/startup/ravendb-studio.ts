@@ -22,7 +22,7 @@ const policy = [
  *
  * @throws StartError setting-invalid
  */
-export function readForeignStudio(path: string | undefined): StaticFiles | undefined {
+export function readRavenStudio(path: string | undefined): StaticFiles | undefined {
   if (path === undefined) return undefined;
   try {
     const source = statSync(path).isDirectory() ? folderFiles(path) : zipFiles(readFileSync(path));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ZipFile } from "yazl";
-import { readForeignStudio } from "../../../server/startup/foreign-studio.ts";
+import { readRavenStudio } from "../../../server/startup/ravendb-studio.ts";
 import {
   noCertificate,
   startTestServer,
@@ -70,7 +70,7 @@ test("what is no such copy ends the start, with the reason", () => {
     ["no.zip", "no zip archive"],
     ["studio/assets", "it has no index.html"],
   ] as const) {
-    expect(() => readForeignStudio(join(folder, name))).toThrow(reason);
+    expect(() => readRavenStudio(join(folder, name))).toThrow(reason);
   }
-  expect(readForeignStudio(undefined)).toBeUndefined();
+  expect(readRavenStudio(undefined)).toBeUndefined();
 });
