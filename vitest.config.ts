@@ -67,7 +67,7 @@ const slow = [
   "test/server/endpoints/sample-data.test.ts",
   "test/server/limits.test.ts",
   "test/server/routing/request-forwarding.test.ts",
-  "test/server/security/shown-certificate.test.ts",
+  "test/server/security/presented-certificate.test.ts",
   "test/simulation/catalog-crash.test.ts",
   "test/simulation/database-crash.test.ts",
   "test/simulation/database-damage.test.ts",

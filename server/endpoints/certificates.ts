@@ -291,17 +291,17 @@ async function replaceServerCertificate(exchange: Exchange, { server }: Context)
   exchange.query.bool("replaceImmediately", false);
   const body: CertificateBody = parseObject(await exchange.body());
   const password = typeof body.Password === "string" ? body.Password : "";
-  const { shownCertificate } = server;
-  if (shownCertificate === undefined) throw notShown();
-  await orRefuse(shownCertificate.replace(bytesOf(body.Certificate), password));
+  const { presentedCertificate } = server;
+  if (presentedCertificate === undefined) throw notShown();
+  await orRefuse(presentedCertificate.replace(bytesOf(body.Certificate), password));
   exchange.reply(201, { "content-type": noContentType });
 }
 
 /** Reloads the configured certificate, as the server does by itself soon after its file has changed. */
 async function refreshServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
-  const { shownCertificate } = server;
-  if (shownCertificate === undefined) throw notShown();
-  await orRefuse(shownCertificate.reload());
+  const { presentedCertificate } = server;
+  if (presentedCertificate === undefined) throw notShown();
+  await orRefuse(presentedCertificate.reload());
   exchange.reply(204);
 }
 

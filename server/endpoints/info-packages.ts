@@ -50,7 +50,7 @@ const nodeFolder = "Node - [A]";
 
 /** GET /admin/debug/cluster-info-package: the configuration package, a Zip with the administrator's certificate and key */
 async function getClusterPackage(exchange: Exchange, { server }: Context): Promise<void> {
-  const admin = server.shownCertificate?.current.admin;
+  const admin = server.presentedCertificate?.current.admin;
   const entries: ZipEntry[] = [
     ...(admin === undefined ? [] : await adminEntries(admin)),
     { name: "settings.json", content: settingsText(server) },

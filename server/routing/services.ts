@@ -16,7 +16,7 @@ import type { Log } from "../logging/log.ts";
 import type { Monitoring } from "../monitoring/monitoring.ts";
 import type { RequestObserver } from "../monitoring/request-observer.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
-import type { ShownCertificate } from "../security/shown-certificate.ts";
+import type { PresentedCertificate } from "../security/presented-certificate.ts";
 import type { Config } from "../settings/config.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
 import type { ValueStore } from "../settings/value-store.ts";
@@ -71,7 +71,7 @@ export interface ServerServices {
   readonly copies: OpenCopies | undefined;
   readonly certificates: CertificateStore;
   /** The server's certificate; undefined: unsecured. */
-  readonly shownCertificate: ShownCertificate | undefined;
+  readonly presentedCertificate: PresentedCertificate | undefined;
   readonly routes: RouteTable;
   readonly log: Log;
   readonly audit: AuditLog;

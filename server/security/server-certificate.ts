@@ -1,6 +1,6 @@
 /**
  * A certificate that the server can present: found in the data folder, made there, or supplied (PEM or PFX); and
- * whether it is suitable. `shown-certificate.ts` decides which one is presented.
+ * whether it is suitable. `presented-certificate.ts` decides which one is presented.
  */
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statSync } from "node:fs";

@@ -9,7 +9,7 @@ import type { CommandIndex } from "../databases/command-index.ts";
 import { interfaceVersion } from "../http/response.ts";
 import type { Log } from "../logging/log.ts";
 import type { DatabaseDirectory } from "../routing/services.ts";
-import type { ShownCertificate } from "../security/shown-certificate.ts";
+import type { PresentedCertificate } from "../security/presented-certificate.ts";
 import type { Config } from "../settings/config.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
@@ -20,7 +20,7 @@ export interface ClusterNode {
   /** For the opening of the data folder. */
   readonly replication: FolderReplication;
   /** Once the folder is open. @throws StartError nats-unusable; EngineError database-damaged */
-  open(storage: Storage, shown: ShownCertificate | undefined): Promise<ClusterServices>;
+  open(storage: Storage, shown: PresentedCertificate | undefined): Promise<ClusterServices>;
 }
 
 /** What the server has in place of the parts of a single node. */

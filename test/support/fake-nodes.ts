@@ -56,11 +56,11 @@ export class FakeNodes {
   /** Makes a server that runs a node of the cluster, registered or not. */
   join(server: TestServer, tag: string, isMember = true): Peers {
     const { services } = server.running;
-    const { shownCertificate } = services;
-    const fingerprint = shownCertificate?.current.certificate.fingerprint256 ?? null;
+    const { presentedCertificate } = services;
+    const fingerprint = presentedCertificate?.current.certificate.fingerprint256 ?? null;
     if (isMember) this.members.set(tag, { tag, url: server.url, tcpUrl: null, fingerprint });
     const view = this.viewOf(tag);
-    const peers = new Peers(view, shownCertificate);
+    const peers = new Peers(view, presentedCertificate);
     this.#peers.push(peers);
     Object.defineProperty(services, "cluster", { value: view, configurable: true });
     Object.defineProperty(services, "peers", { value: peers, configurable: true });

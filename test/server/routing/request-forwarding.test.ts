@@ -543,9 +543,9 @@ describe("between nodes", () => {
 
   test("a new certificate of this node is presented on new connections", async () => {
     expect((await put("a", "b/3")).status).toBe(201);
-    const { shownCertificate } = server("a").running.services;
+    const { presentedCertificate } = server("a").running.services;
     const next = await makeServerCertificate(server("a").authority, ["127.0.0.1"]);
-    await shownCertificate?.replace(Buffer.from(`${next.certificate}\n${next.key}`), "");
+    await presentedCertificate?.replace(Buffer.from(`${next.certificate}\n${next.key}`), "");
     // B does not know it yet.
     expect((await put("a", "b/4")).status).toBe(403);
     cluster.join(server("a"), "A");

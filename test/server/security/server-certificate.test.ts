@@ -202,7 +202,7 @@ describe("the TLS handshake", () => {
     const path = writePfxFile("own.pfx", "secret", withChain());
     const server = await start(path);
     await expectNamed(server, "none");
-    const { shownCertificate: certificate } = server.running.services;
+    const { presentedCertificate: certificate } = server.running.services;
     const shown = certificate?.current.digest;
     copyFileSync(writePfxFile("next.pfx", "secret", withChain()), path);
     expect(await certificate?.reload()).toBe(true);

@@ -46,7 +46,7 @@ export interface CertificateReports {
   readonly failed: (line: string) => void;
 }
 
-export class ShownCertificate {
+export class PresentedCertificate {
   readonly #config: Config;
   readonly #reports: CertificateReports;
   readonly #listeners = new Set<(certificate: ServerCertificate) => void>();
@@ -79,7 +79,7 @@ export class ShownCertificate {
   }
 
   /** Loads or makes the certificate of a secured server. @throws StartError */
-  static async open(config: Config, reports: CertificateReports): Promise<ShownCertificate> {
+  static async open(config: Config, reports: CertificateReports): Promise<PresentedCertificate> {
     const filesSeen = await filesState(config);
     const replacement = await readReplacement(config);
     const origin = await loadConfigured(
@@ -87,7 +87,7 @@ export class ShownCertificate {
       (loaded) => replacement?.Replaces === loaded.digest,
     );
     const current = await chooseShown(config, origin, replacement);
-    return new ShownCertificate(config, reports, origin, current, filesSeen);
+    return new PresentedCertificate(config, reports, origin, current, filesSeen);
   }
 
   get current(): ServerCertificate {
