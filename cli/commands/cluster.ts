@@ -329,7 +329,7 @@ async function transfer(surroundings: Surroundings): Promise<void> {
     );
   }
   if (isEven) {
-    const moved = await evenOut(surroundings, status);
+    const moved = await rebalance(surroundings, status);
     if (options.is("json")) print(JSON.stringify(moved));
     else if (moved.length === 0) print("The nodes lead as evenly as their copies allow");
     return;
@@ -481,7 +481,7 @@ async function handOver(surroundings: Surroundings, status: Status, tag: string)
 }
 
 /** Has nodes that lead few lead what others lead that have at least two more, until there are none. */
-async function evenOut(surroundings: Surroundings, status: Status): Promise<Moved[]> {
+async function rebalance(surroundings: Surroundings, status: Status): Promise<Moved[]> {
   const counts = ledCounts(status);
   const moved: Moved[] = [];
   const ledBy = new Map(status.Databases.map(({ Name, Leader }) => [Name, Leader]));

@@ -293,7 +293,7 @@ async function replaceServerCertificate(exchange: Exchange, { server }: Context)
   const password = typeof body.Password === "string" ? body.Password : "";
   const { presentedCertificate } = server;
   if (presentedCertificate === undefined) throw notShown();
-  await orRefuse(presentedCertificate.replace(bytesOf(body.Certificate), password));
+  await mapConflict(presentedCertificate.replace(bytesOf(body.Certificate), password));
   exchange.reply(201, { "content-type": noContentType });
 }
 
@@ -301,7 +301,7 @@ async function replaceServerCertificate(exchange: Exchange, { server }: Context)
 async function refreshServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const { presentedCertificate } = server;
   if (presentedCertificate === undefined) throw notShown();
-  await orRefuse(presentedCertificate.reload());
+  await mapConflict(presentedCertificate.reload());
   exchange.reply(204);
 }
 
@@ -313,7 +313,7 @@ function notShown(): EngineError {
 }
 
 /** @throws EngineError invalid-argument for a certificate that is not suitable */
-async function orRefuse(change: Promise<unknown>): Promise<void> {
+async function mapConflict(change: Promise<unknown>): Promise<void> {
   try {
     await change;
   } catch (error) {

@@ -211,7 +211,7 @@ export class JetStreamStream implements ReplicatedStream {
   }
 }
 
-/** One request to JetStream itself. @throws Unanswered, or what `readAnswer` throws */
+/** One request to JetStream itself. @throws NoReply, or what `readAnswer` throws */
 export async function ask(
   link: NatsLink,
   subject: string,

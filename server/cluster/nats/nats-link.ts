@@ -51,8 +51,8 @@ export interface LinkedServer {
 /** Why a request has no answer. */
 export type SilenceReason = "time-out" | "no-responders" | "disconnected";
 
-export class Unanswered extends Error {
-  override readonly name = "Unanswered";
+export class NoReply extends Error {
+  override readonly name = "NoReply";
   readonly reason: SilenceReason;
 
   constructor(reason: SilenceReason, message: string, options?: { cause?: unknown }) {
@@ -120,13 +120,13 @@ export class NatsLink {
     };
   }
 
-  /** The first answer. @throws Unanswered */
+  /** The first answer. @throws NoReply */
   async request(
     subject: string,
     payload: Uint8Array | string,
     { timeoutMs, headers }: RequestOptions,
   ): Promise<Buffer> {
-    if (!this.#isConnected) throw new Unanswered("disconnected", "there is no connection to NATS");
+    if (!this.#isConnected) throw new NoReply("disconnected", "there is no connection to NATS");
     try {
       const options =
         headers === undefined
@@ -140,14 +140,14 @@ export class NatsLink {
 
   /**
    * All answers that come within `waitMs`; it ends earlier when there are `countMax`, if that is given.
-   * @throws Unanswered
+   * @throws NoReply
    */
   async gather(
     subject: string,
     payload: string,
     { waitMs, countMax }: { readonly waitMs: number; readonly countMax: number | undefined },
   ): Promise<Buffer[]> {
-    if (!this.#isConnected) throw new Unanswered("disconnected", "there is no connection to NATS");
+    if (!this.#isConnected) throw new NoReply("disconnected", "there is no connection to NATS");
     const found: Buffer[] = [];
     try {
       const limits: RequestManyOptions =
@@ -229,16 +229,16 @@ export class NatsLink {
     return headers;
   }
 
-  #unanswered(subject: string, cause: unknown): Unanswered {
+  #unanswered(subject: string, cause: unknown): NoReply {
     const { TimeoutError, NoRespondersError } = this.#client.errors;
     const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
     if (cause instanceof TimeoutError) {
-      return new Unanswered("time-out", `NATS has not answered ${subject} in time`, { cause });
+      return new NoReply("time-out", `NATS has not answered ${subject} in time`, { cause });
     }
     if (inner instanceof NoRespondersError || cause instanceof NoRespondersError) {
-      return new Unanswered("no-responders", `nobody answers ${subject} at the moment`, { cause });
+      return new NoReply("no-responders", `nobody answers ${subject} at the moment`, { cause });
     }
-    return new Unanswered("disconnected", `${subject} was not answered: ${String(cause)}`, {
+    return new NoReply("disconnected", `${subject} was not answered: ${String(cause)}`, {
       cause,
     });
   }
