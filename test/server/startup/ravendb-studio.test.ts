@@ -17,7 +17,7 @@ let folder: string;
 const servers: TestServer[] = [];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "foreign-studio-"));
+  folder = mkdtempSync(join(tmpdir(), "ravendb-studio-"));
   mkdirSync(join(folder, "studio", "assets"), { recursive: true });
   writeFileSync(join(folder, "studio", "index.html"), "<title>Raven</title>");
   writeFileSync(join(folder, "studio", "assets", "main.js"), "run()");
