@@ -1,17 +1,17 @@
 /**
- * What a server had before it was a node of a cluster: databases, registered certificates, settings. The first node of a
- * new cluster that has any of it founds the cluster: it brings the certificates and settings to the values that all nodes
- * share, and its databases, which are then adopted one after another (adoption.ts). Nodes that come with data later bring
- * nothing by themselves.
+ * Cluster bootstrap. A server may have databases, registered certificates, and settings before it joins a cluster. The
+ * first node of a new cluster that has any of these imports its certificates and settings into the shared values, and
+ * lists its databases, which are then adopted one by one (adoption.ts). Nodes that join later with data of their own
+ * import nothing by themselves.
  *
- *     cluster/founding     {"isOpen":true, "tag":null, "databases":[]}       nobody has yet: of a new cluster only
- *                          {"isOpen":false,"tag":"A", "databases":["shop"]}  A has; of its databases, shop is not adopted yet
- *                          {"isOpen":false,"tag":null,"databases":[]}        the cluster had a database before anybody did
+ *     cluster/founding     {"isOpen":true, "tag":null, "databases":[]}       new cluster, nothing imported yet
+ *                          {"isOpen":false,"tag":"A", "databases":["shop"]}  node A has imported; shop is not adopted yet
+ *                          {"isOpen":false,"tag":null,"databases":[]}        a database was created before any import
  *
  * Invariants:
- * - BootstrapRecord is one change: the certificates and settings are those of the cluster when it is made, and not before.
- * - Until then, a node that may found the cluster lets in whom it let in before; from then on the cluster decides.
- * - The names of databases that are brought are taken.
+ * - The bootstrap is one change: the certificates and settings apply to the cluster from that change on.
+ * - Before it, a node that may import uses its own certificates and settings; after it, those of the cluster.
+ * - The names of databases that are not adopted yet are taken.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { EngineError } from "../../engine/engine.ts";
@@ -21,7 +21,7 @@ import type { ValueChange } from "./cluster-view.ts";
 import type { BootstrapRecord, Registry } from "./registry.ts";
 import { bootstrapKey } from "./registry.ts";
 
-/** Beginnings of the keys that all nodes share. */
+/** Key prefixes of the values that all nodes share. */
 export const sharedPrefixes = [
   "certificates/",
   "server/first-admin",
@@ -37,20 +37,20 @@ const commandIndexKey = "server/command-index";
 const settleMs = 15_000;
 const pollMs = 100;
 
-/** Of a new cluster. */
+/** Bootstrap record of a new cluster. */
 export const openBootstrap: BootstrapRecord = { isOpen: true, tag: null, databases: [] };
 
 export interface ClusterBootstrapOptions {
   readonly tag: string;
   readonly registry: () => Registry;
-  /** Values of the cluster, as text. */
+  /** Values of the cluster, as JSON text. */
   readonly shared: {
     readonly get: (key: string) => string | undefined;
     readonly entries: (prefix: string) => Iterable<readonly [string, string]>;
   };
-  /** Of this node alone. */
+  /** Values of this node alone. */
   readonly own: () => ValueStore;
-  /** Databases of this node alone. */
+  /** Names of the standalone databases of this node. */
   readonly ownDatabases: () => readonly string[];
   readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
   readonly log: Log;
@@ -59,30 +59,30 @@ export interface ClusterBootstrapOptions {
 export class ClusterBootstrap {
   readonly #options: ClusterBootstrapOptions;
   #hasCleared = false;
-  #hasTold = false;
+  #hasLoggedSkipped = false;
 
   constructor(options: ClusterBootstrapOptions) {
     this.#options = options;
   }
 
-  /** May this node bring what it has? Its own values are then in force where the cluster has none. */
+  /** Whether this node may still import its data. Its own values then apply where the cluster has no value. */
   get isAlone(): boolean {
     const { topologyId, bootstrap, databases } = this.#options.registry();
     const isNew = topologyId === null || (bootstrap?.isOpen === true && databases.size === 0);
-    return isNew && this.#brings();
+    return isNew && this.#hasData();
   }
 
-  /** Founds the cluster, if that is for this node to do. @throws EngineError not-leader, outcome-unknown, … */
+  /** Runs the bootstrap if this node has to. @throws EngineError not-leader, outcome-unknown, … */
   async work(): Promise<void> {
     const { tag, registry } = this.#options;
     const { bootstrap, topologyId } = registry();
     if (topologyId === null || bootstrap === null) return;
-    if (bootstrap.isOpen && this.isAlone) await this.#found(bootstrap);
+    if (bootstrap.isOpen && this.isAlone) await this.#import(bootstrap);
     else if (bootstrap.tag === tag && !this.#hasCleared) await this.#clear();
-    else if (bootstrap.tag !== tag && !this.#hasTold) this.#tell();
+    else if (bootstrap.tag !== tag && !this.#hasLoggedSkipped) this.#logSkipped();
   }
 
-  /** Before a shared value is changed here: waits until the own ones are brought. @throws EngineError stream-unavailable */
+  /** Waits until this node has imported its values. Called before a shared value changes here. @throws EngineError stream-unavailable */
   async settled(): Promise<void> {
     const untilMs = performance.now() + settleMs;
     while (this.isAlone) {
@@ -91,15 +91,15 @@ export class ClusterBootstrap {
       if (performance.now() > untilMs) {
         throw new EngineError(
           "stream-unavailable",
-          "This node is becoming one of a cluster, and most of the nodes are not there yet: nothing that they share is changed. Start the others, or start this one without its Cluster settings.",
+          "This node is joining a cluster, and most of its nodes are not available yet, so shared values cannot be changed. Start the other nodes, or start this one without its Cluster settings.",
         );
       }
       await pause(pollMs);
     }
   }
 
-  /** More than what every new server makes for itself? */
-  #brings(): boolean {
+  /** Returns whether this node has more than every new server creates for itself. */
+  #hasData(): boolean {
     const { own, ownDatabases } = this.#options;
     if (ownDatabases().length > 0) return true;
     const admin = own().get(firstAdminKey);
@@ -110,22 +110,22 @@ export class ClusterBootstrap {
     return false;
   }
 
-  async #found(before: BootstrapRecord): Promise<void> {
+  async #import(before: BootstrapRecord): Promise<void> {
     const { tag, change, ownDatabases, log } = this.#options;
     const databases = ownDatabases();
     const after: BootstrapRecord = { isOpen: false, tag, databases };
-    const values = this.#brought();
+    const values = this.#importedValues();
     await change([
       { key: bootstrapKey, expected: JSON.stringify(before), value: JSON.stringify(after) },
       ...values,
     ]);
     const names =
-      databases.length === 0 ? "" : `, and will bring its databases: ${databases.join(", ")}`;
-    log.info(`This node has founded the cluster with its certificates and settings${names}`);
+      databases.length === 0 ? "" : `, and will import its databases: ${databases.join(", ")}`;
+    log.info(`This node has bootstrapped the cluster with its certificates and settings${names}`);
   }
 
-  /** What the cluster has already stays, but for the administrator that a new node has made for itself. */
-  #brought(): ValueChange[] {
+  /** Returns the changes to import. Values of the cluster are kept, except the administrator that a new node has registered. */
+  #importedValues(): ValueChange[] {
     const { own, shared } = this.#options;
     const changes: ValueChange[] = [];
     const hasCertificates = [...own().entries(certificatePrefix)].length > 0;
@@ -140,7 +140,7 @@ export class ClusterBootstrap {
     }
     if (!hasCertificates) return changes;
     const made = shared.get(firstAdminKey);
-    // Whether this server had one or not, the other nodes register none from now on.
+    // Even if this server has no first administrator, the other nodes must not register one from now on.
     const admin = own().get(firstAdminKey) ?? JSON.stringify("");
     changes.push({ key: firstAdminKey, expected: made ?? null, value: admin });
     if (made !== undefined && made !== admin) {
@@ -150,7 +150,7 @@ export class ClusterBootstrap {
     return changes;
   }
 
-  /** The cluster has them: an own one would be in force again, were this ever a single node. */
+  /** Deletes the imported values of this node, which would apply again if it became a single node. */
   async #clear(): Promise<void> {
     const own = this.#options.own();
     for (const prefix of sharedPrefixes) {
@@ -159,13 +159,13 @@ export class ClusterBootstrap {
     this.#hasCleared = true;
   }
 
-  #tell(): void {
+  #logSkipped(): void {
     const { ownDatabases, log } = this.#options;
-    this.#hasTold = true;
+    this.#hasLoggedSkipped = true;
     const names = ownDatabases();
     if (names.length === 0) return;
     log.warn(
-      `Databases of this node alone, which the cluster was not founded with: ${names.join(", ")}. To give them to the cluster: jackdaw cluster adopt NAME. Certificates that were registered on this node alone have no rights`,
+      `Databases of this node alone, which the cluster bootstrap did not include: ${names.join(", ")}. To move one into the cluster: jackdaw cluster adopt NAME. Certificates that were registered on this node alone have no rights`,
     );
   }
 }

@@ -1,63 +1,63 @@
 /**
- * The state of the cluster as one node sees it, at one moment, as plain data: its nodes, who leads each database, and how
- * far each copy is. The route, the metrics, the log and the check of readiness are all made from it.
+ * The state of the cluster at one moment, as this node sees it, as plain data: nodes, leaders, and the progress of each
+ * copy. The route, the metrics, the log, and the readiness check use it.
  *
  * Invariants:
- * - What was heard of other nodes is up to half a second old, and so is what they are behind.
+ * - Reports of other nodes are up to half a second old, and so are the lags computed from them.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { interfaceVersion } from "../http/response.ts";
 import type { ClusterView, ReplicaReport, ReplicaRoleName, ReplicaState } from "./cluster-view.ts";
 
-/** Without a heartbeat for this long, six of them, a node counts as silent. */
+/** Time without a heartbeat (six intervals) after which a node counts as silent, in milliseconds. */
 export const silentMs = 3_000;
 
 export interface NodeState {
   readonly tag: string;
   readonly url: string;
   readonly isHere: boolean;
-  /** false: it is heard, and could be added. */
+  /** Whether the node is registered. An unregistered node sends heartbeats and can be added. */
   readonly isRegistered: boolean;
-  /** Milliseconds since its last heartbeat, 0 for this node; null: nothing was heard since the start. */
+  /** Milliseconds since its last heartbeat, 0 for this node, or null without any since the start. */
   readonly heardMs: number | null;
-  /** null: not known. */
+  /** Version of the server, or null if not known. */
   readonly version: string | null;
 }
 
 export interface CopyState {
-  /** Of the node that has it. */
+  /** Tag of the node that has the copy. */
   readonly tag: string;
-  /** null: its node is not heard. */
+  /** Role of the replica, or null if its node is silent. */
   readonly role: ReplicaRoleName | null;
   readonly epoch: number;
-  /** The last message of the stream in its log, as far as that is known. */
+  /** Last known message of the stream in its log. */
   readonly applied: number;
-  /** Messages that the copy furthest ahead has and this one has not; null: nothing is known of it. */
+  /** Messages that the most advanced copy has and this one lacks, or null if not known. */
   readonly behind: number | null;
 }
 
 export interface DatabaseState {
   readonly name: string;
   readonly id: string;
-  /** null: nobody is known to lead it. */
+  /** Tag of the leading node, or null if not known. */
   readonly leaderTag: string | null;
   readonly epoch: number;
   readonly copies: readonly CopyState[];
-  /** Why this node's copy does not go on; null: it does, or there is none. */
+  /** Reason why this node's copy has stopped, or null if it runs or does not exist. */
   readonly trouble: string | null;
 }
 
 export interface ClusterStatus {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
   readonly topologyId: string | null;
-  /** Who orders the changes of the cluster's own values; null: not known. */
+  /** Tag of the node that orders the changes of the cluster's values, or null if not known. */
   readonly leaderTag: string | null;
   readonly epoch: number;
   readonly index: number;
-  /** In the order of their tags. */
+  /** Ordered by tag. */
   readonly nodes: readonly NodeState[];
-  /** In the order of their names. */
+  /** Ordered by name. */
   readonly databases: readonly DatabaseState[];
 }
 

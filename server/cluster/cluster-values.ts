@@ -1,6 +1,6 @@
 /**
- * The durable values of a server that is a node of a cluster: those that all nodes must agree on are the cluster's, the
- * others its own. Until a node that had some before has brought them (cluster-bootstrap.ts), its own ones are in force.
+ * The durable values of a cluster node: shared values come from the cluster, all others from the node itself. Until the
+ * cluster bootstrap, the node's own values apply (cluster-bootstrap.ts).
  */
 import { type DiskWrite, EngineError, type LogFigures } from "../../engine/engine.ts";
 import { CommandIndex, commandBlockSize, commandIndexKey } from "../databases/command-index.ts";
@@ -44,7 +44,7 @@ export class ClusterValues implements ValueStore {
     await this.#cluster.change([{ key, value }]);
   }
 
-  /** `prefix` is of shared keys, or of none. */
+  /** All keys with `prefix` must be shared, or none. */
   entries(prefix: string): Iterable<[string, string]> {
     if (!isShared(prefix)) return this.#own.entries(prefix);
     const shared = this.#cluster.values(prefix) as Iterable<[string, string]>;
@@ -60,12 +60,12 @@ export class ClusterValues implements ValueStore {
   }
 }
 
-/** Is it a value that all nodes of a cluster share? */
+/** Returns whether all nodes of a cluster share the value of this key. */
 export function isShared(key: string): boolean {
   return sharedPrefixes.some((prefix) => key.startsWith(prefix));
 }
 
-/** Numbers of commands that no other node gives, either. */
+/** Creates a command index whose numbers are unique in the cluster. */
 export function clusterCommandIndex(
   cluster: ClusterView,
   bootstrap: Pick<ClusterBootstrap, "settled">,
@@ -80,7 +80,7 @@ export function clusterCommandIndex(
         await cluster.change([{ key: commandIndexKey, expected: text ?? null, value }]);
         return before;
       } catch (error) {
-        // Another node was first.
+        // Another node has changed it first.
         if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
       }
     }

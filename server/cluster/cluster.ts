@@ -1,16 +1,16 @@
 /**
- * One node of a cluster: its part in the values that all nodes share, the heartbeats, and the copies of databases that it
- * has. What the rest of the server sees of it is a `ClusterView`.
+ * One node of a cluster: its replica of the shared values, its heartbeats, and its copies of databases. The rest of the
+ * server uses the `ClusterView` interface.
  *
- *     const cluster = new Cluster({ config, log });
- *     const storage = await openStorage(config, cluster.replication);   // databases know which are copies
+ *     const cluster = new Cluster({ tag, version, log, trimAfterAbsenceMs });
+ *     const storage = await openStorage(config, cluster.replication);   // knows which databases are copies
  *     await cluster.open({ nats, databases, shared, values });
- *     cluster.serve({ peers, member });                                 // when it listens
+ *     cluster.serve({ peers, member });                                 // when the server listens
  *     await cluster.stop(); await storage.close(); await cluster.close();
  *
  * Invariants:
- * - What the nodes agree on changes only through `change`, on the node that leads the shared values.
- * - A heartbeat of a node is heard by the replication of a database only if that node has a copy.
+ * - Shared values change only through `change`, on the node that leads them.
+ * - The replication of a database receives a node's heartbeats only if that node has a copy.
  */
 
 import { randomBytes } from "node:crypto";
@@ -68,47 +68,47 @@ import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
 const sharedGeneration = 1;
 const sharedName = "the cluster's values";
-/** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */
+/** Minimum time without a leader after which a node becomes a candidate, in milliseconds; `standSpreadMs` is a random addition. */
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
-/** Between two looks at what the streams need not keep. */
+/** Interval of trims of the streams, in milliseconds. */
 const trimMs = 60_000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
-/** How often a change is made again because the registry has changed. */
+/** Maximum number of retries of a change that conflicts with another change of the registry. */
 const triesMax = 10;
-/** How often the stream is followed again from a frame that does not come. */
+/** Maximum number of attempts to follow a stream from a frame that does not arrive. */
 const gapTriesMax = 5;
-/** The least between two heartbeats. */
+/** Minimum interval of heartbeats, in milliseconds. */
 const beatMs = 20;
 const transferMs = 10_000;
 /**
- * After this long without a leader none is waited for: longer than nodes take to hear each other after a start, or to lead
- * after another one.
+ * Time without a leader after which reads no longer wait for one, in milliseconds. Longer than nodes take to receive each
+ * other's heartbeats after a start, or to elect a leader.
  */
 const leaderlessMs = 15_000;
-/** A change waits so long for nodes that are heard, and slow: they have it later. */
+/** Maximum time that a change waits for slow nodes, in milliseconds. They apply it later. */
 const spreadMs = 1000;
 
 export interface ClusterOptions {
   readonly tag: string;
   readonly version: string;
   readonly log: Log;
-  /** How long the streams keep what a node that is away has not seen. */
+  /** Maximum absence of a node for which the streams retain messages, in milliseconds. */
   readonly trimAfterAbsenceMs: number;
 }
 
-/** What it is made of once the data folder is open. */
+/** The parts that are available once the data folder is open. */
 export interface ClusterParts {
   readonly nats: Nats;
   readonly databases: Databases;
   readonly shared: SharedValues;
-  /** Of this node alone. */
+  /** Values of this node alone. */
   readonly values: ValueStore;
 }
 
-/** What it is once it can be reached. */
+/** The parts that are available once the server listens. */
 export interface ClusterService {
   readonly peers: PeerLink;
   readonly member: () => ClusterMember;
@@ -137,22 +137,22 @@ export class Cluster implements ClusterView {
   #isReconciling = false;
   #isStale = true;
   #isStopped = false;
-  #isTelling = false;
-  /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
+  #isNotifying = false;
+  /** Gaps in the streams of local copies, by database id: the last missing frame, attempts to get it, and number of gaps. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   readonly #scrub: StreamScrub;
-  /** Woken when another node has said something: those who wait for copies of what they wrote. */
+  /** Callbacks of writers that wait for other copies, called after each heartbeat. */
   readonly #waiting = new Set<() => void>();
-  /** Has the last heartbeat said that somebody waits? */
+  /** Whether the last heartbeat reported that a writer waits. */
   #isKnownToWait = false;
-  /** Has a copy here taken more than the last heartbeat has said? */
+  /** Whether a local copy has advanced since the last heartbeat. */
   #hasMore = false;
   #beatMs = Number.NEGATIVE_INFINITY;
   #beatTimer: NodeJS.Timeout | null = null;
   #duties: Promise<void> | null = null;
   readonly bootstrap: ClusterBootstrap;
   readonly #adoption: Adoption;
-  #bringing: Promise<void> | null = null;
+  #bootstrapping: Promise<void> | null = null;
   readonly #trim: StreamTrim;
   #trimmedMs = performance.now();
   #trimming: Promise<void> | null = null;
@@ -221,7 +221,7 @@ export class Cluster implements ClusterView {
     });
   }
 
-  /** Which databases of the data folder are copies. */
+  /** Replication options of the databases in the data folder. */
   get replication(): FolderReplication {
     return {
       of: (name) => this.#copies.replicationOf(name),
@@ -232,7 +232,7 @@ export class Cluster implements ClusterView {
         generation: sharedGeneration,
         tag: this.tag,
         standAfterMs: patienceMs(),
-        // The first to append to an empty stream begins it.
+        // The first node that appends to the empty stream begins it.
         isSeed: true,
         watcher: this.#watcherOf(sharedName, sharedValuesId),
       },
@@ -254,7 +254,7 @@ export class Cluster implements ClusterView {
     shared.onCommit(() => this.#changed());
   }
 
-  /** Begins to take part: it says that it is there, and makes its copies. */
+  /** Starts heartbeats, and creates and removes copies from then on. */
   serve(service: ClusterService): void {
     this.#service = service;
     this.#servedMs = performance.now();
@@ -269,7 +269,7 @@ export class Cluster implements ClusterView {
     this.#scrub.start();
   }
 
-  /** Makes and removes copies no more. Before the databases are closed. */
+  /** Stops creating and removing copies. Must be called before the databases are closed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -277,12 +277,12 @@ export class Cluster implements ClusterView {
     await this.#repairs.stop();
     await this.#scrub.stop();
     await this.#trimming;
-    while (this.#isReconciling || this.#duties !== null || this.#bringing !== null) {
+    while (this.#isReconciling || this.#duties !== null || this.#bootstrapping !== null) {
       await pause(retryMs / 10);
     }
   }
 
-  /** Says a last time how far it is, and leaves. After the databases were closed. */
+  /** Sends a last heartbeat and disconnects. Must be called after the databases are closed. */
   async close(): Promise<void> {
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     this.#heartbeats?.beat();
@@ -335,7 +335,7 @@ export class Cluster implements ClusterView {
     return [...this.#known.members.values()];
   }
 
-  /** Nodes that can be asked: for one that knows of none yet, or no more, those that are heard. */
+  /** Nodes that this one can call: the members, and while this node is not a member, also other nodes with heartbeats. */
   reachable(): readonly ClusterMember[] {
     const { members } = this.#known;
     const known = [...members.values()];
@@ -372,7 +372,7 @@ export class Cluster implements ClusterView {
   }
 
   answered(place: string): void {
-    this.#positions.told(place);
+    this.#positions.recordReply(place);
   }
 
   whenVisible(name: string, sequence: number, ms: number): Promise<boolean> {
@@ -406,7 +406,7 @@ export class Cluster implements ClusterView {
     if (member === undefined) {
       throw new EngineError(
         "invalid-argument",
-        `No node ${tag} is heard. Start it with --Cluster.NodeTag=${tag} and the same servers of NATS as this one.`,
+        `Node ${tag} sends no heartbeats. Start it with --Cluster.NodeTag=${tag} and the NATS servers of this node.`,
       );
     }
     await this.change([
@@ -461,7 +461,7 @@ export class Cluster implements ClusterView {
     });
   }
 
-  /** Makes changes of what is registered, again if that has changed meanwhile. @throws what `make` throws */
+  /** Makes changes computed from the registry, and retries them if it has changed meanwhile. @throws errors of `make` */
   async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
     for (let left = triesMax; ; left--) {
       try {
@@ -512,12 +512,15 @@ export class Cluster implements ClusterView {
     return await this.#whenReady(registered);
   }
 
-  /** Removes a stream that nobody knows; if it cannot be removed, it stays empty. */
+  /** Removes a stream without a database. If this fails, the stream remains empty. */
   async #forgetStream(databaseId: string, generation: number): Promise<void> {
     try {
       await this.#opened.nats.removeStream({ databaseId, generation });
     } catch (error) {
-      this.#options.log.report(`The stream of ${databaseId}, which has no database, stays`, error);
+      this.#options.log.report(
+        `The stream of ${databaseId}, which has no database, was not removed`,
+        error,
+      );
     }
   }
 
@@ -525,7 +528,7 @@ export class Cluster implements ClusterView {
     return this.#adoption.own;
   }
 
-  /** Has the cluster a database of that id, or had it? */
+  /** Returns whether the cluster has, or had, a database of that id. */
   knows(id: string): boolean {
     return this.#known.deleted.has(id) || this.#registeredOf(id) !== undefined;
   }
@@ -536,7 +539,7 @@ export class Cluster implements ClusterView {
     isRestored = false,
   ): Promise<Database> {
     const registered = await this.#adoption.adopt(name, members, isRestored);
-    // Its record is there from the beginning: what is waited for is its stream, and that this node leads.
+    // The record already exists. The stream must begin, with this node as its leader.
     const hasBegun = () => this.find(name)?.registered.isSeeded === true;
     return await this.#whenReady(registered, hasBegun);
   }
@@ -569,7 +572,7 @@ export class Cluster implements ClusterView {
     if (await this.#reconciled(isDone, transferMs)) return;
     throw new EngineError(
       "timeout",
-      `The node ${tag} does not lead '${registered.name}' after ${transferMs} ms: is it behind, or not heard?`,
+      `The node ${tag} does not lead '${registered.name}' after ${transferMs} ms. It may be lagging or unreachable.`,
     );
   }
 
@@ -595,13 +598,13 @@ export class Cluster implements ClusterView {
       const leftMs = untilMs - performance.now();
       if (have >= count || leftMs <= 0 || this.#isStopped) return have;
       const heard = this.#whenHeard(leftMs);
-      // Who hears that somebody waits says at once when it has more.
+      // Nodes that know of the waiting writer report progress immediately.
       if (!this.#isKnownToWait) this.#beatSoon();
       await heard;
     }
   }
 
-  /** Resolves when another node has said something, after `ms` at the latest. */
+  /** Resolves after the next heartbeat of another node, or after `ms`. */
   #whenHeard(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -616,17 +619,17 @@ export class Cluster implements ClusterView {
 
   // Databases
 
-  /** Are the files of this name, if there are any, a copy of a database of the cluster? */
+  /** Returns whether the files of this name are a copy of a database of the cluster. */
   isCopy(name: string): boolean {
     return this.#copies.has(name);
   }
 
-  /** The copy of this node of the database of that id; undefined: it has none that is open. */
+  /** Returns this node's open copy of the database with that id, or undefined. */
   openedById(id: string): Database | undefined {
     if (id === sharedValuesId) return this.#opened.shared.database;
     const registered = this.#registeredOf(id);
     const found = registered === undefined ? undefined : this.#copies.opened(registered.name);
-    // Until it is replicated, more may be written to its log than others ever learn of.
+    // Before it is replicated, its log may contain writes that no other node will receive.
     return found?.replication === null ? undefined : found;
   }
 
@@ -634,7 +637,7 @@ export class Cluster implements ClusterView {
     return [...this.#known.databases.values()].find((one) => one.id === id);
   }
 
-  /** Nodes of which a copy can be taken; of the shared values, all that are heard. */
+  /** Returns the nodes from which a copy can be fetched. For the shared values, these are all nodes with heartbeats. */
   #sourcesOf(id: string): readonly string[] {
     if (id === sharedValuesId) {
       const members = [
@@ -739,7 +742,7 @@ export class Cluster implements ClusterView {
     return database;
   }
 
-  /** Waits until it is as wanted. @returns false: it is not, after `withinMs` */
+  /** Waits for a condition. @returns false if it is not met after `withinMs` */
   async #reconciled(isWanted: () => boolean, withinMs = creationMs): Promise<boolean> {
     const untilMs = performance.now() + withinMs;
     while (!isWanted()) {
@@ -757,20 +760,20 @@ export class Cluster implements ClusterView {
     return this.#parts;
   }
 
-  /** What is registered, as of now. */
+  /** The current registry. */
   get #known(): Registry {
     this.#registry ??= new Registry(this.#opened.shared);
     return this.#registry;
   }
 
-  /** Something is different from before. Listeners are told once for all changes of a turn. */
+  /** Invalidates the registry, and notifies listeners once per event-loop tick. */
   #changed(): void {
     this.#registry = null;
     this.#isStale = true;
-    if (this.#isTelling || this.#isStopped) return;
-    this.#isTelling = true;
+    if (this.#isNotifying || this.#isStopped) return;
+    this.#isNotifying = true;
     setImmediate(() => {
-      this.#isTelling = false;
+      this.#isNotifying = false;
       for (const listener of this.#listeners) listener();
       this.#reconcileSoon();
     });
@@ -785,12 +788,12 @@ export class Cluster implements ClusterView {
       if (mayMake && !this.#isKnownElsewhere(id)) return await nats.createStream(stream);
       throw new EngineError(
         "stream-unavailable",
-        `NATS has no stream of generation ${generation} of the database ${id} any more.`,
+        `NATS no longer has a stream of generation ${generation} of the database ${id}.`,
       );
     });
   }
 
-  /** Has any node something of this database? Then its stream is not new, and must not be begun again. */
+  /** Returns whether any node has data of this database, so that its stream is not new and must not be begun again. */
   #isKnownElsewhere(id: string): boolean {
     if (id === sharedValuesId && this.#parts !== null && this.index > 0) return true;
     return this.#membership.isKnown(id);
@@ -806,10 +809,10 @@ export class Cluster implements ClusterView {
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
         this.#repairs.need({ name, id });
-        // The other node's files may show less.
+        // The other node's files may be older.
         const registered = this.#registeredOf(id);
         const visible = this.#replicationOf(id)?.visible ?? 0;
-        if (registered !== undefined) this.#positions.shown(registered, visible);
+        if (registered !== undefined) this.#positions.record(registered, visible);
         this.#changed();
       },
       blocked: (reason) => {
@@ -821,15 +824,15 @@ export class Cluster implements ClusterView {
         this.#hasMore = true;
         if (this.#membership.isWaitedFor) this.#beatSoon();
       },
-      // Own logs keep no frames: what the stream has no more comes with the files of another node.
+      // Logs retain no frames. Missing messages arrive with the files of another node.
       fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
   }
 
   /**
-   * May a frame that did not come be there all the same? A consumer of NATS that was made together with its stream
-   * sometimes gets nothing: then following again helps. Own logs keep no frames, so what was removed from the stream, or is
-   * not shown for long, comes with the files of another node.
+   * Returns whether a frame that did not arrive may still exist. A NATS consumer that is created together with its stream
+   * sometimes delivers nothing, and following again helps. Logs retain no frames, so messages that were removed from the
+   * stream, or stay missing, arrive with the files of another node.
    */
   async #mayCome(id: string, from: number): Promise<boolean> {
     const before = this.#gaps.get(id);
@@ -842,7 +845,7 @@ export class Cluster implements ClusterView {
       const { first } = await this.#streamOf(id, generation, false).bounds();
       return first <= from;
     } catch {
-      return true; // not known now
+      return true; // unknown
     }
   }
 
@@ -864,14 +867,14 @@ export class Cluster implements ClusterView {
     return encodeStatus({ member: member(), version, databases, isWaiting: this.#isKnownToWait });
   }
 
-  /** What this node says of its copy; while that is being replaced, the mark is that of the files that come. */
+  /** Returns the report of a local copy. While its files are being replaced, the mark is that of the new files. */
   #reportOf(id: string, replication: Replication, generation: number): ReplicaReport {
     const mark = this.#repairs.markOf(id) ?? replication.mark;
     const isOf = mark !== null && mark.generation === generation;
     return { ...replication.heartbeat, mark: isOf ? mark.sequence : 0 };
   }
 
-  /** The databases that this node leads, and the shared values if it leads those. */
+  /** Returns the databases that this node leads, including the shared values. */
   #ledHere(): TrimmedDatabase[] {
     const { shared } = this.#opened;
     const led: TrimmedDatabase[] = [];
@@ -906,7 +909,7 @@ export class Cluster implements ClusterView {
     return led !== undefined && (await this.#trim.purgeDamaged(led));
   }
 
-  #trimSometimes(): void {
+  #trimIfDue(): void {
     if (this.#isStopped || this.#trimming !== null) return;
     if (performance.now() - this.#trimmedMs < trimMs) return;
     this.#trimmedMs = performance.now();
@@ -917,7 +920,7 @@ export class Cluster implements ClusterView {
       });
   }
 
-  /** Says in this moment how far this node is, instead of within half a second; not sooner than `beatMs` after the last. */
+  /** Sends a heartbeat immediately instead of within half a second, but at least `beatMs` after the last one. */
   #beatSoon(): void {
     if (this.#beatTimer !== null || this.#heartbeats === null) return;
     const waitMs = Math.max(0, this.#beatMs + beatMs - performance.now());
@@ -934,7 +937,7 @@ export class Cluster implements ClusterView {
   }
 
   #heard(tag: string, sent: NodeStatus): void {
-    const status = this.#membership.hear(tag, sent);
+    const status = this.#membership.record(tag, sent);
     if (status === null) return;
     for (const wake of [...this.#waiting]) wake();
     if (status.isWaiting && this.#hasMore) this.#beatSoon();
@@ -949,39 +952,39 @@ export class Cluster implements ClusterView {
         this.#copies.led(id);
         const { epoch, mark = 0 } = report;
         const newest = Math.max(this.#membership.epochOf(id), replication?.heartbeat.epoch ?? 0);
-        if (epoch >= newest) this.#positions.heard(registered, mark);
+        if (epoch >= newest) this.#positions.recordLeader(registered, mark);
       }
       replication?.heard(heartbeatOf(tag, report));
     }
   }
 
-  /** Brings to the cluster what this node had before. */
-  #bringSometimes(): void {
-    if (this.#bringing !== null || this.#isStopped) return;
-    this.#bringing = this.bootstrap
+  /** Runs the cluster bootstrap and pending adoptions. */
+  #runBootstrap(): void {
+    if (this.#bootstrapping !== null || this.#isStopped) return;
+    this.#bootstrapping = this.bootstrap
       .work()
       .then(() => this.#adoption.work())
       .catch((error: unknown) => {
-        // It is tried again in the next turn.
+        // The next tick retries.
         if (!(error instanceof EngineError))
           this.#options.log.report("The bootstrap failed", error);
       })
       .finally(() => {
-        this.#bringing = null;
+        this.#bootstrapping = null;
       });
   }
 
   #tick(): void {
     this.#isStale = true;
     this.#reconcileSoon();
-    this.#trimSometimes();
-    this.#bringSometimes();
+    this.#trimIfDue();
+    this.#runBootstrap();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
     const present = [this.#serving.member(), ...this.#membership.present()];
     this.#duties = this.#registrar
       .work(this.#known, present)
       .catch((error: unknown) => {
-        // Another node leads, or it is tried again in the next turn.
+        // Another node leads, or the next tick retries.
         if (!(error instanceof EngineError)) this.#options.log.report("The registry failed", error);
       })
       .finally(() => {
@@ -994,8 +997,11 @@ export class Cluster implements ClusterView {
     this.#isReconciling = true;
     void this.#reconcile()
       .catch((error: unknown) => {
-        // A full disk, say. The next tick tries again.
-        this.#options.log.report("The copies of this node are not as registered", error);
+        // For example, the disk is full. The next tick retries.
+        this.#options.log.report(
+          "The copies of this node could not be reconciled with the registry",
+          error,
+        );
       })
       .finally(() => {
         this.#isReconciling = false;
@@ -1019,7 +1025,7 @@ export class Cluster implements ClusterView {
     }
   }
 
-  /** Has the copy of this node all that the leader has, as far as it was heard? */
+  /** Returns whether this node's copy has everything that the leader last reported. */
   #hasAll({ id, name, members }: ClusterDatabase): boolean {
     const replication = this.#copies.opened(name)?.replication;
     if (replication === null || replication === undefined) return false;
@@ -1030,7 +1036,7 @@ export class Cluster implements ClusterView {
     return applied >= this.#membership.appliedBy(leader, id);
   }
 
-  /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */
+  /** Writes the record of a new database as its first leader, and registers that its stream has begun. */
   async #begin(registered: ClusterDatabase): Promise<void> {
     const { name, generation, initialRecord, isSeeded } = registered;
     const database = this.#copies.opened(name);
@@ -1039,7 +1045,7 @@ export class Cluster implements ClusterView {
     try {
       if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
       if (isSeeded) return;
-      // One that was adopted has nothing of its stream yet: others are current when they have this.
+      // An adopted database has no message in its stream yet. With this one, other copies can become current.
       if (replication.mark?.generation !== generation) await replication.noteTrim(0);
       await this.#opened.changes.change([
         {
@@ -1049,7 +1055,7 @@ export class Cluster implements ClusterView {
         },
       ]);
     } catch (error) {
-      // The next leader does it, or this node in the next turn.
+      // The next leader retries, or this node in the next tick.
       if (!(error instanceof EngineError)) throw error;
     }
   }
@@ -1059,7 +1065,7 @@ function patienceMs(): number {
   return standAfterMs + Math.random() * standSpreadMs;
 }
 
-/** Does it have the record that its creator gave it? */
+/** Returns whether the database has the record that its creator gave it. */
 export function hasRecord(database: Database): boolean {
   return Object.keys(database.settings).length > 0;
 }
@@ -1069,6 +1075,6 @@ function leaderOf(
   own: string,
 ): string | null {
   if (role === "leader") return own;
-  // One that lost its place, or has not been fenced yet.
+  // A node that lost the leadership, or has not been fenced yet.
   return leaderTag === own ? null : leaderTag;
 }

@@ -1,10 +1,10 @@
-/** Of which nodes a copy of a database is taken. Pure. */
+/** Selects the nodes from which a copy of a database can be fetched. Pure. */
 import type { ClusterDatabase, ClusterView } from "./cluster-view.ts";
 
-/** Without a heartbeat for this long a node is not asked. */
+/** Time without a heartbeat after which a node is not queried, in milliseconds. */
 const heardMs = 5000;
 
-/** The other members that are heard, with a copy that goes on: the leader first, then who has most of the stream. */
+/** Returns the other members with heartbeats and a running copy: the leader first, then by the amount of the stream they have. */
 export function copySources(
   cluster: Pick<ClusterView, "tag" | "lastHeartbeat">,
   { id, members }: Pick<ClusterDatabase, "id" | "members">,

@@ -1,9 +1,9 @@
-/** What a node says of itself in its heartbeats, and what is understood of those of others. */
+/** Encodes this node's status for heartbeats, and decodes the statuses of other nodes. */
 import type { ReplicaHeartbeat } from "../../engine/engine.ts";
 import type { ClusterMember, ReplicaReport, ReplicaRoleName } from "./cluster-view.ts";
 import type { NodeStatus } from "./heartbeats.ts";
 
-/** Names of the roles in a heartbeat, which has one for each database. */
+/** Abbreviations of roles in heartbeats, which contain a role for each database. */
 const roleLetters: Readonly<Record<ReplicaRoleName, string>> = {
   follower: "F",
   candidate: "C",
@@ -17,9 +17,9 @@ const rolesByLetter = new Map(
 export interface StatusOfNode {
   readonly member: ClusterMember;
   readonly version: string;
-  /** By id of the database. */
+  /** Reports by database id. */
   readonly databases: ReadonlyMap<string, ReplicaReport>;
-  /** Does it wait for others to say how far they are? */
+  /** Whether the node waits for the progress of other nodes. */
   readonly isWaiting: boolean;
 }
 
@@ -32,7 +32,7 @@ export function encodeStatus({ member, version, databases, isWaiting }: StatusOf
   return { url, tcpUrl, fingerprint, version, databases: rows, isWaiting };
 }
 
-/** Null: it is not in the form of this version. */
+/** Returns null if the status does not have the format of this version. */
 export function decodeStatus(tag: string, status: NodeStatus): StatusOfNode | null {
   const { url, tcpUrl, fingerprint, version, databases } = status;
   if (typeof url !== "string" || typeof version !== "string") return null;

@@ -1,4 +1,4 @@
-/** What the node does that leads the shared values: it registers the nodes that are there, and tidies what was deleted. */
+/** Duties of the node that leads the shared values: it registers available nodes, and removes the streams of deleted databases. */
 import { randomUUID } from "node:crypto";
 import { openBootstrap } from "./cluster-bootstrap.ts";
 import type { ClusterMember, ValueChange } from "./cluster-view.ts";
@@ -24,7 +24,7 @@ export class Registrar {
     this.#options = options;
   }
 
-  /** `present`: the nodes that are heard, and this one. @throws EngineError not-leader, … */
+  /** `present` contains this node and the nodes with recent heartbeats. @throws EngineError not-leader, … */
   async work(registry: Registry, present: readonly ClusterMember[]): Promise<void> {
     const { change, removeStream } = this.#options;
     const { topologyId, members, removed, deleted, bootstrap, databases } = registry;
@@ -50,7 +50,7 @@ export class Registrar {
         },
       ]);
     }
-    // It is noted that a stream was removed: after years, the next leader asks for none of them again.
+    // The removal of a stream is recorded, so that later leaders do not repeat it.
     for (const [id, known] of deleted) {
       if (known.isTidied) continue;
       await removeStream(id, known.generation);

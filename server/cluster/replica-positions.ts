@@ -1,57 +1,56 @@
 /**
- * How much of each database clients of this node have been shown by copies of other nodes: a copy that shows less does not
- * answer them, so that what one of them reads does not go back.
+ * Positions of each database that copies on other nodes have shown to clients of this node. A copy at an earlier position
+ * does not answer them, so that the reads of a client never go backwards.
  *
- *   1f…9a/1/4711   the id of the database, the generation of its stream, the last message of it that a copy shows
+ *   1f…9a/1/4711   database id, generation of its stream, last message of the stream that the copy shows
  *
  * Invariants:
- * - A place only grows. All copies number the messages alike, and a new leader has all that the one before has shown.
- * - What clients were shown before this node was started is not known, until a leader that is heard says what it shows:
- *   that is at least as much.
+ * - A position only grows. All copies number the messages alike, and a new leader has everything that the old one has shown.
+ * - Positions shown before this node's start are unknown until the leader reports its own position, which is not lower.
  */
 import type { ClusterDatabase } from "./cluster-view.ts";
 
-/** A database and the stream that it has now. */
+/** A database and its current stream. */
 export type StreamName = Pick<ClusterDatabase, "id" | "generation">;
 
 const pattern = /^([0-9a-f]{32}\/\d{1,15})\/(\d{1,15})$/;
 
-/** Tells another node how much the copy that answers it shows. */
+/** Encodes the position of the copy that answers a request of another node. */
 export function positionOfReply(stream: StreamName, visible: number): string {
   return `${keyOf(stream)}/${visible}`;
 }
 
 export class ReplicaPositions {
   readonly #sequences = new Map<string, number>();
-  /** Streams of which a leader was heard. */
+  /** Streams whose leader has reported its position. */
   readonly #known = new Set<string>();
 
-  /** Infinite: it is not known. */
+  /** Returns the minimum position for reads, or infinity if it is not known. */
   of(stream: StreamName): number {
     const key = keyOf(stream);
     return this.#known.has(key) ? (this.#sequences.get(key) ?? 0) : Number.POSITIVE_INFINITY;
   }
 
-  /** Notes what a copy of this node has shown. */
-  shown(stream: StreamName, sequence: number): void {
+  /** Records the position of a local copy that answered. */
+  record(stream: StreamName, sequence: number): void {
     this.#raise(keyOf(stream), sequence);
   }
 
-  /** Takes what another node has told with a reply. What is not in that form is ignored. */
-  told(place: string): void {
-    const [, key, sequence] = pattern.exec(place) ?? [];
+  /** Records the position in another node's reply. Invalid text is ignored. */
+  recordReply(position: string): void {
+    const [, key, sequence] = pattern.exec(position) ?? [];
     if (key !== undefined) this.#raise(key, Number(sequence));
   }
 
-  /** Takes what the node that leads has said since this one was started. */
-  heard(stream: StreamName, sequence: number): void {
+  /** Records the first position that the leader has reported since the start. */
+  recordLeader(stream: StreamName, sequence: number): void {
     const key = keyOf(stream);
     if (this.#known.has(key)) return;
     this.#known.add(key);
     this.#raise(key, sequence);
   }
 
-  /** Forgets all but these. */
+  /** Removes all other streams. */
   keep(streams: Iterable<StreamName>): void {
     const kept = new Set([...streams].map(keyOf));
     for (const key of this.#sequences.keys()) if (!kept.has(key)) this.#sequences.delete(key);

@@ -79,7 +79,7 @@ export class FakeNodes {
       Promise.reject(new EngineError("not-supported", `${what} is not in this test`));
     const shown = this.#shown.get(tag) ?? new ReplicaPositions();
     this.#shown.set(tag, shown);
-    shown.heard({ id: databaseId, generation: 1 }, 0);
+    shown.recordLeader({ id: databaseId, generation: 1 }, 0);
     const stateOf = (database: FakeDatabase): ReplicaState => {
       const usual = database.leader === tag ? "leader" : "follower";
       const role = database.members.includes(tag) ? usual : null;
@@ -119,7 +119,7 @@ export class FakeNodes {
         return database === undefined ? undefined : stateOf(database);
       },
       databases: () => [...this.databases.values()].map(stateOf),
-      answered: (place) => shown.told(place),
+      answered: (place) => shown.recordReply(place),
       whenVisible: async (name, sequence, ms) => {
         const database = this.databases.get(name.toLowerCase());
         const isVisible = () => (database?.visible[tag] ?? 1) >= sequence;

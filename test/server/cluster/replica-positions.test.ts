@@ -5,49 +5,49 @@ import { positionOfReply, ReplicaPositions } from "../../../server/cluster/repli
 const shop = { id: "1f".repeat(16), generation: 1 };
 
 test("what is told is the most until more is", () => {
-  const places = new ReplicaPositions();
-  places.heard(shop, 0);
-  expect(places.of(shop)).toBe(0);
+  const positions = new ReplicaPositions();
+  positions.recordLeader(shop, 0);
+  expect(positions.of(shop)).toBe(0);
   for (const [sequence, most] of [
     [12, 12],
     [7, 12],
     [13, 13],
   ] as const) {
-    places.told(positionOfReply(shop, sequence));
-    expect(places.of(shop)).toBe(most);
+    positions.recordReply(positionOfReply(shop, sequence));
+    expect(positions.of(shop)).toBe(most);
   }
-  places.shown(shop, 14);
-  expect(places.of(shop)).toBe(14);
+  positions.record(shop, 14);
+  expect(positions.of(shop)).toBe(14);
 });
 
 test("what was shown before the start is not known until the leader is heard, once", () => {
-  const places = new ReplicaPositions();
-  places.told(positionOfReply(shop, 12));
-  expect(places.of(shop)).toBe(Number.POSITIVE_INFINITY);
+  const positions = new ReplicaPositions();
+  positions.recordReply(positionOfReply(shop, 12));
+  expect(positions.of(shop)).toBe(Number.POSITIVE_INFINITY);
   // A heartbeat that was sent before that reply.
-  places.heard(shop, 11);
-  expect(places.of(shop)).toBe(12);
-  places.heard(shop, 20);
-  expect(places.of(shop)).toBe(12);
+  positions.recordLeader(shop, 11);
+  expect(positions.of(shop)).toBe(12);
+  positions.recordLeader(shop, 20);
+  expect(positions.of(shop)).toBe(12);
 });
 
 test("another database, and another generation of a stream, have places of their own", () => {
-  const places = new ReplicaPositions();
-  places.heard(shop, 12);
+  const positions = new ReplicaPositions();
+  positions.recordLeader(shop, 12);
   const next = { ...shop, generation: 2 };
-  expect(places.of(next)).toBe(Number.POSITIVE_INFINITY);
-  places.heard(next, 3);
-  expect([places.of(shop), places.of(next)]).toEqual([12, 3]);
-  places.keep([next]);
-  expect([places.of(shop), places.of(next)]).toEqual([Number.POSITIVE_INFINITY, 3]);
+  expect(positions.of(next)).toBe(Number.POSITIVE_INFINITY);
+  positions.recordLeader(next, 3);
+  expect([positions.of(shop), positions.of(next)]).toEqual([12, 3]);
+  positions.keep([next]);
+  expect([positions.of(shop), positions.of(next)]).toEqual([Number.POSITIVE_INFINITY, 3]);
 });
 
 test.each(["", "12", `${shop.id}/1`, `${shop.id}/1/-1`, `${shop.id}/1/1e9`, "x/1/12"])(
   "what is no place is ignored: %s",
   (text) => {
-    const places = new ReplicaPositions();
-    places.heard(shop, 1);
-    places.told(text);
-    expect(places.of(shop)).toBe(1);
+    const positions = new ReplicaPositions();
+    positions.recordLeader(shop, 1);
+    positions.recordReply(text);
+    expect(positions.of(shop)).toBe(1);
   },
 );

@@ -42,7 +42,7 @@ test("nobody answers where nobody is, and a proxy that says so is nobody", async
 test("a node that answers in whatever way is there", async () => {
   const plain = await listen(createHttp((_, reply) => reply.writeHead(403).end()));
   expect(await findRunningNodes([{ tag: "B", url: `http://127.0.0.1:${plain}` }], nobody)).toEqual([
-    `node B answers at http://127.0.0.1:${plain}`,
+    `node B responds at http://127.0.0.1:${plain}`,
   ]);
   const authority = await makeAuthority("x");
   const pair = await makeServerCertificate(authority, ["127.0.0.1"]);
@@ -56,7 +56,7 @@ test("a node that answers in whatever way is there", async () => {
   const strict = await listen(createHttps(options, (_, reply) => reply.end()));
   expect(
     await findRunningNodes([{ tag: "C", url: `https://127.0.0.1:${strict}` }], nobody),
-  ).toEqual([`node C answers at https://127.0.0.1:${strict}`]);
+  ).toEqual([`node C responds at https://127.0.0.1:${strict}`]);
 });
 
 test("a server of NATS is told by its first word", async () => {
@@ -64,7 +64,7 @@ test("a server of NATS is told by its first word", async () => {
   const other = await listen(createServer((socket) => socket.end("220 mail\r\n")));
   const others = [`127.0.0.1:${nats}`, `127.0.0.1:${other}`];
   expect(await findRunningNodes([], { own: null, others })).toEqual([
-    `the nats-server of another node answers at 127.0.0.1:${nats}`,
+    `the nats-server of another node responds at 127.0.0.1:${nats}`,
   ]);
   expect(await findRunningNodes([], { own: `127.0.0.1:${nats}`, others: [] })).toEqual([
     `the nats-server of this node still runs at 127.0.0.1:${nats}: stop it`,

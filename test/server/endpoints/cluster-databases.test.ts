@@ -210,7 +210,7 @@ describe("the record of a database", () => {
     expect(record["Topology"]).toMatchObject({
       Members: ["A", "B"],
       Rehabs: ["C"],
-      DemotionReasons: { C: "Node C has not been heard for a while." },
+      DemotionReasons: { C: "Node C has sent no heartbeats recently." },
       PromotablesStatus: { C: "NotResponding" },
       Stamp: { Index: 11, Term: 2, LeadersTicks: -2 },
       ReplicationFactor: 3,

@@ -111,7 +111,7 @@ describe("removing a node", () => {
     expect([refused.status, refused.text]).toEqual([
       400,
       expect.stringContaining(
-        "Without B, the database 'db' would have no copy that is up to date. Node C is getting its copy",
+        "Without B, the database 'db' would have no up-to-date copy. Node C is receiving its copy",
       ),
     ]);
     expect(cluster.calls).toEqual([]);
@@ -171,7 +171,7 @@ describe("looking at the cluster", () => {
     expect(await client.json("GET /admin/cluster/maintenance-stats")).toMatchObject({
       A: { Status: "Ok" },
       B: { Report: { db: { Role: "follower", Applied: 5 } }, Status: "Ok" },
-      C: { Status: "Timeout", Error: "Node C has not been heard for a while." },
+      C: { Status: "Timeout", Error: "Node C has sent no heartbeats recently." },
     });
   });
 

@@ -537,7 +537,7 @@ describe("between nodes", () => {
     content.resume();
     expect(status).toBe(201);
     await expect(peers.send("B", { method: "GET", target: "/build/version" })).rejects.toThrow(
-      "it is no member of the cluster",
+      "it is not a member of the cluster",
     );
   });
 

@@ -186,7 +186,7 @@ test("a stream with other settings is refused, one that is missing is not there"
   const other = { ...wanted, num_replicas: 1, discard: "old", max_age: 60_000_000_000 };
   await ask(link, `STREAM.CREATE.${wanted["name"]}`, other, 5000);
   const told =
-    /has other settings than a replicated log needs: num_replicas is 1 and must be 3; discard is "old" and must be "new"; max_age is 60000000000 and must be 0/;
+    /does not have the settings of a replicated log: num_replicas is 1 and must be 3; discard is "old" and must be "new"; max_age is 60000000000 and must be 0/;
   await expect(JetStreamStream.open(link, id, 3, report)).rejects.toThrow(told);
   await expect(JetStreamStream.create(link, id, 3, report)).rejects.toThrow(told);
   expect(await JetStreamStream.remove(link, id)).toBe(true);
