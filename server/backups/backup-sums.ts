@@ -1,6 +1,6 @@
 /**
- * What is known of a backup's file when it is written, in a small file beside it, for verification: RavenDB, and whoever
- * restores, does without it.
+ * Checksums and counts of a backup's file, computed during its creation and stored in a small file beside it for
+ * verification. Restores, and RavenDB, do not need them.
  *
  *   <stamp>.ravendb-full-backup.sums.json   {"Bytes","Sha256","Counts":{"Documents",…}}
  */
@@ -13,7 +13,7 @@ import type { BackupStorage } from "./backup-storage.ts";
 export const sumsExtension = ".sums.json";
 const sumsBytesMax = 64 * 1024;
 
-/** Counts that a restore must give. */
+/** Expected counts of a restored database. */
 export interface BackupCounts {
   readonly Documents: number;
   readonly Attachments: number;
@@ -23,7 +23,7 @@ export interface BackupCounts {
 export interface BackupSums {
   readonly Bytes: number;
   readonly Sha256: string;
-  /** Of the whole database at the moment of the backup. */
+  /** Counts of the whole database at the time of the backup. */
   readonly Counts: BackupCounts;
 }
 
@@ -46,7 +46,7 @@ export async function writeSums(
   await place.write(name + sumsExtension, [Buffer.from(`${JSON.stringify(sums)}\n`)]);
 }
 
-/** The sums of the file `name`; null: there are none, as it was made by another server. */
+/** Reads the sums of the file `name`. Returns null for files of other servers, which have none. */
 export async function readSums(place: BackupStorage, name: string): Promise<BackupSums | null> {
   const sumsName = name + sumsExtension;
   if (!(await place.files()).some((file) => file.name === sumsName)) return null;
@@ -61,7 +61,7 @@ export async function readSums(place: BackupStorage, name: string): Promise<Back
   }
 }
 
-/** What of the file `name` differs from its sums; null: nothing. @throws EngineError file-failed */
+/** Returns the difference between the file `name` and its sums as a sentence, or null. @throws EngineError file-failed */
 export async function differenceFrom(
   place: BackupStorage,
   name: string,
@@ -76,6 +76,6 @@ export async function differenceFrom(
   const path = place.where(name);
   if (bytes !== Bytes) return `${path} has ${bytes} bytes, and was written with ${Bytes}.`;
   if (hash.digest("hex") !== Sha256)
-    return `${path} is not as it was written: its SHA-256 differs.`;
+    return `${path} was changed after it was written: its SHA-256 differs.`;
   return null;
 }

@@ -179,7 +179,7 @@ export class HttpService implements RequestHost {
   }
 
   disconnected(connection: Connection): void {
-    this.#dispatcher.turns.forget(connection);
+    this.#dispatcher.scheduler.forget(connection);
     this.#clients.remove(connection);
   }
 

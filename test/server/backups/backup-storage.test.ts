@@ -32,7 +32,7 @@ test("what is written is encrypted on the disk, and read with the key alone", as
   expect(await isEncryptedWith(Buffer.alloc(32), folder, "x")).toBe(false);
   await expect(isEncryptedWith(key, folder, "none")).rejects.toMatchObject({ code: "file-failed" });
   const other = new EncryptedStorage(folder, Buffer.alloc(32)).read("x");
-  await expect(other.next()).rejects.toThrow("the key is another one");
+  await expect(other.next()).rejects.toThrow("the key is wrong");
   await inner.removeAll();
   await place.remove(["x"]);
   expect(await place.exists()).toBe(false);

@@ -109,11 +109,11 @@ describe("on a server of S3", () => {
   test("a missing file, and a secret that is not the right one, are told", async () => {
     const place = newPlace();
     await expect(all(place.read("none"))).rejects.toThrow(
-      /none: the S3 server answers 404 NoSuchKey/,
+      /none: the S3 server replied 404 NoSuchKey/,
     );
     const wrong = s3Storage({ ...(realS3() ?? server.access), AwsSecretKey: "not-the-secret" });
     const failed = await wrong.files().catch((error: Error) => error.message);
-    expect(failed).toMatch(/answers 403 SignatureDoesNotMatch/);
+    expect(failed).toMatch(/replied 403 SignatureDoesNotMatch/);
     expect(failed).not.toContain("not-the-secret");
   });
 });
@@ -129,7 +129,7 @@ test("requests are tried again while the server is overloaded or cuts connection
   expect((await all(place.read("x"))).equals(bytes)).toBe(true);
   server.fault = () => "503";
   await expect(place.write("y", pieces(bytes))).rejects.toThrow(
-    /answers 503 SlowDown \(it <fails>\)/,
+    /replied 503 SlowDown \(it <fails>\)/,
   );
   server.requests.length = 0;
   server.fault = () => "403";

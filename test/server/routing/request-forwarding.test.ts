@@ -404,7 +404,7 @@ describe("large bodies", () => {
     for await (const chunk of response) chunks.push(chunk as Buffer);
     expect(JSON.parse(Buffer.concat(chunks).toString())).toMatchObject({
       Type: noLeaderType,
-      Message: expect.stringContaining("may have been done or not") as string,
+      Message: expect.stringContaining("may or may not have been executed") as string,
     });
     request.destroy();
   });
