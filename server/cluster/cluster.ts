@@ -419,7 +419,7 @@ export class Cluster implements ClusterView {
     return this.#changeAsOf(({ members, databases }) => {
       const member = members.get(tag);
       if (member === undefined) {
-        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
       }
       const changes: ValueChange[] = [
         { key: memberKey(tag), expected: JSON.stringify(member), value: null },
@@ -436,7 +436,7 @@ export class Cluster implements ClusterView {
     return this.#changeAsOf(({ members }) => {
       const registered = this.#registered(name);
       if (!members.has(tag)) {
-        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
       }
       if (registered.members.includes(tag)) {
         throw new EngineError(

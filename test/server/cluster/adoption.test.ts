@@ -266,7 +266,7 @@ describe("a server with data that joins a cluster", () => {
     }
     expect((await adopt("A", "nope")).text).toContain("has no database 'nope' of its own");
     expect((await adopt("A", "s0")).text).toContain("one of the cluster already");
-    expect((await adopt("A", "mine", "Q")).text).toContain("There is no node Q");
+    expect((await adopt("A", "mine", "Q")).text).toContain("The node Q does not exist");
     const status = (await ask("C", "/cluster/status")).json as Json;
     expect(status["OwnDatabases"]).toEqual([
       { Name: "mine", Failure: null },

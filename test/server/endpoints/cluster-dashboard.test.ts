@@ -125,7 +125,7 @@ test("what is no command ends the socket, and says why", async () => {
   };
   expect(await closing("no json")).toContain("1008 A command needs an 'Id'");
   expect(await closing('{"Command":"watch","Id":1,"Type":"toString"}')).toContain(
-    "There is no widget 'toString'",
+    "The widget 'toString' does not exist",
   );
   expect(await closing('{"Command":"sleep","Id":1}')).toContain("'watch' or 'unwatch'");
   expect(await closing("{}", "")).toContain("node is mandatory");

@@ -71,7 +71,7 @@ describe("the topology of the cluster", () => {
       ServerRole: "Member",
       Status: {
         B: { Connected: true, ErrorDetails: null },
-        C: { Connected: false, ErrorDetails: "Node C has not been heard for 60 s." },
+        C: { Connected: false, ErrorDetails: "Node C has sent no heartbeats for 60 s." },
       },
     });
     expect(topology["LastStateChangeReason"]).toMatch(

@@ -74,13 +74,13 @@ describe("adding a node", () => {
     const cluster = startCluster();
     cluster.unknown.push(fakeMember("D"));
     expect((await add("url=http://e.example&tag=E")).text).toContain(
-      "No node E at http://e.example is heard. Start it with a Cluster.NodeTag",
+      "No node E at http://e.example sends heartbeats. Start it with a unique Cluster.NodeTag",
     );
     expect((await add("url=http://d.example:8080&tag=E")).text).toContain(
       "has the tag D, by its setting Cluster.NodeTag, so it cannot be added as E",
     );
     expect((await add("url=http://b.example:8080")).text).toContain(
-      "node B, at http://b.example:8080, is in this cluster already",
+      "node B, at http://b.example:8080, is already in this cluster",
     );
     expect((await add("url=nonsense")).text).toContain(
       "Given node URL 'nonsense' is not in a correct format.",

@@ -187,7 +187,7 @@ test("a database of a node alone is listed, and adopted by that node", async () 
   }
   expect(cluster.asked).toEqual(["adopt a A", "adopt a A"]);
   expect((await adopt("node=A")).text).toContain("The parameter 'name' is missing");
-  expect((await adopt("name=a&node=Q")).text).toContain("There is no node Q in the cluster");
+  expect((await adopt("name=a&node=Q")).text).toContain("The node Q does not exist in the cluster");
   become(undefined);
   expect((await adopt("name=a")).text).toContain("This server is a single node");
 });

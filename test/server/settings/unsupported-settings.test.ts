@@ -8,7 +8,7 @@ test("names are packed by their first part", () => {
 });
 
 test("RavenDB's names are known in any case, with a reason; others are not", () => {
-  expect(unsupportedSetting("license.path")?.reason).toBe("there is no licence");
+  expect(unsupportedSetting("license.path")?.reason).toBe("no licence is needed");
   expect(unsupportedSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
   expect(unsupportedSetting("Databases.QueryTimeoutInSec")?.reason).toContain(
     "limits of their own",
