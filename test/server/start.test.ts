@@ -326,7 +326,7 @@ describe("settings", () => {
     const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
     expect([mistaken.code, mistaken.text]).toEqual([
       exitCodes["setting-invalid"],
-      "Cannot start: There is no setting 'Typo'; 'jackdaw help serve' lists all.\n",
+      "Cannot start: Unknown setting 'Typo'; 'jackdaw help serve' lists all.\n",
     ]);
     expect(started.lines).toContain(
       "Note: Without effect here: License.Path (no licence is needed).",

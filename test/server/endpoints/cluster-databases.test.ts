@@ -395,7 +395,7 @@ describe("the copies of a database", () => {
     });
     expect([refused.status, refused.text]).toEqual([
       400,
-      expect.stringContaining("Without A, the database 'db' would have no copy that is up to date"),
+      expect.stringContaining("Without A, the database 'db' would have no up-to-date copy"),
     ]);
     expect(cluster.calls).toEqual([]);
   });

@@ -177,9 +177,9 @@ describe("a certificate that is sent", () => {
       [{ Certificate: whole(old) }, /expired on/],
       [{ Certificate: whole(future) }, /not valid before/],
       [{ Certificate: whole(await makeClientCertificate(authority, "c")) }, /serverAuth/],
-      [{ Certificate: whole(await make(["elsewhere"])) }, /does not name localhost/],
-      [{ Certificate: pfx, Password: "wrong" }, /password does not open/],
-      [{ Certificate: pfx }, /password does not open/],
+      [{ Certificate: whole(await make(["elsewhere"])) }, /does not cover localhost/],
+      [{ Certificate: pfx, Password: "wrong" }, /The password of the certificate .* is wrong/],
+      [{ Certificate: pfx }, /The password of the certificate .* is wrong/],
     ] as const) {
       const reply = await call(`https://127.0.0.1:${server.port}`, brought, target, body);
       expect(reply.status).toBe(400);
@@ -262,7 +262,7 @@ test.skipIf(process.platform === "win32")(
     chmodSync(keyPath, 0o644);
     expect((await loadServerCertificate(path, undefined)).warnings).toEqual([
       expect.stringMatching(
-        /may use the private key in \S+exposed\.key \(mode 644\): chmod o-rwx it/,
+        /may read the private key in \S+exposed\.key \(mode 644\)\. Run chmod o-rwx/,
       ),
     ]);
     chmodSync(keyPath, 0o640);

@@ -11,7 +11,7 @@ test("RavenDB's names are known in any case, with a reason; others are not", () 
   expect(unsupportedSetting("license.path")?.reason).toBe("no licence is needed");
   expect(unsupportedSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
   expect(unsupportedSetting("Databases.QueryTimeoutInSec")?.reason).toContain(
-    "limits of their own",
+    "other limits",
   );
   expect(unsupportedSetting("Security.AuditLog.FolderPath")?.isWarning).toBe(true);
   expect(unsupportedSetting("Security.AuditLog.FolderPth")).toBeUndefined();
