@@ -186,7 +186,7 @@ export class ContinuousBackup {
     }
     try {
       await this.#shipAll();
-      if (this.#failures > 0) this.#tell("has resumed");
+      if (this.#failures > 0) this.#report("has resumed");
       this.#failures = 0;
       this.#error = null;
     } catch (error) {
@@ -196,13 +196,13 @@ export class ContinuousBackup {
       this.#error = { message, atMs: this.#host.nowMs() };
       this.#waitingSinceMs ??= this.#shippedMs ?? this.#host.nowMs();
       // Logged for the first failure, and again after many.
-      if (this.#failures % 60 === 1) this.#tell("failed, and is retried", error);
+      if (this.#failures % 60 === 1) this.#report("failed, and is retried", error);
     } finally {
       if (this.#generation !== null) this.#hasResumed();
     }
   }
 
-  #tell(what: string, cause?: unknown): void {
+  #report(what: string, cause?: unknown): void {
     const line = `The continuous backup '${this.task.Name}' of database '${this.database.name}' ${what}`;
     if (cause === undefined) this.#host.report(line);
     else this.#host.report(line, cause);
@@ -211,7 +211,7 @@ export class ContinuousBackup {
   async #shipAll(): Promise<void> {
     this.#generation ??= (await this.#resume()) ?? (await this.#begin());
     if (this.#generation.shipment.isLost) {
-      this.#tell("lags too far and begins with a new base");
+      this.#report("lags too far and begins with a new base");
       this.#generation = await this.#begin();
     }
     const generation = this.#generation;
@@ -266,7 +266,7 @@ export class ContinuousBackup {
     } catch (error) {
       // The content is damaged in the database too. Everything else is backed up.
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
-      this.#tell(`omits the damaged content ${name} of an attachment`, error);
+      this.#report(`omits the damaged content ${name} of an attachment`, error);
     }
   }
 
@@ -306,7 +306,7 @@ export class ContinuousBackup {
       };
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "backup-damaged") throw error;
-      this.#tell("begins with a new base, because its files are damaged", error);
+      this.#report("begins with a new base, because its files are damaged", error);
       return null;
     }
   }
@@ -351,7 +351,7 @@ export class ContinuousBackup {
       before.shipment.close();
     } catch (error) {
       if (this.#isClosed || this.database.hasEnded) return;
-      this.#tell("could not write a new base and continues the previous one", error);
+      this.#report("could not write a new base and continues the previous one", error);
     }
   }
 

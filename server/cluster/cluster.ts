@@ -567,7 +567,7 @@ export class Cluster implements ClusterView {
     }
     if (leaderTag === tag) return;
     if (tag === this.tag) this.standFor(registered.name);
-    else await this.#opened.changes.askToStand(tag, registered.name);
+    else await this.#opened.changes.requestCandidacy(tag, registered.name);
     const isDone = () => this.find(name)?.leaderTag === tag;
     if (await this.#reconciled(isDone, transferMs)) return;
     throw new EngineError(
@@ -676,8 +676,8 @@ export class Cluster implements ClusterView {
   }
 
   /**
-   * The leader shows everything. When no node has led for long, any copy answers. Not as soon as none does: the one that
-   * did has answered in its place, and had more.
+   * Returns the minimum position of copies for reads. The leader may always answer. Any copy may answer after a long time
+   * without a leader, but not immediately: the last leader may have shown later messages.
    */
   #mustShow(registered: ClusterDatabase, role: ReplicaRoleName | null): number {
     if (role === "leader") {

@@ -1,7 +1,7 @@
 /**
  * Recovers a single node from the data folder of one stopped node of a lost cluster. Its copies become standalone
  * databases, and the shared values (certificates, settings of the server) become its own values. The copies are not
- * changed. Folders that belonged to the cluster are moved aside, so that the folder takes no part in the cluster any more.
+ * changed. Folders that belonged to the cluster are moved aside, so that the folder no longer belongs to the cluster.
  *
  *     const remains = await readRemains(engine);
  *     await recover(engine, remains);            // in one commit

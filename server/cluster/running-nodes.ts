@@ -34,7 +34,7 @@ export async function findRunningNodes(
   members: readonly Pick<ClusterMember, "tag" | "url">[],
   { own, others }: NatsAddresses,
 ): Promise<string[]> {
-  const asked = [
+  const checks = [
     ...members.map(async ({ tag, url }) =>
       (await nodeAnswers(url)) ? `node ${tag} responds at ${url}` : null,
     ),
@@ -43,9 +43,9 @@ export async function findRunningNodes(
     ),
   ];
   if (own !== null && (await natsAnswers(own))) {
-    asked.push(Promise.resolve(`the nats-server of this node still runs at ${own}: stop it`));
+    checks.push(Promise.resolve(`the nats-server of this node still runs at ${own}: stop it`));
   }
-  return (await Promise.all(asked)).filter((one) => one !== null);
+  return (await Promise.all(checks)).filter((one) => one !== null);
 }
 
 /** Returns whether any process responds: it need not be the lost node. */

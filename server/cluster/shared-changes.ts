@@ -75,7 +75,7 @@ export class SharedChanges {
   }
 
   /** Requests another node to lead a database. @throws EngineError node-unreachable */
-  async askToStand(tag: string, name: string): Promise<void> {
+  async requestCandidacy(tag: string, name: string): Promise<void> {
     await this.#post(tag, standPath, { Name: name });
   }
 

@@ -157,8 +157,8 @@ export class StreamScrub {
       }
     } catch (error) {
       // Retried after the next check.
-      const told = `The stream of ${name} could not be repaired: ${(error as Error).message}`;
-      log.warn(told, { event: "replica-repair" });
+      const failure = `The stream of ${name} could not be repaired: ${(error as Error).message}`;
+      log.warn(failure, { event: "replica-repair" });
     }
   }
 

@@ -28,7 +28,7 @@ const bytesHeaders = { "content-type": "application/octet-stream" };
 const namesPerPiece = 1000;
 
 /** A parsed path: `<id>/base`, `<id>/contents` or `<id>/contents/<name>`. */
-interface Asked {
+interface RequestedPart {
   readonly id: string;
   readonly part: string;
   readonly name: string | undefined;
@@ -36,7 +36,7 @@ interface Asked {
 
 /** GET /cluster/copies/*: 200; 404 for a closed copy, or a content that does not exist */
 async function getPart(exchange: Exchange, { server }: Context): Promise<void> {
-  const { id, part, name } = askedBy(exchange);
+  const { id, part, name } = requestedPart(exchange);
   const copies = copiesOf(server.copies);
   if (part === "base") await sendBase(exchange, copies, id);
   else if (name === undefined) await sendNames(exchange, copies);
@@ -52,8 +52,8 @@ function endCopy(exchange: Exchange, { server }: Context): void {
 async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Promise<void> {
   const tag = exchange.query.required("node");
   if (!nodeTagPattern.test(tag)) throw invalidArgument(`'${tag}' is not the tag of a node.`);
-  const give = await takeRoom("replies", streamHeldBytes, exchange);
-  const { copy, release } = openCopy(copies, id, tag, give);
+  const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
+  const { copy, release } = openCopy(copies, id, tag, releaseRoom);
   const { key, base, mark } = copy;
   try {
     const stream = exchange.stream(
@@ -64,7 +64,7 @@ async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Pro
         "x-jackdaw-mark": mark === null ? "" : `${mark.generation}:${mark.sequence}`,
         "x-jackdaw-contents": base.contents.length,
       },
-      give,
+      releaseRoom,
     );
     await sendAll(stream, base.bytes);
   } finally {
@@ -74,11 +74,11 @@ async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Pro
 }
 
 /** Opens a copy, or releases the reserved memory if that fails. */
-function openCopy(copies: OpenCopies, id: string, tag: string, give: () => void) {
+function openCopy(copies: OpenCopies, id: string, tag: string, releaseRoom: () => void) {
   try {
     return copies.begin(id, tag);
   } catch (error) {
-    give();
+    releaseRoom();
     throw error;
   }
 }
@@ -89,8 +89,8 @@ async function sendNames(exchange: Exchange, copies: OpenCopies): Promise<void> 
   if (used === undefined) throw copyEnded(key);
   try {
     const { contents } = used.copy.base;
-    const give = await takeRoom("replies", streamHeldBytes, exchange);
-    const stream = exchange.stream(200, { "content-type": "text/plain" }, give);
+    const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
+    const stream = exchange.stream(200, { "content-type": "text/plain" }, releaseRoom);
     for (let at = 0; at < contents.length && !stream.isClosed; at += namesPerPiece) {
       await stream.write(`${contents.slice(at, at + namesPerPiece).join("\n")}\n`);
     }
@@ -110,11 +110,11 @@ async function sendContent(
   try {
     const content = await openContent(copies, id, name);
     try {
-      const give = await takeRoom("replies", streamHeldBytes, exchange);
+      const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
       const stream = exchange.stream(
         200,
         { ...bytesHeaders, "content-length": content.size },
-        give,
+        releaseRoom,
       );
       await sendAll(stream, content.read(0, content.size));
     } finally {
@@ -150,7 +150,7 @@ function copiesOf(copies: OpenCopies | undefined): OpenCopies {
 }
 
 /** @throws RequestError 404 */
-function askedBy(exchange: Exchange): Asked {
+function requestedPart(exchange: Exchange): RequestedPart {
   const found =
     /^\/cluster\/copies\/([0-9a-f]{32})\/(?:(base)|(contents)(?:\/([0-9a-f]{64}))?)$/.exec(
       exchange.path,

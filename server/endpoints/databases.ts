@@ -414,15 +414,15 @@ async function deleteFromNodes(
     const elsewhere = lost ? null : recordElsewhere(exchange, server, name);
     if (elsewhere !== null) {
       const { method, target } = exchange;
-      const asked = { ...body, DatabaseNames: [name] };
-      const answer = await callPeer(exchange, server, elsewhere, { method, target, body: asked });
+      const request = { ...body, DatabaseNames: [name] };
+      const answer = await callPeer(exchange, server, elsewhere, { method, target, body: request });
       if (answer.status !== 200) {
         replyWith(exchange, answer);
         return;
       }
-      const told = JSON.parse(answer.body.toString()) as DeletionReply;
-      index = Math.max(index, told.RaftCommandIndex);
-      for (const tag of told.PendingDeletes) pending.add(tag);
+      const deletion = JSON.parse(answer.body.toString()) as DeletionReply;
+      index = Math.max(index, deletion.RaftCommandIndex);
+      for (const tag of deletion.PendingDeletes) pending.add(tag);
       continue;
     }
     const database = await server.databases.find(name);
@@ -461,7 +461,7 @@ async function setDisabled(
   const body = await jsonBody(exchange);
   const names = namesOf(body);
   exchange.changedNames = names;
-  const others = await askLeaders(exchange, server, body, names);
+  const others = await callLeaders(exchange, server, body, names);
   if (others !== undefined) {
     const rows = others.flatMap((reply) => JSON.parse(reply.body.toString()).Status as unknown[]);
     exchange.replyJson(200, { Status: rows });
@@ -506,7 +506,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }
-  if ((await askLeaders(exchange, server, body, names)) !== undefined) {
+  if ((await callLeaders(exchange, server, body, names)) !== undefined) {
     exchange.reply(204);
     return;
   }
@@ -528,7 +528,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
  *
  * @returns undefined on a single node, or if this is such a request @throws RequestError of the first failure
  */
-async function askLeaders(
+async function callLeaders(
   exchange: Exchange,
   server: ServerServices,
   body: JsonObject,

@@ -104,14 +104,14 @@ function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial)
     ),
     ...reduceFailures.map(({ key, failure }) => trialError(key, "Reduce", failure)),
   ];
-  const told = documents.map(
+  const rows = documents.map(
     (one) => `{"Id":${JSON.stringify(one.id)},"Entries":[${one.entries.join(",")}]}`,
   );
   const type = `${trial.isCSharp ? "" : "JavaScript"}${trial.isReduce ? "MapReduce" : "Map"}`;
   return (
     `{"IndexEntries":[${entries}],"QueryResults":[],"MapResults":[${made}],"ReduceResults":[${reduced.join(",")}],` +
     `"HasDynamicFields":${trial.hasDynamicFields},"IsStale":false,"IndexType":"${type}",` +
-    `"Documents":[${told.join(",")}],"Errors":${JSON.stringify(failures)}}`
+    `"Documents":[${rows.join(",")}],"Errors":${JSON.stringify(failures)}}`
   );
 }
 

@@ -171,7 +171,7 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
         return threadRow(thread, ms / 10 / cores);
       })
       .sort((a, b) => b.CpuUsage - a.CpuUsage);
-    const told = {
+    const message = {
       Date: dateText(new Date()),
       CpuUsage: machine,
       ProcessCpuUsage: process,
@@ -180,7 +180,7 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
       DedicatedThreadsCount: 0,
       List: list,
     };
-    return [JSON.stringify(told)];
+    return [JSON.stringify(message)];
   };
   startFeed(socket, { everyMs, next, report: reportTo(server) });
 }

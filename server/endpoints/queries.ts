@@ -118,7 +118,7 @@ function* answer(
     const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
     // Without a spread, which makes an object of a class of its own each time.
     const { parametersText, start, pageSize, waitForNonStale, timeoutMs } = options;
-    const asked: QueryOptions = {
+    const queryOptions: QueryOptions = {
       parametersText,
       start,
       pageSize,
@@ -132,7 +132,7 @@ function* answer(
       signal: exchange,
       taker: reply,
     };
-    const running = database.queries.run(text, asked, reply);
+    const running = database.queries.run(text, queryOptions, reply);
     const outcome = running instanceof Promise ? ((yield running) as QueryOutcome | null) : running;
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else {

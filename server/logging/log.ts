@@ -116,8 +116,8 @@ export class Log {
       event === undefined
         ? { level: cause === undefined ? ("Warn" as const) : ("Error" as const), advice: undefined }
         : engineEvents[event];
-    const told = advice === undefined ? `${message}.` : `${message}. ${advice}.`;
-    this.write(level, told, event === undefined ? undefined : { event }, cause);
+    const text = advice === undefined ? `${message}.` : `${message}. ${advice}.`;
+    this.write(level, text, event === undefined ? undefined : { event }, cause);
   };
 
   /** Logs an error whose details no reply contains; the reply contains the reference. */
@@ -127,8 +127,8 @@ export class Log {
 
   /** Logs that the audit log cannot be written. */
   readonly auditFailed = (error: unknown): void => {
-    const told = "The audit log cannot be written, and lines are lost. Check its disk.";
-    this.write("Error", told, { event: "audit-failed" }, error);
+    const text = "The audit log cannot be written, and lines are lost. Check its disk.";
+    this.write("Error", text, { event: "audit-failed" }, error);
   };
 
   /** Resolves when every logged event is written. */

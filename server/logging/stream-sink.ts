@@ -20,7 +20,7 @@ export type LogStream = Pick<Writable, "write" | "writableLength" | "destroyed">
 export class StreamSink implements LogSink {
   readonly #stream: LogStream;
   readonly #lineOf: (event: LogEvent) => string;
-  #untold = 0;
+  #unreported = 0;
   droppedCount = 0;
 
   constructor(stream: LogStream, format: LogFormat) {
@@ -33,13 +33,13 @@ export class StreamSink implements LogSink {
     const stream = this.#stream;
     if (stream.destroyed || stream.writableLength > waitingBytesMax) {
       this.droppedCount++;
-      this.#untold++;
+      this.#unreported++;
       return;
     }
-    if (this.#untold > 0) {
-      const told = droppedEvent(this.#untold, event.timeMs);
-      this.#untold = 0;
-      stream.write(`${this.#lineOf(told)}\n`);
+    if (this.#unreported > 0) {
+      const dropped = droppedEvent(this.#unreported, event.timeMs);
+      this.#unreported = 0;
+      stream.write(`${this.#lineOf(dropped)}\n`);
     }
     stream.write(`${this.#lineOf(event)}\n`);
   }

@@ -103,7 +103,7 @@ export class Figures {
   readonly #fsync = figureSteps.map(() => new CountedLatency(syncLatency));
   readonly #used = new Map<string, Used>();
   /** Names of requested databases that are not in use yet, as spelled by clients. */
-  readonly #asked = new Set<string>();
+  readonly #requested = new Set<string>();
   /** Subjects by name as spelled by clients; removed with the database. */
   readonly #bySpelling = new Map<string, Subject>();
   /** Last observed change of each open database. */
@@ -144,7 +144,7 @@ export class Figures {
     if (subject !== undefined) {
       subject.counts.latency.add(ms);
       if (status >= 500) subject.counts.failed++;
-    } else if (this.#asked.size < figureDatabasesMax) this.#asked.add(database);
+    } else if (this.#requested.size < figureDatabasesMax) this.#requested.add(database);
   }
 
   event(event: Omit<FigureEvent, "operationId"> & { operationId?: number }): void {
@@ -202,7 +202,7 @@ export class Figures {
   }
 
   #findUsed(nowMs: number): void {
-    const asked = new Set([...this.#asked].map((name) => foldedName(name)));
+    const requested = new Set([...this.#requested].map((name) => foldedName(name)));
     for (const database of this.#host.opened()) {
       const key = keyOf(database);
       const known = this.#used.get(key);
@@ -211,7 +211,7 @@ export class Figures {
       if (known?.database === database) continue;
       // The database was reopened, or recreated under the same name, so its counters start from zero.
       const isChanged = before !== undefined && before !== database.lastEtag;
-      if (known === undefined && !isChanged && !asked.has(key)) continue;
+      if (known === undefined && !isChanged && !requested.has(key)) continue;
       this.#used.set(key, {
         database,
         subject: known?.subject ?? new Subject(),
@@ -223,11 +223,11 @@ export class Figures {
         behind: {},
       });
     }
-    for (const name of this.#asked) {
+    for (const name of this.#requested) {
       const used = this.#used.get(foldedName(name));
       if (used !== undefined) this.#bySpelling.set(name, used.subject);
     }
-    this.#asked.clear();
+    this.#requested.clear();
     this.#forget(nowMs);
   }
 

@@ -56,9 +56,9 @@ export interface MachineMemory {
 
 export function machineMemory(): MachineMemory {
   const { heapUsed, external } = process.memoryUsage();
-  const told = textOf("/proc/meminfo");
+  const meminfo = textOf("/proc/meminfo");
   const bytesOf = (name: string) => {
-    const found = new RegExp(`^${name}: +(\\d+) kB`, "m").exec(told);
+    const found = new RegExp(`^${name}: +(\\d+) kB`, "m").exec(meminfo);
     return found === null ? null : Number(found[1]) * 1024;
   };
   return {
@@ -170,11 +170,11 @@ export class RoomWatch {
   look(): DiskRoom | null | undefined {
     const answer = this.#answer;
     this.#answer = undefined;
-    if (answer === undefined && !this.#isAsking) void this.#ask();
+    if (answer === undefined && !this.#isAsking) void this.#request();
     return answer;
   }
 
-  async #ask(): Promise<void> {
+  async #request(): Promise<void> {
     this.#isAsking = true;
     try {
       const { bavail, blocks, bsize } = await statfs(this.#folder);

@@ -329,7 +329,7 @@ export class Metrics {
     add(
       "jackdaw_registered_certificate_days_left",
       "gauge",
-      "Days until a registered certificate expires, of those that expire first",
+      "Days until expiry of the registered certificates that expire first",
       left.slice(0, certificatesMax),
     );
   }
@@ -456,21 +456,13 @@ const databaseMetrics: readonly DatabaseMetric[] = [
     "Bytes of live records",
     ({ log }) => log.recordBytes - log.deadBytes,
   ),
-  gauge(
-    "jackdaw_log_dead_bytes",
-    "Bytes of dead records",
-    ({ log }) => log.deadBytes,
-  ),
+  gauge("jackdaw_log_dead_bytes", "Bytes of dead records", ({ log }) => log.deadBytes),
   gauge(
     "jackdaw_snapshot_bytes",
     "Bytes of the newest snapshot",
     ({ lastSnapshotBytes }) => lastSnapshotBytes,
   ),
-  gauge(
-    "jackdaw_damaged_items",
-    "Damaged stored items found",
-    ({ damagedItems }) => damagedItems,
-  ),
+  gauge("jackdaw_damaged_items", "Damaged stored items found", ({ damagedItems }) => damagedItems),
   gauge(
     "jackdaw_operations_running",
     "Running operations",

@@ -89,8 +89,7 @@ export class RequestObserver {
     // The duration of a web socket does not measure the speed of the server.
     if (this.#routes[exchange.routeNumber]?.kind !== "websocket")
       this.figures?.ended(exchange.databaseName, exchange.status, ms);
-    if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300)
-      this.#logDeploy(exchange);
+    if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300) this.#logDeploy(exchange);
     if (ms >= this.#slowMs) this.#logSlowWrite(exchange, ms);
     if (this.#isWatched) this.#logRequest(exchange, ms);
     if (this.#log.watch.isOn("Debug")) this.#logWatchers(exchange, ms);
@@ -187,7 +186,7 @@ export class RequestObserver {
     const leftOut = this.#queryLimit.take();
     if (leftOut === null) return;
     const isPatch = kind === "UpdateByQuery";
-    const told = {
+    const queryFields = {
       event: "slow-query",
       ...fields,
       ms: Math.round(ms * 1000) / 1000,
@@ -198,7 +197,7 @@ export class RequestObserver {
       leftOut,
     };
     const message = `A ${isPatch ? "patch" : "deletion"} by query was slow`;
-    void this.#logWithPlan(message, told, database, request, isPatch ? "patch" : "delete");
+    void this.#logWithPlan(message, queryFields, database, request, isPatch ? "patch" : "delete");
   }
 
   /** Logs with a query plan, which is computed only for the line, so fast queries do not pay for it. */

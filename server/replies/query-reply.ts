@@ -270,7 +270,7 @@ export function counterIncludesText(
   const values = new Map<string, string[]>();
   const names = new Map<string, string[]>();
   const { counters } = database;
-  for (const { documentId, names: asked } of included) {
+  for (const { documentId, names: requested } of included) {
     const rows = values.get(documentId) ?? [];
     const known = names.get(documentId) ?? [];
     values.set(documentId, rows);
@@ -279,11 +279,11 @@ export function counterIncludesText(
       rows.push(
         `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
       );
-    if (asked === null) {
+    if (requested === null) {
       for (const { name, value } of counters.all(documentId)) row(name, value);
       continue;
     }
-    for (const name of asked) {
+    for (const name of requested) {
       if (known.includes(name)) continue;
       known.push(name);
       const counter = counters.get(documentId, name);
@@ -292,8 +292,8 @@ export function counterIncludesText(
     }
   }
   const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
-  const asked = JSON.stringify(Object.fromEntries(names));
-  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+  const requested = JSON.stringify(Object.fromEntries(names));
+  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${requested}`;
 }
 
 /** Returns the spatial properties of the query, if the request includes them. */

@@ -66,7 +66,8 @@ const lineFraming: Framing = {
   row(row, _isFirst, text) {
     text.addText('{"Item":').addBytes(row).addText("}\r\n");
   },
-  close: (outcome, hasStatistics) => (hasStatistics ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`),
+  close: (outcome, hasStatistics) =>
+    hasStatistics ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`,
   headers: () => undefined,
 };
 
@@ -99,14 +100,20 @@ export async function streamQuery(
 ): Promise<QueryOutcome | null> {
   const format = exchange.query.get("format")?.toLowerCase();
   const { signal } = exchange;
-  const asked = { ...options, timeoutMs, signal, seriesForm: "list", isStream: true } as const;
-  const query = await database.queries.prepare(text, asked);
+  const streamOptions = {
+    ...options,
+    timeoutMs,
+    signal,
+    seriesForm: "list",
+    isStream: true,
+  } as const;
+  const query = await database.queries.prepare(text, streamOptions);
   refuseIncludes(query);
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
-    const outcome = await query.run({ ...asked, taker: sink }, sink);
+    const outcome = await query.run({ ...streamOptions, taker: sink }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
     return outcome;
   } catch (error) {

@@ -36,7 +36,7 @@ export interface Setting {
   readonly about: string;
 }
 
-/** Every supported setting. Counts are whole numbers >= 0; seconds (or what `unit` says) may have a fraction. */
+/** Every supported setting. Counts are whole numbers >= 0; seconds, or the given `unit`, may have a fraction. */
 export const settingTable = {
   ServerUrl: {
     group: "Addresses",

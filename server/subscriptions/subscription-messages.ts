@@ -67,16 +67,16 @@ export function endMessage(error: unknown): string {
 
 /** Returns the message that redirects a worker to another node; null if the worker must find the leader itself. */
 export function redirectMessage(currentTag: string, leaderTag: string | null): string {
-  const told =
+  const reason =
     leaderTag === null
       ? "No node leads the database at the moment."
       : `Node ${leaderTag} leads the database, and serves its subscriptions.`;
   return JSON.stringify({
     Type: "ConnectionStatus",
     Status: "Redirect",
-    Message: told,
+    Message: reason,
     Exception: null,
-    Data: { CurrentTag: currentTag, RedirectedTag: leaderTag, Reasons: [{ [currentTag]: told }] },
+    Data: { CurrentTag: currentTag, RedirectedTag: leaderTag, Reasons: [{ [currentTag]: reason }] },
   });
 }
 

@@ -73,7 +73,7 @@ export class JetStreamStream implements ReplicatedStream {
     const untilMs = performance.now() + createMs;
     for (;;) {
       try {
-        const answer = await ask(link, `STREAM.CREATE.${name}`, wanted, manageMs);
+        const answer = await requestApi(link, `STREAM.CREATE.${name}`, wanted, manageMs);
         if (answer.kind === "done") break;
         const { code, description } = answer.error;
         // The stream exists with other settings, which `open` reports in detail.
@@ -112,7 +112,7 @@ export class JetStreamStream implements ReplicatedStream {
   static async remove(link: NatsLink, id: StreamId): Promise<boolean> {
     const name = streamNameOf(id);
     try {
-      const answer = await ask(link, `STREAM.DELETE.${name}`, {}, manageMs);
+      const answer = await requestApi(link, `STREAM.DELETE.${name}`, {}, manageMs);
       if (answer.kind === "done") return true;
       if (answer.error.code === streamErrors.streamMissing) return false;
       throw streamUnavailable(name, `it cannot be removed: ${answer.error.description}`);
@@ -146,7 +146,7 @@ export class JetStreamStream implements ReplicatedStream {
   }
 
   async read(sequence: number): Promise<Buffer | null> {
-    const answer = await this.#ask(`STREAM.MSG.GET.${this.name}`, { seq: sequence }, readMs);
+    const answer = await this.#request(`STREAM.MSG.GET.${this.name}`, { seq: sequence }, readMs);
     if (answer.kind === "refused") {
       if (answer.error.code === streamErrors.noMessage) return null;
       throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
@@ -185,24 +185,24 @@ export class JetStreamStream implements ReplicatedStream {
     if (sequence > last + 1) {
       throw streamUnavailable(this.name, `it ends at ${last}, below ${sequence}`);
     }
-    const answer = await this.#ask(`STREAM.PURGE.${this.name}`, { seq: sequence }, manageMs);
+    const answer = await this.#request(`STREAM.PURGE.${this.name}`, { seq: sequence }, manageMs);
     if (answer.kind === "done") return;
     throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
   }
 
   /** Resolves to null if the stream does not exist. */
   async #info(): Promise<Readonly<Record<string, unknown>> | null> {
-    const answer = await this.#ask(`STREAM.INFO.${this.name}`, {}, manageMs);
+    const answer = await this.#request(`STREAM.INFO.${this.name}`, {}, manageMs);
     if (answer.kind === "done") return answer.body;
     if (answer.error.code === streamErrors.streamMissing) return null;
     throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
   }
 
   /** @throws EngineError stream-unavailable */
-  async #ask(subject: string, body: object, timeoutMs: number): Promise<ApiAnswer> {
+  async #request(subject: string, body: object, timeoutMs: number): Promise<ApiAnswer> {
     const begunMs = performance.now();
     try {
-      return await ask(this.#link, subject, body, timeoutMs);
+      return await requestApi(this.#link, subject, body, timeoutMs);
     } catch (error) {
       const leftMs = begunMs + silenceMs - performance.now();
       if (leftMs > 0) await pause(leftMs);
@@ -212,7 +212,7 @@ export class JetStreamStream implements ReplicatedStream {
 }
 
 /** Sends one request to the API of JetStream. @throws NoReply, and errors of `readAnswer` */
-export async function ask(
+export async function requestApi(
   link: NatsLink,
   subject: string,
   body: object,

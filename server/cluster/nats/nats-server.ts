@@ -57,8 +57,8 @@ export async function findNatsServer(
   }
   const version = versionIn(printed);
   if (version === null || !isRecent(version)) {
-    const told = version === null ? "is not a nats-server" : `has version ${version}`;
-    throw new StartError("nats-unusable", `${path} ${told}; older ones lose streams. ${advice}`);
+    const detail = version === null ? "is not a nats-server" : `has version ${version}`;
+    throw new StartError("nats-unusable", `${path} ${detail}; older ones lose streams. ${advice}`);
   }
   return { path, version };
 }
@@ -157,8 +157,8 @@ export class NatsServer {
       if (!this.#isWanted) return;
       if (performance.now() - begunMs > steadyMs) this.#restartMs = restartMsMin;
       const how = child?.signalCode ?? `code ${child?.exitCode}`;
-      const told = `nats-server exited (${how}) and restarts in ${this.#restartMs} ms`;
-      log.write("Error", told, { event: "nats-server-ended" });
+      const detail = `nats-server exited (${how}) and restarts in ${this.#restartMs} ms`;
+      log.write("Error", detail, { event: "nats-server-ended" });
       await pause(this.#restartMs, undefined, { signal: this.#awake.signal }).catch(() => {});
       this.#restartMs = Math.min(restartMsMax, this.#restartMs * 2);
       if (!this.#isWanted) return;
@@ -204,8 +204,8 @@ export class NatsServer {
     const outcome = await Promise.race([ended, ready, late]);
     slow.abort();
     if (outcome !== "ended") return;
-    const told = lastWords.length === 0 ? "without a message" : `: ${lastWords.join("; ")}`;
-    throw new StartError("nats-unusable", `${server.path} exited immediately${told}`);
+    const detail = lastWords.length === 0 ? "without a message" : `: ${lastWords.join("; ")}`;
+    throw new StartError("nats-unusable", `${server.path} exited immediately${detail}`);
   }
 
   /** Stops the process that a killed server left over, which would write to the same store. */

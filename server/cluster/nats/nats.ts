@@ -23,7 +23,7 @@ import type { Log } from "../../logging/log.ts";
 import { type ClusterSettings, hostOfRoute, isLoopback } from "../../settings/cluster-settings.ts";
 import { StartError } from "../../settings/start-error.ts";
 import { Heartbeats, type NodeStatus } from "../heartbeats.ts";
-import { ask, JetStreamStream } from "./jetstream-stream.ts";
+import { JetStreamStream, requestApi } from "./jetstream-stream.ts";
 import { type LinkOptions, NatsLink, streamUnavailable } from "./nats-link.ts";
 import { findNatsServer, NatsServer } from "./nats-server.ts";
 import {
@@ -223,8 +223,8 @@ async function connect(options: LinkOptions): Promise<NatsLink> {
     link = await NatsLink.connect(options);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    const told = `NATS cannot be reached at ${options.servers.join(", ")}: ${text}`;
-    throw new StartError("nats-unusable", told, { cause: error });
+    const failure = `NATS cannot be reached at ${options.servers.join(", ")}: ${text}`;
+    throw new StartError("nats-unusable", failure, { cause: error });
   }
   const server = link.server;
   const wrong =
@@ -350,7 +350,7 @@ export class Nats {
   async lead(stream: string, server: string): Promise<void> {
     const body = { placement: { preferred: server } };
     try {
-      await ask(this.#parts.link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs);
+      await requestApi(this.#parts.link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs);
     } catch (error) {
       throw streamUnavailable(stream, error);
     }
@@ -429,11 +429,11 @@ export class Nats {
     let link: NatsLink | undefined;
     try {
       link = await NatsLink.connect(system);
-      const asked = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
+      const options = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
       // The number of external servers is not known.
       const countMax = server === undefined ? undefined : serverCount;
       const limits = { waitMs: scrubMs, countMax };
-      const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", asked, limits);
+      const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", options, limits);
       return answers.map(readServerView);
     } catch (error) {
       throw streamUnavailable("of any name", error);

@@ -187,8 +187,8 @@ function problemsOfStream(
   const add = (server: string, kind: ProblemKind, problem: string) =>
     problems.push({ stream: stream.name, server, kind, problem });
   if (stream.replicas.length < stream.replicaCount) {
-    const told = `${stream.replicas.length} of ${stream.replicaCount} replicas exist`;
-    add("", "missing", told);
+    const existing = `${stream.replicas.length} of ${stream.replicaCount} replicas exist`;
+    add("", "missing", existing);
   }
   if (stream.leader === undefined) add("", "missing", "no server leads it");
   for (const replica of stream.replicas) {

@@ -77,8 +77,8 @@ export function judgeAppend(bytes: Buffer, stream: string, expectedLast: number)
   }
   const { stream: name, seq, duplicate } = answer.body;
   if (name !== stream || seq !== expectedLast + 1 || duplicate === true) {
-    const told = `has sequence ${seq} of ${name} instead of ${expectedLast + 1}`;
-    return { outcome: unknown, complaint: told };
+    const problem = `has sequence ${seq} of ${name} instead of ${expectedLast + 1}`;
+    return { outcome: unknown, complaint: problem };
   }
   return { outcome: { kind: "stored", sequence: seq } };
 }

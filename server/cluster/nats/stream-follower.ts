@@ -170,7 +170,7 @@ export class StreamFollower {
   }
 
   #receiveStatus(status: number, description: string): void {
-    const told = description.toLowerCase();
+    const lower = description.toLowerCase();
     if (status === 100) return;
     const isNew = performance.now() - this.#begunMs < createMs;
     if (status === 503 && isNew && this.#deliveredCount === 0) {
@@ -180,11 +180,11 @@ export class StreamFollower {
       return;
     }
     // The next message does not fit into the rest of the pull.
-    const isFull = status === 409 && told.startsWith("message size exceeds");
+    const isFull = status === 409 && lower.startsWith("message size exceeds");
     const [pull] = this.#underWay;
     const isTooSmall = isFull && pull?.messagesLeft === pullMessages;
     if (isTooSmall && pull.bytes < pullBytesMax) this.#pullBytes = pullBytesMax;
-    else if (isTooSmall || !(isFull || status === 408 || told === "batch completed")) {
+    else if (isTooSmall || !(isFull || status === 408 || lower === "batch completed")) {
       this.#interrupt(`its consumer ended: ${status} ${description}`);
       return;
     }
