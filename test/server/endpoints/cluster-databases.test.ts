@@ -434,7 +434,7 @@ describe("the copies of a database", () => {
       client.send(`POST /admin/databases/dynamic-node-distribution?name=db${query}`);
     expect((await distribute("&enabled=false")).status).toBe(204);
     expect((await distribute("&enable=false")).status).toBe(204);
-    expect((await distribute("&enabled=true")).text).toContain("until somebody moves them");
+    expect((await distribute("&enabled=true")).text).toContain("are moved only on request");
     expect((await distribute("")).text).toContain("Query string enable is mandatory");
   });
 });

@@ -155,7 +155,7 @@ test("a leadership is handed over to a node that has a copy", async () => {
 
 test("a transfer that makes no sense says why", async () => {
   for (const [query, told] of [
-    ["?name=shop&node=C", "Node 'C' has no copy of 'shop'; A, B have."],
+    ["?name=shop&node=C", "Node 'C' has no copy of 'shop'. Nodes with copies: A, B."],
     ["?name=none&node=B", "Database 'none' does not exist."],
     ["?name=shop", "The parameter 'node' is missing."],
     ["?node=B", "The parameter 'name' is missing."],
