@@ -7,13 +7,13 @@
  *
  * Invariants:
  * - Requests of one connection begin in order of arrival.
- * - Beginning requests takes at most `turnMs` of a turn of the event loop, plus the request that exceeded it.
+ * - Beginning requests takes at most `sliceMs` of a turn of the event loop, plus the request that exceeded it.
  */
 import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 
 /** Milliseconds per turn of the event loop for beginning requests. */
-const turnMs = 4;
+const sliceMs = 4;
 
 export class RequestScheduler {
   readonly #begin: (exchange: Exchange) => void;
@@ -32,7 +32,7 @@ export class RequestScheduler {
   /** Begins a request, now or later. Hot. */
   add(exchange: Exchange): void {
     const { connection } = exchange;
-    if (this.#usedMs < turnMs && connection.waiting.length === 0) {
+    if (this.#usedMs < sliceMs && connection.waiting.length === 0) {
       this.#run(exchange, exchange.startedMs);
       return;
     }
@@ -51,12 +51,12 @@ export class RequestScheduler {
     if (exchange.isClosed) return;
     this.#begin(exchange);
     this.#usedMs += performance.now() - startedMs;
-    if (this.#usedMs >= turnMs) this.#schedule();
+    if (this.#usedMs >= sliceMs) this.#schedule();
   }
 
   #makeReady(connection: Connection): void {
     this.#ready.push(connection);
-    if (this.#usedMs >= turnMs || this.#ready.length > 1) this.#schedule();
+    if (this.#usedMs >= sliceMs || this.#ready.length > 1) this.#schedule();
     else this.#drain();
   }
 
@@ -72,7 +72,7 @@ export class RequestScheduler {
 
   /** Begins requests round-robin, one per connection. */
   #drain(): void {
-    while (this.#usedMs < turnMs) {
+    while (this.#usedMs < sliceMs) {
       const connection = this.#ready.shift();
       if (connection === undefined) return;
       const exchange = connection.waiting.shift();

@@ -23,8 +23,11 @@ import type { Route } from "../routing/route.ts";
 import { RouteTable } from "../routing/router.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { CertificateStore } from "../security/certificate-store.ts";
+import {
+  type CertificateReports,
+  PresentedCertificate,
+} from "../security/presented-certificate.ts";
 import type { ServerCertificate } from "../security/server-certificate.ts";
-import { type CertificateReports, ShownCertificate } from "../security/shown-certificate.ts";
 import type { Config, UnsecuredAccess } from "../settings/config.ts";
 import { listenErrorOf } from "../settings/listen-error.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
@@ -78,11 +81,11 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const node = await prepareCluster(config, options.log ?? silentLog());
   // First, so that no certificates are made in a folder that another process owns.
   const storage = await options.openStorage(config, node?.replication);
-  let shown: ShownCertificate | undefined;
+  let shown: PresentedCertificate | undefined;
   let clustered: ClusterServices | undefined;
   try {
     if (config.serverUrl.protocol !== "http:") {
-      shown = await ShownCertificate.open(config, options.certificateReports ?? silent);
+      shown = await PresentedCertificate.open(config, options.certificateReports ?? silent);
     }
     clustered = await node?.open(storage, shown);
     return await serve(options, shown, storage, clustered);
@@ -114,14 +117,14 @@ const silent: CertificateReports = { changed: () => undefined, failed: () => und
 
 async function serve(
   { config, routes, logError, log = silentLog() }: StartOptions,
-  shownCertificate: ShownCertificate | undefined,
+  presentedCertificate: PresentedCertificate | undefined,
   storage: Storage,
   clustered: ClusterServices | undefined,
 ): Promise<RunningServer> {
   const shared = clustered ?? singleNode(storage);
   const { values } = shared;
   const certificates = new CertificateStore(values, config.wellKnownAdmins);
-  const certificate = shownCertificate?.current;
+  const certificate = presentedCertificate?.current;
   await registerOwn(certificates, certificate, clustered?.cluster, log);
   let address: ServerAddress | undefined;
   const backups = makeBackups(config, storage, shared, clustered?.cluster);
@@ -129,7 +132,17 @@ async function serve(
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const monitoring = makeMonitoring({
-    ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
+    ...{
+      config,
+      routes,
+      storage,
+      log,
+      audit,
+      requests,
+      presentedCertificate,
+      certificates,
+      backups,
+    },
     connections: () => connectionsOf(server, tcpServer),
     http: () => server,
     view: () => services.cluster,
@@ -145,7 +158,7 @@ async function serve(
     backups,
     ...nodesOf(clustered),
     certificates,
-    shownCertificate,
+    presentedCertificate,
     routes: new RouteTable(routes),
     log,
     audit,
@@ -178,22 +191,22 @@ async function serve(
   }
   clustered?.serve(address);
   const withdraw = await announce(dataFolderOf(config), address.url);
-  showNew(shownCertificate, [server, tcpServer], certificates);
+  showNew(presentedCertificate, [server, tcpServer], certificates);
   return {
     services,
     address,
     get certificate() {
-      return shownCertificate?.current;
+      return presentedCertificate?.current;
     },
     warnings: [...(certificate?.warnings ?? []), ...placeWarnings(config)],
     lost: storage.lost,
-    reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
+    reloadCertificate: () => presentedCertificate?.reload() ?? Promise.resolve(false),
     unref: () => {
       for (const one of [server, tcpServer, monitoring]) one.unref();
     },
     stop: async () => {
       monitoring.health.stop();
-      shownCertificate?.close();
+      presentedCertificate?.close();
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
@@ -223,7 +236,7 @@ function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
 
 /** Presents new certificates as they come. */
 function showNew(
-  shown: ShownCertificate | undefined,
+  shown: PresentedCertificate | undefined,
   listeners: readonly (HttpService | TcpServer)[],
   certificates: CertificateStore,
 ): void {
@@ -293,7 +306,7 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly requests: RequestObserver;
   readonly connections: () => Readonly<Record<ConnectionKind, number>>;
   readonly http: MetricsHost["http"];
-  readonly shownCertificate: ShownCertificate | undefined;
+  readonly presentedCertificate: PresentedCertificate | undefined;
   readonly certificates: CertificateStore;
   readonly backups: Backups;
   readonly view: () => ClusterView | undefined;
@@ -301,7 +314,7 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
 
 function makeMonitoring(monitored: Monitored): Monitoring {
   const { config, routes, storage, log, audit, requests } = monitored;
-  const { connections, shownCertificate, certificates, backups } = monitored;
+  const { connections, presentedCertificate, certificates, backups } = monitored;
   const cluster = new ClusterMonitoring(monitored.view, log);
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
@@ -317,7 +330,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     connections,
     http: monitored.http,
     certificateEndMs: () => {
-      const own = shownCertificate?.current.certificate;
+      const own = presentedCertificate?.current.certificate;
       return own === undefined ? undefined : Date.parse(own.validTo);
     },
     clientCertificates: () => [...certificates.expiries()],
