@@ -122,8 +122,7 @@ async function serve(
   clustered: ClusterServices | undefined,
 ): Promise<RunningServer> {
   const shared = clustered ?? singleNode(storage);
-  const { values } = shared;
-  const certificates = new CertificateStore(values, config.wellKnownAdmins);
+  const certificates = new CertificateStore(shared.values, config.wellKnownAdmins);
   const certificate = presentedCertificate?.current;
   await registerOwn(certificates, certificate, clustered?.cluster, log);
   let address: ServerAddress | undefined;
@@ -132,24 +131,15 @@ async function serve(
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const monitoring = makeMonitoring({
-    ...{
-      config,
-      routes,
-      storage,
-      log,
-      audit,
-      requests,
-      presentedCertificate,
-      certificates,
-      backups,
-    },
+    ...{ config, routes, storage, log, audit, requests },
+    ...{ presentedCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
     http: () => server,
     view: () => services.cluster,
   });
   const services: ServerServices = {
     config,
-    values,
+    values: shared.values,
     databases: shared.databases,
     get operations() {
       return storage.operations;
