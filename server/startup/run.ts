@@ -139,8 +139,7 @@ async function serve(
   });
   const services: ServerServices = {
     config,
-    values: shared.values,
-    databases: shared.databases,
+    ...{ values: shared.values, databases: shared.databases },
     get operations() {
       return storage.operations;
     },
