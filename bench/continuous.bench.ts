@@ -12,7 +12,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, nodeEnvironment, openEngine } from "../engine/engine.ts";
 import { periodicBackup } from "../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../server/backups/continuous-backup.ts";
-import { FolderPlace } from "../server/backups/folder-place.ts";
+import { FolderStorage } from "../server/backups/folder-storage.ts";
 import {
   type BenchSize,
   type Cost,
@@ -115,7 +115,7 @@ function begin(database: Database, folder: string): ContinuousBackup {
     ended: () => undefined,
   };
   return new ContinuousBackup(host, database, periodicBackup(sent, 1, new Date()), {
-    place: new FolderPlace(nodeEnvironment().files, folder),
+    place: new FolderStorage(nodeEnvironment().files, folder),
     key: null,
   });
 }

@@ -8,7 +8,11 @@
  * balance the number of copies.
  */
 import { planCopyMoves } from "../cli/commands/copy-balance.ts";
-import type { ClusterView, NodeSighting, ReplicaState } from "../server/cluster/cluster-view.ts";
+import type {
+  ClusterView,
+  ReceivedHeartbeat,
+  ReplicaState,
+} from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
 import { addCopyTo } from "../server/endpoints/cluster-databases.ts";
@@ -53,12 +57,12 @@ class Simulation {
 
   /** Returns the cluster view of a node. */
   #viewOf(tag: string): ClusterView {
-    const sighting: NodeSighting = { ageMs: 0, version: "", databases: new Map() };
+    const heartbeat: ReceivedHeartbeat = { ageMs: 0, version: "", databases: new Map() };
     const states = [...this.databases.values()].map(({ state }) => state);
     return {
       tag,
       members: () => this.nodes.map(fakeMember),
-      sighting: () => sighting,
+      lastHeartbeat: () => heartbeat,
       databases: () => states,
       addCopy: (name: string, node: string) => {
         this.#change(name, ({ members }) => [...members, node]);

@@ -57,15 +57,15 @@ function print(line: string): void {
 /** Undefined until the settings are read. */
 let processLog: Log | undefined;
 
-/** Logs an error of no request; before there is a log, on standard error. */
+/** Logs an error without a request; before the log is open, on standard error. */
 function logError(reference: string, error: unknown): void {
   if (processLog !== undefined) processLog.logError(reference, error);
   else console.error(`Error ${reference}:`, error);
 }
 
-/** Another process owns the data folder now: nothing can be saved, and reads would return stale data. */
+/** Stops because another process owns the data folder now: nothing can be written, and reads would return stale data. */
 function endAtOnce(reason: Error): void {
-  console.error(`Stopped: ${reason.message} Start again when the other one has ended.`);
+  console.error(`Stopped: ${reason.message} Start again when the other process has exited.`);
   process.exit(exitCodes["data-folder-lost"]);
 }
 
@@ -105,10 +105,10 @@ function reloadCertificate(server: RunningServer, log: Log): void {
   if (server.certificate === undefined) return;
   server.reloadCertificate().then(
     (isOther) => {
-      if (!isOther) print("The server certificate is the same as before");
+      if (!isOther) print("The server certificate has not changed");
     },
     (error: unknown) =>
-      log.warn(`The server certificate stays as it was: ${(error as Error).message}.`),
+      log.warn(`The server certificate is unchanged: ${(error as Error).message}.`),
   );
 }
 

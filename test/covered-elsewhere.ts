@@ -15,10 +15,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
-  "test/server/routing/passing-on.test.ts": [
+  "test/server/routing/request-forwarding.test.ts": [
     "server/cluster/node-certificates.ts",
     "server/cluster/peers.ts",
-    "server/routing/arrivals.ts",
+    "server/routing/forwarded-requests.ts",
     "server/routing/barriers.ts",
   ],
   "test/server/endpoints/live-figures.test.ts": [
@@ -105,7 +105,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/cluster/node-status.ts",
     "server/cluster/registry.ts",
     "server/cluster/shared-changes.ts",
-    "server/cluster/sightings.ts",
+    "server/cluster/membership-table.ts",
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
   ],
@@ -520,7 +520,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/routing/route.ts",
     "server/security/tls-policy.ts",
   ],
-  "test/server/security/shown-certificate.test.ts": ["server/security/certificate-store.ts"],
+  "test/server/security/presented-certificate.test.ts": ["server/security/certificate-store.ts"],
   "test/server/service-interface.test.ts": [
     "engine/database/statistics.ts",
     "server/endpoints/compare-exchange.ts",
@@ -548,7 +548,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/subscriptions/tcp-connection.ts",
   ],
   "test/server/settings/config.test.ts": ["server/settings/setting-sources.ts"],
-  "test/server/settings/foreign-settings.test.ts": ["server/settings/setting-table.ts"],
+  "test/server/settings/unsupported-settings.test.ts": ["server/settings/setting-table.ts"],
   "test/cli/prompt.test.ts": ["cli/history.ts", "cli/schema.ts"],
   "test/cli/transfer.test.ts": ["cli/commands/transfer.ts", "cli/row-files.ts"],
   "test/cli/operate.test.ts": ["cli/commands/check.ts", "cli/commands/doctor.ts"],
@@ -604,8 +604,8 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
   "test/engine/api/patches.test.ts": ["engine/writes/json-patch.ts"],
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
-  "test/server/backups/backup-file.test.ts": ["server/backups/folder-place.ts"],
-  "test/server/backups/s3-place.test.ts": ["server/backups/s3-client.ts"],
+  "test/server/backups/backup-file.test.ts": ["server/backups/folder-storage.ts"],
+  "test/server/backups/s3-storage.test.ts": ["server/backups/s3-client.ts"],
   "test/server/backups/continuous-backup.test.ts": [
     "server/backups/continuous-backups.ts",
     "server/backups/continuous-folder.ts",

@@ -17,11 +17,6 @@ import {
   openEngine,
 } from "../../engine/engine.ts";
 import {
-  type NatsAddresses,
-  natsAddresses,
-  whoAnswers,
-} from "../../server/cluster/answering-nodes.ts";
-import {
   clusterFolders,
   type FoundCopy,
   moveAside,
@@ -30,6 +25,11 @@ import {
   recover,
   withoutCluster,
 } from "../../server/cluster/recovery.ts";
+import {
+  findRunningNodes,
+  type NatsAddresses,
+  natsAddresses,
+} from "../../server/cluster/running-nodes.ts";
 import type { CommandContext } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
@@ -185,7 +185,7 @@ function copyLines(copy: Copy, paint: ReturnType<typeof painter>): string[] {
 
 /** Checks that no other node of the cluster responds. @throws Failure conflict */
 async function requireNoRunningNode(root: string, { members }: Remains): Promise<void> {
-  const answering = await whoAnswers(members, addressesIn(root));
+  const answering = await findRunningNodes(members, addressesIn(root));
   if (answering.length === 0) return;
   throw new Failure(
     "conflict",

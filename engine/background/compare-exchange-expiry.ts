@@ -12,7 +12,7 @@
 import { dueTimeOf } from "../base/due-time.ts";
 import type { Clock } from "../base/environment.ts";
 import { compareExchangeExpirySeconds, documentsPerTask } from "../base/limits.ts";
-import { nextTurn } from "../base/turns.ts";
+import { nextSlice } from "../base/time-slices.ts";
 import type { CompareExchangeValue } from "../keyspaces/compare-exchange.ts";
 import type { Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -89,7 +89,7 @@ export class CompareExchangeExpiry {
       const time = expiryOf(cursor.value.value);
       if (!Number.isNaN(time)) this.#due.set(cursor.key, time);
       if (count % valuesPerTurn !== 0) continue;
-      await nextTurn();
+      await nextSlice();
       if (this.#isClosed) return;
     }
     this.#isScanned = true;

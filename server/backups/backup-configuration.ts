@@ -1,6 +1,6 @@
 /**
- * What clients ask of a backup: the configuration of one, or of a periodic task. Keys, their order, types and texts are
- * those of RavenDB 7.2.7. Destinations other than a folder and S3, snapshots and scripts are refused.
+ * Parses the configuration of one-time and periodic backups. Keys, their order, types, and texts are those of RavenDB
+ * 7.2.7. Destinations other than a folder and S3, snapshots, and scripts are refused.
  */
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { dateText } from "../http/dates.ts";
@@ -11,12 +11,12 @@ import { CronSchedule } from "./cron-schedule.ts";
 
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
-/** Seconds between the files of a continuous backup. */
+/** Default interval of a continuous backup's files, in seconds. */
 const intervalDefault = 10;
 const intervalMax = 3600;
 const baseAfterMsMin = 60_000;
 
-/** A destination that is understood, and refused. */
+/** Known destinations that are refused. */
 const remoteDestinations = {
   GlacierSettings: "Glacier",
   AzureSettings: "Azure",
@@ -24,13 +24,13 @@ const remoteDestinations = {
   FtpSettings: "FTP",
 } as const;
 
-/** The stored definition of a periodic backup: every key of RavenDB's, with its value or null. */
+/** The stored definition of a periodic backup, with every key of RavenDB's; missing values are null. */
 export interface PeriodicBackup extends JsonObject {
   readonly Name: string;
   readonly TaskId: number;
   readonly Disabled: boolean;
   readonly LocalSettings: JsonObject | null;
-  /** Without its secrets, as `BackupEncryptionSettings`: see backup-destination.ts. */
+  /** Without secrets, like `BackupEncryptionSettings`: see backup-destination.ts. */
   readonly S3Settings: JsonObject | null;
   readonly BackupEncryptionSettings: JsonObject | null;
   readonly FullBackupFrequency: string | null;
@@ -40,8 +40,8 @@ export interface PeriodicBackup extends JsonObject {
 }
 
 /**
- * The folder of a one-time backup, as it was sent; null: it goes to S3.
- * @throws EngineError, RequestError for what cannot be done
+ * Returns the folder of a one-time backup as sent, or null if it goes to S3.
+ * @throws EngineError, RequestError for unsupported settings
  */
 export function oneTimeFolder(sent: JsonObject): string | null {
   refuseUnsupported(sent);
@@ -57,13 +57,13 @@ function requireOneDestination(local: JsonObject | null, s3: JsonObject | null):
   if (local === null || s3 === null) return;
   throw new EngineError(
     "not-supported",
-    "A backup has one destination, LocalSettings or S3Settings: make two backups.",
+    "A backup has one destination, LocalSettings or S3Settings. Create two backups.",
   );
 }
 
 /**
- * The definition to store for one that was sent. @throws EngineError, RequestError
- * @param taskId its id. @param now when it is created
+ * Converts a sent definition to the one to store. @throws EngineError, RequestError
+ * @param taskId its id @param now time of creation
  */
 export function periodicBackup(sent: JsonObject, taskId: number, now: Date): PeriodicBackup {
   refuseUnsupported(sent);
@@ -77,7 +77,7 @@ export function periodicBackup(sent: JsonObject, taskId: number, now: Date): Per
   const continuous = continuousOf(sent);
   if (continuous !== null && (full !== null || incremental !== null)) {
     throw invalidArgument(
-      "A continuous backup (Continuous) has no FullBackupFrequency and no IncrementalBackupFrequency: make two tasks.",
+      "A continuous backup (Continuous) cannot have FullBackupFrequency or IncrementalBackupFrequency. Create two tasks.",
     );
   }
   if (continuous === null && full === null && incremental === null) {
@@ -130,25 +130,25 @@ function defaultName(
   return continuous === null ? `Backup to ${place}` : `Continuous backup to ${place}`;
 }
 
-/** Does the definition say where its backups go? */
+/** Returns whether the definition has a destination. */
 export function hasDestination({ LocalSettings, S3Settings }: PeriodicBackup): boolean {
   return LocalSettings !== null || S3Settings !== null;
 }
 
-/** How a continuous backup runs. */
+/** The schedule of a continuous backup. */
 export interface ContinuousSettings {
-  /** Milliseconds from one file to the next. */
+  /** Interval of files, in milliseconds. */
   readonly intervalMs: number;
-  /** Age in milliseconds from which on a new base is made. */
+  /** Age of the base at which a new one is written, in milliseconds. */
   readonly baseAfterMs: number;
 }
 
-/** Is it a continuous backup, rather than one by schedule? */
+/** Returns whether it is a continuous backup, as opposed to a scheduled one. */
 export function isContinuous(task: PeriodicBackup): boolean {
   return isObject(task["Continuous"]);
 }
 
-/** Null: it is not a continuous backup. */
+/** Returns null for a scheduled backup. */
 export function continuousSettings(task: PeriodicBackup): ContinuousSettings | null {
   const continuous = task["Continuous"];
   if (!isObject(continuous)) return null;
@@ -165,7 +165,7 @@ function continuousOf(sent: JsonObject): JsonObject | null {
   if (!isObject(continuous)) {
     throw new EngineError(
       "invalid-format",
-      "'Continuous' must be an object, as {\"IntervalInSec\":5}.",
+      "'Continuous' must be an object, for example {\"IntervalInSec\":5}.",
     );
   }
   const interval = continuous["IntervalInSec"] ?? intervalDefault;
@@ -176,15 +176,15 @@ function continuousOf(sent: JsonObject): JsonObject | null {
   const ms = typeof after === "string" ? parseTimeSpanMs(after) : undefined;
   if (ms === undefined || ms < baseAfterMsMin) {
     throw invalidArgument(
-      "NewBaseAfter must be a time span of a minute or more, as 7.00:00:00 is for a week.",
+      "NewBaseAfter must be a time span of a minute or more, for example 7.00:00:00 for a week.",
     );
   }
   return { IntervalInSec: interval, NewBaseAfter: after };
 }
 
 /**
- * The periodic backups in a database's record. Records come from clients and dumps, too: what this server would not
- * have stored is left out.
+ * Returns the periodic backups of a database's record. Records also come from clients and dumps, so definitions that this
+ * server would not have stored are skipped.
  */
 export function periodicBackupsOf(record: JsonObject): PeriodicBackup[] {
   const stored = record["PeriodicBackups"];
@@ -200,12 +200,12 @@ export function periodicBackupsOf(record: JsonObject): PeriodicBackup[] {
   });
 }
 
-/** The folder of a periodic backup; null: it goes to S3, or has no destination. */
+/** Returns the folder of a periodic backup, or null if it goes to S3 or has no destination. */
 export function periodicFolder({ LocalSettings }: PeriodicBackup): string | null {
   return LocalSettings === null ? null : folderOf(LocalSettings);
 }
 
-/** Age in milliseconds from which on a backup may be removed; null: all are kept. */
+/** Returns the age from which a backup may be removed, in milliseconds, or null if all are retained. */
 export function retentionMs({ RetentionPolicy }: PeriodicBackup): number | null {
   if (RetentionPolicy === null || RetentionPolicy["Disabled"] === true) return null;
   const age = RetentionPolicy["MinimumBackupAgeToKeep"];
@@ -225,7 +225,7 @@ function refuseUnsupported(sent: JsonObject): void {
   if (type.toLowerCase() === "snapshot") {
     throw new EngineError(
       "not-supported",
-      "Snapshots are not supported: use the BackupType 'Backup'.",
+      "Snapshots are not supported. Use the BackupType 'Backup'.",
     );
   }
   for (const [key, name] of Object.entries(remoteDestinations)) {
@@ -233,12 +233,12 @@ function refuseUnsupported(sent: JsonObject): void {
     if (!isObject(destination) || destination["Disabled"] === true) continue;
     throw new EngineError(
       "not-supported",
-      `Backups to ${name} are not supported: only those to a folder (LocalSettings) and to S3 (S3Settings) are.`,
+      `Backups to ${name} are not supported. Use a folder (LocalSettings) or S3 (S3Settings).`,
     );
   }
 }
 
-/** Null: there is no folder, or it is disabled. */
+/** Returns null if the folder is missing or disabled. */
 function localSettings(sent: JsonObject): JsonObject | null {
   const local = sent["LocalSettings"];
   if (!isObject(local) || local["Disabled"] === true) return null;
@@ -254,7 +254,7 @@ function localSettings(sent: JsonObject): JsonObject | null {
 function scriptRefused(): EngineError {
   return new EngineError(
     "not-supported",
-    "GetBackupConfigurationScript is not supported: no programs are run for clients.",
+    "GetBackupConfigurationScript is not supported, because the server runs no programs for clients.",
   );
 }
 
@@ -275,7 +275,7 @@ function retentionOf(sent: unknown): JsonObject | null {
     if (ms === undefined) {
       throw new EngineError(
         "invalid-format",
-        `Could not convert '${String(age)}' to a time span, as 7.00:00:00 is for a week.`,
+        `Could not convert '${String(age)}' to a time span, for example 7.00:00:00 for a week.`,
       );
     }
     if (ms < dayMs) throw invalidArgument("MinimumBackupAgeToKeep must be bigger than one day");
@@ -283,7 +283,7 @@ function retentionOf(sent: unknown): JsonObject | null {
   return { Disabled: sent["Disabled"] === true, MinimumBackupAgeToKeep: age };
 }
 
-/** @throws EngineError invalid-format for anything but text */
+/** @throws EngineError invalid-format for values other than text */
 function textOf(sent: JsonObject, key: string): string | null {
   const value = sent[key] ?? null;
   if (value === null || value === "") return null;

@@ -1,11 +1,11 @@
 /**
- * Where a backup goes, and with which key it is encrypted: what a definition, a one-time backup or a restore says of it.
- * Keys are those of RavenDB 7.2.7.
+ * The destination of a backup and its encryption key, from a definition, a one-time backup, or a restore. Keys are those of
+ * RavenDB 7.2.7.
  *
  *   values["server/backup-secrets/<database>/<task>"]   the secrets of a periodic backup
  *
  * Invariants:
- * - Secrets are in no record, dump, backup, reply, message or line of the log. A definition is stored without them.
+ * - Secrets appear in no record, dump, backup, reply, message, or log line. Definitions are stored without them.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { FileSystem } from "../../engine/base/environment.ts";
@@ -13,27 +13,27 @@ import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { checkedFolder, type FolderRules } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
-import { FolderPlace } from "./folder-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
+import { FolderStorage } from "./folder-storage.ts";
 import { S3Client, type S3Settings } from "./s3-client.ts";
-import { S3Place } from "./s3-place.ts";
+import { S3Storage } from "./s3-storage.ts";
 import { keyBytes } from "./secret-stream.ts";
 
 const prefix = "server/backup-secrets/";
 
-/** A place, and the key of what is written to it; null: it is not encrypted. */
+/** A storage and its encryption key, or null if it is not encrypted. */
 export interface OpenDestination {
-  readonly place: BackupPlace;
+  readonly place: BackupStorage;
   readonly key: Buffer | null;
 }
 
-/** What reaching places needs of the server. */
+/** The dependencies for opening destinations. */
 export interface DestinationHost {
   readonly files: FileSystem;
   readonly rules: FolderRules;
 }
 
-/** The members of a definition that nobody is shown. */
+/** The secret members of a definition. */
 export interface BackupSecrets extends JsonObject {
   readonly Key: string | null;
   readonly AwsSecretKey: string | null;
@@ -49,7 +49,7 @@ export function secretsOf(sent: JsonObject): BackupSecrets {
   };
 }
 
-/** A stored definition with its secrets. */
+/** Returns a stored definition with its secrets. */
 export function withSecrets(task: JsonObject, secrets: BackupSecrets): JsonObject {
   const { Key, AwsSecretKey, AwsSessionToken } = secrets;
   const s3 = objectOf(task["S3Settings"]);
@@ -62,8 +62,8 @@ export function withSecrets(task: JsonObject, secrets: BackupSecrets): JsonObjec
 }
 
 /**
- * The secrets of `sent`, or those that are known already where it has none and goes to the same place: a client that
- * changes a definition sends back what it was shown.
+ * Returns the secrets of `sent`, or the stored ones if it has none and the same destination: a client that changes a
+ * definition sends it as it was returned, without secrets.
  */
 export function keptSecrets(
   sent: JsonObject,
@@ -87,7 +87,7 @@ function placeText(settings: unknown): string {
   return JSON.stringify([AwsAccessKey, BucketName, CustomServerUrl ?? null, AwsRegionName ?? null]);
 }
 
-/** The secrets of periodic backups. */
+/** Stores the secrets of periodic backups. */
 export class SecretStore {
   readonly #values: ValueStore;
 
@@ -110,7 +110,7 @@ export class SecretStore {
     if (this.#values.get(key) !== undefined) await this.#values.delete(key);
   }
 
-  /** Of a database that is gone. */
+  /** Deletes the secrets of a deleted database. */
   async deleteAll(database: string): Promise<void> {
     const keys = [...this.#values.entries(`${prefix}${foldedName(database)}/`)];
     for (const [key] of keys) await this.#values.delete(key);
@@ -130,7 +130,7 @@ function encryptionMode(sent: JsonObject): "none" | "useprovidedkey" {
   if (found === "usedatabasekey") {
     throw new EngineError(
       "not-supported",
-      "The EncryptionMode UseDatabaseKey is not supported, as databases are not encrypted: use UseProvidedKey, with a Key.",
+      "The EncryptionMode UseDatabaseKey is not supported, because databases are not encrypted. Use UseProvidedKey with a Key.",
     );
   }
   throw new EngineError(
@@ -139,14 +139,14 @@ function encryptionMode(sent: JsonObject): "none" | "useprovidedkey" {
   );
 }
 
-/** Without its key; null: it is not encrypted. @throws EngineError */
+/** Returns the settings without the key, or null if not encrypted. @throws EngineError */
 export function shownEncryption(sent: JsonObject): JsonObject | null {
   return encryptionMode(sent) === "none" && secretsOf(sent).Key === null
     ? null
     : { Key: null, EncryptionMode: "UseProvidedKey" };
 }
 
-/** The key to encrypt or decrypt with; null: none. @throws EngineError invalid-operation, invalid-format, not-supported */
+/** Returns the key, or null if not encrypted. @throws EngineError invalid-operation, invalid-format, not-supported */
 export function encryptionKey(sent: JsonObject): Buffer | null {
   const mode = encryptionMode(sent);
   const { Key: text } = secretsOf(sent);
@@ -166,14 +166,14 @@ export function encryptionKey(sent: JsonObject): Buffer | null {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 !== 0) {
     throw new EngineError(
       "invalid-format",
-      "The encryption key is not a valid Base-64 string. `openssl rand -base64 32` makes one.",
+      "The encryption key is not a valid Base-64 string. `openssl rand -base64 32` generates one.",
     );
   }
   const key = Buffer.from(text, "base64");
   if (key.length === keyBytes) return key;
   throw new EngineError(
     "invalid-operation",
-    `The size of the key must be ${keyBytes} bytes, but was ${key.length} bytes. \`openssl rand -base64 32\` makes one.`,
+    `The size of the key must be ${keyBytes} bytes, but was ${key.length} bytes. \`openssl rand -base64 32\` generates one.`,
   );
 }
 
@@ -186,11 +186,11 @@ const s3Keys = [
   "StorageClass",
 ] as const;
 
-/** The settings to store, without secrets; null: there are none, or they are disabled. @throws EngineError */
+/** Returns the settings to store, without secrets, or null if missing or disabled. @throws EngineError */
 export function shownS3(sent: unknown): JsonObject | null {
   const settings = objectOf(sent);
   if (settings === null || settings["Disabled"] === true) return null;
-  // As RavenDB has it, settings without a bucket are no destination.
+      // As in RavenDB, settings without a bucket are no destination.
   if (textOf(settings["BucketName"]) === null) return null;
   const kept = Object.fromEntries(s3Keys.map((key) => [key, textOf(settings[key])]));
   checkS3(kept);
@@ -215,29 +215,29 @@ const isHeaderText = /^[\x21-\x7e]+$/;
 function checkS3(settings: JsonObject): void {
   const { BucketName, CustomServerUrl, AwsRegionName, StorageClass } = settings;
   if (!isBucket.test(String(BucketName))) {
-    throw invalidArgument(`The BucketName of S3Settings is not one of a bucket: ${BucketName}`);
+    throw invalidArgument(`The BucketName of S3Settings is not a valid bucket name: ${BucketName}`);
   }
   for (const text of [AwsRegionName, StorageClass]) {
     if (text !== null && !isHeaderText.test(String(text))) {
-      throw invalidArgument(`S3Settings has characters that are not allowed: ${text}`);
+      throw invalidArgument(`S3Settings contains invalid characters: ${text}`);
     }
   }
   if (CustomServerUrl === null) {
     if (AwsRegionName === null) throw invalidArgument("AWS Region Name cannot be null or empty");
     if (!/^[a-z0-9-]+$/.test(String(AwsRegionName))) {
-      throw invalidArgument(`The AwsRegionName of S3Settings is no region: ${AwsRegionName}`);
+      throw invalidArgument(`The AwsRegionName of S3Settings is not a region: ${AwsRegionName}`);
     }
     return;
   }
   const url = URL.canParse(String(CustomServerUrl)) ? new URL(String(CustomServerUrl)) : null;
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.search !== "") {
     throw invalidArgument(
-      `The CustomServerUrl of S3Settings must be a URL as https://s3.example.com:9000, without user and parameters`,
+      `The CustomServerUrl of S3Settings must be a URL without user and parameters, for example https://s3.example.com:9000`,
     );
   }
 }
 
-/** @throws EngineError invalid-argument for what is missing */
+/** @throws EngineError invalid-argument for missing members */
 function s3SettingsOf(sent: JsonObject): { settings: S3Settings; folder: string } {
   const shown = shownS3(sent);
   if (shown === null) throw invalidArgument("The BucketName of S3Settings is missing");
@@ -254,29 +254,29 @@ function s3SettingsOf(sent: JsonObject): { settings: S3Settings; folder: string 
     sessionToken: textOf(sent["AwsSessionToken"]),
     region: textOf(shown["AwsRegionName"]) ?? "us-east-1",
     serverUrl,
-    // A name with dots, or in capitals, is in no certificate of a server.
+    // No server certificate covers names with dots or capitals.
     isPathStyle: shown["ForcePathStyle"] === true || !/^[a-z0-9-]+$/.test(bucket),
     storageClass: textOf(shown["StorageClass"]),
   };
   return { settings, folder: textOf(shown["RemoteFolderName"]) ?? "" };
 }
 
-/** @param sent S3Settings, with secrets. @throws EngineError invalid-argument */
-export function s3Place(sent: JsonObject): BackupPlace {
+/** @param sent S3Settings with secrets @throws EngineError invalid-argument */
+export function s3Storage(sent: JsonObject): BackupStorage {
   const { settings, folder } = s3SettingsOf(sent);
-  return new S3Place(new S3Client(settings), folder);
+  return new S3Storage(new S3Client(settings), folder);
 }
 
-/** @param path of a folder. @throws EngineError invalid-argument */
-export async function folderPlace(
+/** @param path path of a folder @throws EngineError invalid-argument */
+export async function folderStorage(
   { files, rules }: DestinationHost,
   path: string,
-): Promise<BackupPlace> {
-  return new FolderPlace(files, await checkedFolder(path, rules));
+): Promise<BackupStorage> {
+  return new FolderStorage(files, await checkedFolder(path, rules));
 }
 
 /**
- * The one destination of a backup. @param sent with secrets. @throws EngineError invalid-argument, invalid-operation
+ * Opens the destination of a backup. @param sent settings with secrets @throws EngineError invalid-argument, invalid-operation
  */
 export async function destinationOf(
   host: DestinationHost,
@@ -284,9 +284,9 @@ export async function destinationOf(
 ): Promise<OpenDestination> {
   const key = encryptionKey(sent);
   const s3 = objectOf(sent["S3Settings"]);
-  if (s3 !== null && shownS3(s3) !== null) return { place: s3Place(s3), key };
+  if (s3 !== null && shownS3(s3) !== null) return { place: s3Storage(s3), key };
   const path = objectOf(sent["LocalSettings"])?.["FolderPath"];
-  if (typeof path === "string") return { place: await folderPlace(host, path), key };
+  if (typeof path === "string") return { place: await folderStorage(host, path), key };
   throw new EngineError("invalid-operation", "The backup configuration target no destinations");
 }
 

@@ -1,23 +1,23 @@
-/** What monitoring tells of the backups of an open database. */
+/** The metrics of the backups of an open database. */
 import type { Database } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { historyOf } from "./backup-status.ts";
 import type { PeriodicBackups } from "./periodic-backups.ts";
 
-/** Tasks that are told of for each database. */
+/** Maximum number of reported tasks per database. */
 const tasksMax = 20;
 
 export interface BackupFigures {
   readonly taskId: number;
-  /** When the last backup that succeeded began, or what was committed was last copied, in milliseconds since 1970; null: never. */
+  /** Start of the last successful backup, or time of the last copied commit, in milliseconds since the Unix epoch, or null. */
   readonly lastMs: number | null;
   readonly hasFailed: boolean;
-  /** Of a continuous one; null: it is none, or this is not known yet. */
+  /** Lag of a continuous backup, or null if it is not continuous or the lag is not known yet. */
   readonly behindSeconds: number | null;
   readonly waitingBytes: number | null;
 }
 
-/** Of the tasks that are enabled. */
+/** Returns the metrics of the enabled tasks. */
 export function backupFigures(periodic: PeriodicBackups, database: Database): BackupFigures[] {
   const tasks = periodic.list(database).filter(({ Disabled }) => !Disabled);
   return tasks.slice(0, tasksMax).map(({ TaskId: taskId }) => {

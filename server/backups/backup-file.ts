@@ -1,15 +1,15 @@
-/** The file of one backup: a dump, compressed with gzip, and encrypted if there is a key. */
+/** Writes the file of one backup: a dump, compressed with gzip, and encrypted if a key is given. */
 import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { encrypted } from "./secret-stream.ts";
 
 const gzipLevel = 3;
-/** Bytes per chunk: each costs a turn of the event loop, a task on a compression thread, and a write. */
+/** Chunk size, in bytes. A chunk costs an event-loop tick, a task on a compression thread, and a write. */
 const chunkBytes = 256 * 1024;
 
-/** A file that was written. */
+/** A written file. */
 export interface WrittenFile {
   readonly bytes: number;
   /** 64 hex digits. */
@@ -17,12 +17,12 @@ export interface WrittenFile {
 }
 
 /**
- * Writes `dump` to the file `name` of `place`; makes the place. When it resolves, the file is durable.
- * @param key 32 bytes; null: it is not encrypted
- * @throws EngineError disk-full, file-failed, and what `dump` throws; then nothing is left of it
+ * Writes `dump` to the file `name` of `place`, which is created if needed. The file is durable when this resolves.
+ * @param key 32 bytes, or null for no encryption
+ * @throws EngineError disk-full, file-failed, and errors of `dump`; the file is then removed
  */
 export async function writeBackupFile(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   dump: AsyncIterable<Buffer>,
   key: Buffer | null,

@@ -1,29 +1,29 @@
 /**
- * Where backups may be on disk, and what is there and in other places.
+ * Rules for backup folders on disk, and the names of backup files in any storage.
  *
  *   <folder>/<stamp>.ravendb-<database>-<node>-backup/<stamp>.ravendb-full-backup
  *                                                    /<stamp>.ravendb-incremental-backup
  *
- * Those of encrypted backups end in `.ravendb-encrypted-full-backup` and `.ravendb-encrypted-incremental-backup`.
+ * Files of encrypted backups end in `.ravendb-encrypted-full-backup` and `.ravendb-encrypted-incremental-backup`.
  *
- * A stamp is `yyyy-MM-dd-HH-mm-ss`, in UTC, so that names sort by time. Names are those of RavenDB 7.2.7.
+ * A stamp is `yyyy-MM-dd-HH-mm-ss`, in UTC, so names sort by time. Names are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - Whoever may make backups reaches no folder outside of `Backup.LocalRootPath`, when that is set, not by symbolic
- *   links either, and never the data folder.
+ * - Clients with the right to back up reach no folder outside of `Backup.LocalRootPath`, if that is set, not even through
+ *   symbolic links, and never the data folder.
  */
 import { constants } from "node:fs";
 import { access, readdir, realpath, stat, statfs } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { invalidArgument } from "../../engine/base/errors.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 
 const pathLengthMax = 2048;
 const folderPattern = /^(\d{4}(?:-\d\d){5})\.ravendb-(.+)-([A-Za-z]{1,4})-(?:backup|snapshot)$/;
 const filePattern =
   /^(\d{4}(?:-\d\d){5})(?:-\d+)?\.ravendb-(encrypted-)?(full-backup|incremental-backup|full-snapshot|snapshot)$/;
 
-/** A file of a backup. */
+/** A parsed file name of a backup. */
 export interface BackupFileName {
   readonly name: string;
   readonly stamp: string;
@@ -32,10 +32,10 @@ export interface BackupFileName {
   readonly isEncrypted: boolean;
 }
 
-/** A folder of one full backup and the incremental ones that continue it. */
+/** A folder with one full backup and the incremental ones that continue it. */
 export interface BackupFolderName {
-  readonly place: BackupPlace;
-  /** Null: the name of the folder does not say. */
+  readonly place: BackupStorage;
+  /** Null if the folder's name has no stamp. */
   readonly stamp: string | null;
   readonly database: string | null;
   readonly nodeTag: string | null;
@@ -46,7 +46,7 @@ export function stampOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace(/[T:]/g, "-");
 }
 
-/** Milliseconds since 1970. */
+/** Returns milliseconds since the Unix epoch. */
 export function timeOfStamp(stamp: string): number {
   return Date.parse(`${stamp.slice(0, 10)}T${stamp.slice(11).replaceAll("-", ":")}Z`);
 }
@@ -60,8 +60,8 @@ export function folderName(stamp: string, database: string, nodeTag: string): st
   return `${stamp}.ravendb-${database}-${nodeTag}-backup`;
 }
 
-/** The files of a backup in `place`, in the order of time. @throws EngineError file-failed */
-export async function backupFilesIn(place: BackupPlace): Promise<BackupFileName[]> {
+/** Returns the files of a backup in `place`, in chronological order. @throws EngineError file-failed */
+export async function backupFilesIn(place: BackupStorage): Promise<BackupFileName[]> {
   return (await place.files()).flatMap(({ name }) => {
     const found = filePattern.exec(name);
     if (found === null) return [];
@@ -78,35 +78,35 @@ export async function backupFilesIn(place: BackupPlace): Promise<BackupFileName[
   });
 }
 
-/** `place` itself, and the folders in it that are named as backups are. @throws EngineError file-failed */
-export async function backupFoldersIn(place: BackupPlace): Promise<BackupFolderName[]> {
+/** Returns `place` itself, and the folders in it that have names of backups. @throws EngineError file-failed */
+export async function backupFoldersIn(place: BackupStorage): Promise<BackupFolderName[]> {
   const inside = (await place.folders())
     .filter((name) => folderPattern.test(name))
     .map((name) => describedFolder(place.within(name)));
   return [describedFolder(place), ...inside];
 }
 
-function describedFolder(place: BackupPlace): BackupFolderName {
+function describedFolder(place: BackupStorage): BackupFolderName {
   const found = folderPattern.exec(place.name);
   const [, stamp = null, database = null, nodeTag = null] = found ?? [];
   return { place, stamp, database, nodeTag };
 }
 
-/** Which folders may be used. */
+/** Restrictions on folders. */
 export interface FolderRules {
-  /** `Backup.LocalRootPath`; undefined: any folder. */
+  /** `Backup.LocalRootPath`, or undefined for any folder. */
   readonly root: string | undefined;
-  /** No backups are in it. Undefined: databases are in memory. */
+  /** Must contain no backups. Undefined if databases are in memory. */
   readonly dataFolder: string | undefined;
 }
 
 /**
- * A path that was sent, with its symbolic links resolved; it need not exist.
+ * Validates a path sent by a client, and resolves its symbolic links. The path need not exist.
  * @throws EngineError invalid-argument
  */
 export async function checkedFolder(path: string, rules: FolderRules): Promise<string> {
   if (path.length > pathLengthMax || path.includes("\0")) {
-    throw invalidArgument("The path of the backup folder is too long, or has a zero character.");
+    throw invalidArgument("The path of the backup folder is too long, or contains a zero character.");
   }
   if (!isAbsolute(path)) {
     throw invalidArgument(`The backup folder must be an absolute path, but is: ${path}`);
@@ -131,7 +131,7 @@ export async function checkedFolder(path: string, rules: FolderRules): Promise<s
 
 const foldersMax = 1_000;
 
-/** The paths of the folders in `path`, by name, at most `foldersMax`; none where it may not be used or read. */
+/** Returns the paths of the folders in `path`, by name, at most `foldersMax`; none if it is not allowed or not readable. */
 export async function foldersIn(path: string, rules: FolderRules): Promise<string[]> {
   try {
     const folder = await checkedFolder(path, rules);
@@ -142,7 +142,7 @@ export async function foldersIn(path: string, rules: FolderRules): Promise<strin
       .slice(0, foldersMax)
       .map((name) => join(folder, name));
   } catch {
-    // It is asked while the path is being typed.
+    // Clients query incomplete paths while the user types.
     return [];
   }
 }
@@ -154,8 +154,8 @@ export interface FolderRoom {
 }
 
 /**
- * The room for backups in a folder, which need not exist.
- * @throws EngineError invalid-argument where no backups may be; what the system throws when it tells nothing
+ * Returns the free space for backups in a folder, which need not exist.
+ * @throws EngineError invalid-argument if the folder is not allowed; errors of the system if the space is not available
  */
 export async function roomIn(path: string, rules: FolderRules): Promise<FolderRoom> {
   const folder = await checkedFolder(path, rules);
@@ -172,7 +172,7 @@ export async function roomIn(path: string, rules: FolderRules): Promise<FolderRo
   }
 }
 
-/** @throws EngineError invalid-argument when nothing can be written to the existing folder */
+/** @throws EngineError invalid-argument if the existing folder is not writable */
 export async function requireWritable(folder: string, path: string): Promise<void> {
   try {
     await access(folder, constants.W_OK | constants.X_OK);
@@ -193,7 +193,7 @@ export async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-/** Resolves the links of the part that exists. @throws EngineError invalid-argument for a file on the way */
+/** Resolves the links of the existing part. @throws EngineError invalid-argument if a file is in the path */
 async function resolved(path: string): Promise<string> {
   try {
     const real = await realpath(path);

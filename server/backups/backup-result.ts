@@ -1,10 +1,10 @@
-/** What is told of backups and restores besides the counts of their dumps. Keys and order are those of RavenDB 7.2.7. */
+/** The members of the results of backups and restores besides the counts of their dumps. Keys and order are those of RavenDB 7.2.7. */
 import type { JsonObject } from "../http/json-body.ts";
 
 const remoteNames = ["S3Backup", "AzureBackup", "GoogleCloudBackup", "GlacierBackup", "FtpBackup"];
 
-/** The places of a backup. Null: no file has been written yet. */
-export function backupPlaces(directory: string | null, fileName: string | null): JsonObject {
+/** Returns the destinations of a backup. Arguments are null until a file was written. */
+export function backupStorages(directory: string | null, fileName: string | null): JsonObject {
   const remotes = remoteNames.map((name) => [name, { ...noTimes, Skipped: true, UploadProgress }]);
   return {
     SnapshotBackup: skippedSnapshot(false),
@@ -18,7 +18,7 @@ export function backupPlaces(directory: string | null, fileName: string | null):
   };
 }
 
-/** The files of a restore. @param current from 1 */
+/** Returns the files of a restore. @param current counted from 1 */
 export function restoredFiles(
   isDone: boolean,
   fileName: string | null,

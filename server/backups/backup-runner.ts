@@ -1,9 +1,9 @@
 /**
- * Makes backups: one at a time in the whole server, since each reads a whole database.
+ * Runs backups one at a time in the whole server, because each reads a whole database.
  *
  * Invariants:
- * - A backup is the state of its database at one moment; writes go on meanwhile.
- * - It is an operation of its database: it reports progress, and can be cancelled.
+ * - A backup is the state of its database at one moment; writes continue meanwhile.
+ * - It is an operation of its database: it reports progress and can be cancelled.
  */
 import type {
   BackupRun,
@@ -20,31 +20,31 @@ import {
   stampOf,
   timeOfStamp,
 } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
-import { backupPlaces } from "./backup-result.ts";
+import { backupStorages } from "./backup-result.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { backupCounts, writeSums } from "./backup-sums.ts";
 
-/** What a backup is to contain, and where it goes. */
+/** The content and destination of a backup. */
 export interface BackupPlan {
-  /** For people: what the operation does. */
+  /** Description of the operation, for people. */
   readonly description: string;
   readonly taskName: string;
-  /** In which backups get folders of their own. */
-  readonly place: BackupPlace;
-  /** Null: it is not encrypted. */
+  /** Storage in which each backup gets its own folder. */
+  readonly place: BackupStorage;
+  /** Null for no encryption. */
   readonly key: Buffer | null;
-  /** The earlier backup that it continues; null: a full one. */
-  readonly continued: { readonly place: BackupPlace; readonly etag: number } | null;
+  /** The earlier backup that this one continues, or null for a full one. */
+  readonly continued: { readonly place: BackupStorage; readonly etag: number } | null;
 }
 
 /** A finished backup. */
 export interface FinishedBackup {
   readonly isFull: boolean;
-  /** Name of its folder, and of its file in it. */
+  /** Name of its folder, and of its file there. */
   readonly folderName: string;
   readonly fileName: string;
   readonly bytes: number;
-  /** It has every change up to this etag. */
+  /** Contains every change up to this etag. */
   readonly etag: number;
 }
 
@@ -57,7 +57,7 @@ export class BackupRunner {
 
   /**
    * Starts an operation of the database. `finished` is called with the backup before the operation ends.
-   * @param operationId a new one when undefined. @throws RequestError while another one is made
+   * @param operationId undefined for a new one @throws RequestError while another backup runs
    */
   async start(
     database: Database,
@@ -98,9 +98,9 @@ export class BackupRunner {
     result.add("INFO", `Started ${isFull ? "a full" : "an incremental"} backup`);
     const { place, stamp } = await this.#place(database, plan);
     const fileName = backupFileName(stamp, isFull, plan.key !== null);
-    // The dump takes the state of the database in this turn, before it waits for anything.
+    // The dump captures the state of the database synchronously, before it waits for anything.
     const first = dump.next();
-    first.catch(() => undefined); // whoever takes it gets the error
+    first.catch(() => undefined); // the reader of the dump gets the error
     const counts = backupCounts(database.statistics.counts());
     const pieces = continued(first, dump);
     const written = await writeBackupFile(place, fileName, pieces, plan.key).finally(() =>
@@ -111,15 +111,15 @@ export class BackupRunner {
     const backup = { isFull, folderName: place.name, fileName, bytes, etag: result.asOfEtag };
     return {
       backup,
-      result: { ...result.toJson(true), ...backupPlaces(backup.folderName, fileName) },
+      result: { ...result.toJson(true), ...backupStorages(backup.folderName, fileName) },
     };
   }
 
-  /** A place and a stamp that no other backup has; within a place, stamps grow. */
+  /** Returns an unused folder and stamp. Stamps increase within a storage. */
   async #place(
     database: Database,
     { place, continued }: BackupPlan,
-  ): Promise<{ readonly place: BackupPlace; readonly stamp: string }> {
+  ): Promise<{ readonly place: BackupStorage; readonly stamp: string }> {
     let ms = Math.floor(database.nowMicros() / 1000);
     if (continued !== null) {
       const last = (await backupFilesIn(continued.place)).at(-1);
@@ -135,7 +135,7 @@ export class BackupRunner {
   }
 }
 
-/** All pieces, of which the first is under way. */
+/** Yields all chunks, of which the first was already requested. */
 async function* continued(
   first: Promise<IteratorResult<Buffer, void>>,
   rest: AsyncGenerator<Buffer>,
@@ -149,6 +149,6 @@ function busy(taskName: string, database: string, current: string): RequestError
   return new RequestError(
     400,
     "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
-    `Failed to start Backup Task: '${taskName}' of database '${database}': one backup is made at a time, and the one that is being made is ${current}. Try again when it has ended.`,
+    `Failed to start Backup Task: '${taskName}' of database '${database}': only one backup runs at a time, and ${current} is running. Try again after it has finished.`,
   );
 }

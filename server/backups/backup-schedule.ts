@@ -1,15 +1,15 @@
-/** When a periodic backup runs next, and whether that is a full one. */
+/** Computes the time and the type of the next run of a periodic backup. */
 import type { PeriodicBackup } from "./backup-configuration.ts";
 import type { BackupHistory } from "./backup-status.ts";
 import { CronSchedule } from "./cron-schedule.ts";
 
 export interface ScheduledRun {
-  /** Milliseconds since 1970; in the past: it is due. */
+  /** Milliseconds since the Unix epoch. A time in the past means that the run is due. */
   readonly atMs: number;
   readonly isFull: boolean;
 }
 
-/** Null: never again. A time that a clock set back has put into the future counts as now. */
+/** Returns null if it never runs again. A future time after the clock was set back counts as now. */
 export function nextRun(
   task: PeriodicBackup,
   { lastFullMs, lastIncrementalMs }: BackupHistory,
@@ -21,7 +21,7 @@ export function nextRun(
   const last = Math.max(lastFullMs ?? 0, lastIncrementalMs ?? 0);
   const incrementalMs = nextMs(task.IncrementalBackupFrequency, after(last === 0 ? null : last));
   if (fullMs === null && incrementalMs === null) return null;
-  // Where both are due, the full one has what the incremental one would.
+  // If both are due, the full backup contains everything that the incremental one would.
   const isFullFirst = fullMs !== null && (fullMs <= nowMs || fullMs <= (incrementalMs ?? fullMs));
   const isFull = incrementalMs === null || isFullFirst;
   const atMs = isFull ? fullMs : incrementalMs;

@@ -1,23 +1,23 @@
 /**
- * The status of a periodic backup: what its last runs were. Keys are those of RavenDB. It is kept in the database, with
- * the etag up to which the backups have everything (engine/smuggler/backup-marks.ts), and with the last runs.
+ * The status of a periodic backup: its last runs. Keys are those of RavenDB. The status is stored in the database, together
+ * with the etag up to which the backups are complete (engine/smuggler/backup-marks.ts) and a list of runs.
  */
 import type { BackupMark } from "../../engine/engine.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { FinishedBackup } from "./backup-runner.ts";
 
-/** How many of the last runs are remembered. */
+/** Number of runs that are stored. */
 const runsMax = 50;
 
-/** A status without what RavenDB does not have in it. */
+/** Returns a status without the members that RavenDB does not have. */
 export function shownStatus(status: JsonObject | null | undefined): JsonObject | null {
   if (status === null || status === undefined) return null;
   const { Runs: _runs, ...shown } = status;
   return shown;
 }
 
-/** The last runs, newest first. */
+/** Returns the last runs, newest first. */
 export function runsOf(status: JsonObject | null | undefined): readonly unknown[] {
   const runs = status?.["Runs"];
   return Array.isArray(runs) ? runs : [];
@@ -43,7 +43,7 @@ function runsAfter(
   return [own, ...runsOf(before)].slice(0, runsMax);
 }
 
-/** What schedules and replies need of a status. Times are in milliseconds since 1970; null: never. */
+/** The parts of a status that schedules and replies need. Times are in milliseconds since the Unix epoch, or null. */
 export interface BackupHistory {
   readonly lastFullMs: number | null;
   readonly lastIncrementalMs: number | null;
@@ -63,7 +63,7 @@ export function historyOf(found: JsonObject | null | undefined): BackupHistory {
   };
 }
 
-/** A run of a task that has ended. */
+/** A finished run of a task. */
 export interface EndedRun {
   readonly taskId: number;
   readonly nodeTag: string;
@@ -76,7 +76,7 @@ export interface EndedRun {
   readonly changeVector: string;
 }
 
-/** The mark after a backup. */
+/** Returns the mark after a successful run. */
 export function markAfter(
   previous: BackupMark | undefined,
   run: EndedRun,
@@ -133,7 +133,7 @@ export function markAfter(
   return { etag: backup.etag, status };
 }
 
-/** The mark after a run that failed: what earlier ones have made stays. */
+/** Returns the mark after a failed run, with the state of earlier runs. */
 export function markAfterFailure(
   previous: BackupMark | undefined,
   run: EndedRun,

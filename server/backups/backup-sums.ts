@@ -1,6 +1,6 @@
 /**
- * What is known of a backup's file when it is written, in a small file beside it, for verification: RavenDB, and whoever
- * restores, does without it.
+ * Checksums and counts of a backup's file, computed during its creation and stored in a small file beside it for
+ * verification. Restores, and RavenDB, do not need them.
  *
  *   <stamp>.ravendb-full-backup.sums.json   {"Bytes","Sha256","Counts":{"Documents",…}}
  */
@@ -8,12 +8,12 @@ import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { DatabaseCounts } from "../../engine/engine.ts";
 import type { WrittenFile } from "./backup-file.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 
 export const sumsExtension = ".sums.json";
 const sumsBytesMax = 64 * 1024;
 
-/** Counts that a restore must give. */
+/** Expected counts of a restored database. */
 export interface BackupCounts {
   readonly Documents: number;
   readonly Attachments: number;
@@ -23,7 +23,7 @@ export interface BackupCounts {
 export interface BackupSums {
   readonly Bytes: number;
   readonly Sha256: string;
-  /** Of the whole database at the moment of the backup. */
+  /** Counts of the whole database at the time of the backup. */
   readonly Counts: BackupCounts;
 }
 
@@ -37,7 +37,7 @@ export function backupCounts(counts: DatabaseCounts): BackupCounts {
 
 /** Writes the sums of the file `name`. */
 export async function writeSums(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   { bytes, sha256 }: WrittenFile,
   counts: BackupCounts,
@@ -46,8 +46,8 @@ export async function writeSums(
   await place.write(name + sumsExtension, [Buffer.from(`${JSON.stringify(sums)}\n`)]);
 }
 
-/** The sums of the file `name`; null: there are none, as it was made by another server. */
-export async function readSums(place: BackupPlace, name: string): Promise<BackupSums | null> {
+/** Reads the sums of the file `name`. Returns null for files of other servers, which have none. */
+export async function readSums(place: BackupStorage, name: string): Promise<BackupSums | null> {
   const sumsName = name + sumsExtension;
   if (!(await place.files()).some((file) => file.name === sumsName)) return null;
   const pieces: Buffer[] = [];
@@ -61,9 +61,9 @@ export async function readSums(place: BackupPlace, name: string): Promise<Backup
   }
 }
 
-/** What of the file `name` differs from its sums; null: nothing. @throws EngineError file-failed */
+/** Returns the difference between the file `name` and its sums as a sentence, or null. @throws EngineError file-failed */
 export async function differenceFrom(
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
   { Bytes, Sha256 }: BackupSums,
 ): Promise<string | null> {
@@ -76,6 +76,6 @@ export async function differenceFrom(
   const path = place.where(name);
   if (bytes !== Bytes) return `${path} has ${bytes} bytes, and was written with ${Bytes}.`;
   if (hash.digest("hex") !== Sha256)
-    return `${path} is not as it was written: its SHA-256 differs.`;
+    return `${path} was changed after it was written: its SHA-256 differs.`;
   return null;
 }

@@ -1,4 +1,4 @@
-/** Backups of the server's databases: at once, by schedule, and restoring them. */
+/** Backups of the server's databases: one-time and scheduled backups, and restores. */
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database, Operations, StartedOperation } from "../../engine/engine.ts";
@@ -6,7 +6,7 @@ import { unzonedDateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { oneTimeFolder } from "./backup-configuration.ts";
-import { destinationOf, folderPlace, SecretStore, s3Place } from "./backup-destination.ts";
+import { destinationOf, folderStorage, SecretStore, s3Storage } from "./backup-destination.ts";
 import {
   type BackupFolderName,
   backupFilesIn,
@@ -21,10 +21,10 @@ import { BackupRunner } from "./backup-runner.ts";
 import { PeriodicBackups } from "./periodic-backups.ts";
 import { type RestoredDatabases, Restores } from "./restores.ts";
 
-/** What backups need of the server. */
+/** The dependencies of backups. */
 export interface BackupHost {
   readonly databases: RestoredDatabases;
-  /** Of this node alone: where backups are verified. */
+  /** Databases of this node alone, used to verify backups. */
   readonly ownDatabases: RestoredDatabases;
   /** The server's own operations. */
   readonly operations: () => Operations;
@@ -32,7 +32,7 @@ export interface BackupHost {
   readonly files: FileSystem;
   readonly rules: FolderRules;
   readonly report: Report;
-  /** Does another node of the cluster look after the periodic backups of this database? */
+  /** Returns whether another node of the cluster runs the periodic backups of this database. */
   isElsewhere(name: string): boolean;
   nextIndex(): Promise<number>;
 }
@@ -75,7 +75,7 @@ export class Backups {
     });
   }
 
-  /** Cleans up after a crash, then begins to make backups by schedule. Before any request is served. */
+  /** Cleans up after a crash, then starts the schedules. Must be called before requests are served. */
   async start(): Promise<void> {
     await this.restores.removeInterrupted();
     this.periodic.start();
@@ -85,14 +85,14 @@ export class Backups {
     this.periodic.close();
   }
 
-  /** After `close`, when nothing is written any more, and before databases are closed. */
+  /** Must be called after `close` and after the last write, before the databases are closed. */
   finish(): Promise<void> {
     return this.periodic.finish();
   }
 
   /**
-   * Starts a one-time backup, which is an operation of the database.
-   * @throws EngineError, RequestError for what cannot be done, or while another backup is made
+   * Starts a one-time backup, an operation of the database.
+   * @throws EngineError, RequestError for unsupported settings, or while another backup runs
    */
   async makeOne(database: Database, sent: JsonObject): Promise<StartedOperation> {
     const path = oneTimeFolder(sent);
@@ -117,13 +117,14 @@ export class Backups {
   }
 
   /**
-   * The points in time that the backups in a folder, or in S3, can restore, newest first.
-   * @param sent `{"FolderPath"}`, or S3Settings with secrets. @throws EngineError invalid-operation when there is none
+   * Returns the points in time that the backups in a folder or in S3 can restore, newest first.
+   * @param sent `{"FolderPath"}`, or S3Settings with secrets @throws EngineError invalid-operation if none exists
    */
   async restorePoints(type: "local" | "s3", sent: JsonObject): Promise<JsonObject[]> {
     const { files, rules } = this.#host;
     const path = sent["FolderPath"];
-    const place = type === "s3" ? s3Place(sent) : await folderPlace({ files, rules }, String(path));
+    const place =
+      type === "s3" ? s3Storage(sent) : await folderStorage({ files, rules }, String(path));
     if (type === "local" && !(await isFolder(place.path))) {
       throw new EngineError("invalid-operation", `Path '${path}' doesn't exist`);
     }

@@ -1,12 +1,12 @@
 /**
- * One continuous backup: what is committed in a database is written to a folder every few seconds.
+ * One continuous backup: writes the commits of a database to a folder every few seconds.
  *
  * Invariants:
- * - It goes on where the files end. Where the log does not have what follows, it begins with a new base; nothing is ever
- *   missing between two files without being noticed.
- * - While a new base is written, the files of the one before go on.
- * - A destination that fails is tried again, less and less often. Meanwhile the database goes on as ever; what waits stays
- *   in its log, up to a limit, beyond which the next attempt begins with a new base.
+ * - It resumes where the files end. If the log no longer contains what follows, it writes a new base, so a gap between two
+ *   files is never undetected.
+ * - While a new base is written, the backup continues the files of the previous one.
+ * - A failing destination is retried at increasing intervals. The database is not affected. Pending commits stay in its
+ *   log up to a limit, beyond which the next attempt writes a new base.
  */
 import type { Report } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -27,21 +27,21 @@ import {
 } from "./continuous-folder.ts";
 
 const retryMsMax = 60_000;
-/** A new base is made when the files behind one are larger than it, and than this; or when there are this many. */
+/** A new base is written when the files that follow one exceed both its size and this many bytes, or a number of files. */
 const framesBytesMin = 64 * 1024 * 1024;
 const framesCountMax = 20_000;
-/** How long a stopping server waits for what was committed last to be written. */
+/** Maximum time that a stopping server waits for the last commits to be written, in milliseconds. */
 const lastShipMs = 10_000;
 
-/** What a continuous backup needs. */
+/** The dependencies of a continuous backup. */
 export interface ContinuousHost {
   readonly report: Report;
   nowMs(): number;
-  /** The database is open no longer: find it again. */
+  /** The database was closed and must be found again. */
   ended(): void;
 }
 
-/** A base, and what continues it. */
+/** A base and the files that continue it. */
 interface Generation {
   readonly folder: ContinuousFolder;
   readonly shipment: Shipment;
@@ -60,17 +60,17 @@ export class ContinuousBackup {
   /** Keeps the database open. */
   readonly #guest: Guest;
   #generation: Generation | null = null;
-  /** A base that is being written to follow that one. */
+  /** The next base, while it is being written. */
   #coming: Promise<void> | null = null;
   #failures = 0;
   #error: { readonly message: string; readonly atMs: number } | null = null;
   #shippedMs: number | null = null;
-  /** Since when something waits; null: nothing does. */
+  /** Time since which commits are pending, or null. */
   #waitingSinceMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | null = null;
   #isClosed = false;
-  /** Resolves when it has gone on where its files end, or found that it cannot. */
+  /** Resolves when the backup has resumed where its files end, or has found that it cannot. */
   readonly resumed: Promise<void>;
   #hasResumed: () => void = () => undefined;
 
@@ -84,7 +84,7 @@ export class ContinuousBackup {
     this.database = database;
     this.task = task;
     this.#destination = destination;
-    this.#settings = continuousSettings(task) as ContinuousSettings; // the task is a continuous one
+    this.#settings = continuousSettings(task) as ContinuousSettings; // the task is continuous
     this.#guest = database.enter(true);
     this.resumed = new Promise((resolve) => {
       this.#hasResumed = resolve;
@@ -92,7 +92,7 @@ export class ContinuousBackup {
     this.#in(0);
   }
 
-  /** Ends it. What was not written yet is written when it goes on. */
+  /** Stops the backup. Pending commits are written after it is resumed. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -102,7 +102,7 @@ export class ContinuousBackup {
     this.#guest.release();
   }
 
-  /** Writes what was committed, if that does not take long, and ends. For a server that stops. */
+  /** Writes pending commits if that does not take long, and stops. Called when the server stops. */
   async finish(): Promise<void> {
     clearTimeout(this.#timer);
     let timer: NodeJS.Timeout | undefined;
@@ -119,7 +119,7 @@ export class ContinuousBackup {
     if (!this.#isClosed && this.#generation !== null) await this.ship();
   }
 
-  /** What it has done, and how far behind it is: as the status of a periodic backup, with one more member. */
+  /** Returns the progress and lag, as the status of a periodic backup with one more member. */
   status(): JsonObject {
     const generation = this.#generation;
     const timeText = (ms: number | null) => (ms === null ? null : dateText(new Date(ms)));
@@ -147,7 +147,7 @@ export class ContinuousBackup {
     };
   }
 
-  /** Writes what waits now. Resolves also when that fails: see `status`. */
+  /** Writes pending commits. Also resolves on failure: see `status`. */
   ship(): Promise<void> {
     this.#round ??= this.#attempt().finally(() => {
       this.#round = null;
@@ -170,7 +170,7 @@ export class ContinuousBackup {
     this.#timer.unref();
   }
 
-  /** Until the next round, after one that took `tookMs`. */
+  /** Time until the next round, after one that took `tookMs`. */
   #waitMs(tookMs: number): number {
     const { intervalMs } = this.#settings;
     return this.#failures === 0
@@ -186,7 +186,7 @@ export class ContinuousBackup {
     }
     try {
       await this.#shipAll();
-      if (this.#failures > 0) this.#tell("goes on again");
+      if (this.#failures > 0) this.#report("has resumed");
       this.#failures = 0;
       this.#error = null;
     } catch (error) {
@@ -195,14 +195,14 @@ export class ContinuousBackup {
       const message = error instanceof Error ? error.message : String(error);
       this.#error = { message, atMs: this.#host.nowMs() };
       this.#waitingSinceMs ??= this.#shippedMs ?? this.#host.nowMs();
-      // Told once, and again when it has been tried often.
-      if (this.#failures % 60 === 1) this.#tell("fails, and is tried again", error);
+      // Logged for the first failure, and again after many.
+      if (this.#failures % 60 === 1) this.#report("failed, and is retried", error);
     } finally {
       if (this.#generation !== null) this.#hasResumed();
     }
   }
 
-  #tell(what: string, cause?: unknown): void {
+  #report(what: string, cause?: unknown): void {
     const line = `The continuous backup '${this.task.Name}' of database '${this.database.name}' ${what}`;
     if (cause === undefined) this.#host.report(line);
     else this.#host.report(line, cause);
@@ -211,7 +211,7 @@ export class ContinuousBackup {
   async #shipAll(): Promise<void> {
     this.#generation ??= (await this.#resume()) ?? (await this.#begin());
     if (this.#generation.shipment.isLost) {
-      this.#tell("is too far behind and begins with a new base");
+      this.#report("lags too far and begins with a new base");
       this.#generation = await this.#begin();
     }
     const generation = this.#generation;
@@ -223,7 +223,7 @@ export class ContinuousBackup {
     }
   }
 
-  /** Writes what waits when the round begins. What is committed meanwhile is for the next round: each file costs syncs. */
+  /** Writes the commits pending at its start. Later commits wait for the next round, because each file costs syncs. */
   async #shipTo(generation: Generation): Promise<void> {
     const { shipment, folder } = generation;
     for (let isAll = false; !isAll; ) {
@@ -240,7 +240,7 @@ export class ContinuousBackup {
     }
   }
 
-  /** Contents first: whoever finds the file finds what it refers to. @returns bytes of the file */
+  /** Writes contents first, so that a visible file never refers to missing contents. @returns size of the file in bytes */
   async #write(folder: ContinuousFolder, shipment: Shipment, file: ShippedFile): Promise<number> {
     try {
       for (const name of file.contents) await this.#writeContent(folder, shipment, name);
@@ -252,10 +252,10 @@ export class ContinuousBackup {
     }
   }
 
-  /** Ends a file that is being written when the backup is closed. */
+  /** Aborts writing of a file when the backup is closed. */
   async *#whileOpen(bytes: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
     for await (const piece of bytes) {
-      if (this.#isClosed) throw new EngineError("database-stopped", "The backup is ended.");
+      if (this.#isClosed) throw new EngineError("database-stopped", "The backup was stopped.");
       yield piece;
     }
   }
@@ -264,18 +264,18 @@ export class ContinuousBackup {
     try {
       await folder.writeContent(name, this.#whileOpen(shipment.content(name)));
     } catch (error) {
-      // It is damaged in the database, too: everything else is backed up.
+      // The content is damaged in the database too. Everything else is backed up.
       if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
-      this.#tell(`leaves out the content ${name} of an attachment`, error);
+      this.#report(`omits the damaged content ${name} of an attachment`, error);
     }
   }
 
-  /** Goes on where the files end. Null: there are none, or the log does not have what follows them. */
+  /** Resumes where the files end. Returns null if there are none, or the log does not contain what follows. */
   async #resume(): Promise<Generation | null> {
     const folders = await this.#own();
     for (const folder of folders.reverse()) {
       const files = await folder.list();
-      // The writing of the others was interrupted.
+      // Folders without a base are those of interrupted writes.
       if (files.base === null) continue;
       const isSame = folder.isEncrypted === (this.#destination.key !== null);
       return isSame ? await this.#resumeIn(folder, files.base, files) : null;
@@ -306,12 +306,12 @@ export class ContinuousBackup {
       };
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "backup-damaged") throw error;
-      this.#tell("begins with a new base, as its files are damaged", error);
+      this.#report("begins with a new base, because its files are damaged", error);
       return null;
     }
   }
 
-  /** Those of this database, oldest first. */
+  /** Folders of this database, oldest first. */
   async #own(): Promise<ContinuousFolder[]> {
     const { name, originTag } = this.database;
     const { place, key } = this.#destination;
@@ -338,7 +338,7 @@ export class ContinuousBackup {
     }
   }
 
-  /** Writes a new base, and goes on with that. */
+  /** Writes a new base and continues with it. */
   async #follow(before: Generation): Promise<void> {
     try {
       const next = await this.#begin();
@@ -351,7 +351,7 @@ export class ContinuousBackup {
       before.shipment.close();
     } catch (error) {
       if (this.#isClosed || this.database.hasEnded) return;
-      this.#tell("could not write a new base: the one before goes on", error);
+      this.#report("could not write a new base and continues the previous one", error);
     }
   }
 
@@ -361,7 +361,7 @@ export class ContinuousBackup {
     return framesCount > 0 && (isOld || isLarge || framesCount >= framesCountMax);
   }
 
-  /** Removes the folders whose moments the task does not keep any more, as those after them cover the others. */
+  /** Removes folders beyond the retention of the task, if later folders cover the rest. */
   async #removeOld(newest: ContinuousFolder): Promise<void> {
     const keptMs = retentionMs(this.task);
     const own = await this.#own();

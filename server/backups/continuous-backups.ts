@@ -1,4 +1,4 @@
-/** The continuous backups of all databases: begun, ended and found again as databases and their tasks come and go. */
+/** The continuous backups of all databases: started and stopped as databases and their tasks are opened, changed, and closed. */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { Report } from "../../engine/base/environment.ts";
 import type { Database } from "../../engine/engine.ts";
@@ -6,20 +6,20 @@ import { isContinuous, type PeriodicBackup } from "./backup-configuration.ts";
 import type { OpenDestination } from "./backup-destination.ts";
 import { ContinuousBackup } from "./continuous-backup.ts";
 
-/** What they need of the server. */
+/** The dependencies of continuous backups. */
 export interface ContinuousBackupsHost {
   readonly report: Report;
-  /** Where a task writes. @throws EngineError for what it cannot use */
+  /** Opens the destination of a task. @throws EngineError if it is not usable */
   destination(database: Database, task: PeriodicBackup): Promise<OpenDestination>;
   nowMs(): number;
-  /** A database has to be found again. */
+  /** A database must be found again. */
   lookSoon(): void;
 }
 
 export class ContinuousBackups {
   readonly #host: ContinuousBackupsHost;
   readonly #running = new Map<string, ContinuousBackup>();
-  /** Why a task cannot run. */
+  /** Reasons why tasks cannot run. */
   readonly #refused = new Map<string, string>();
   #isClosed = false;
 
@@ -27,17 +27,17 @@ export class ContinuousBackups {
     this.#host = host;
   }
 
-  /** The one of a task, while it runs. */
+  /** Returns the running backup of a task. */
   find(database: Database, taskId: number): ContinuousBackup | undefined {
     return this.#running.get(keyOf(database.name, taskId));
   }
 
-  /** Why the task cannot run; undefined: it can. */
+  /** Returns the reason why the task cannot run, or undefined. */
   refusal(database: Database, taskId: number): string | undefined {
     return this.#refused.get(keyOf(database.name, taskId));
   }
 
-  /** Lets those run that the tasks of an open database want, and no others. */
+  /** Starts and stops backups according to the tasks of an open database. */
   async follow(database: Database, tasks: readonly PeriodicBackup[]): Promise<void> {
     const wanted = new Map(
       tasks
@@ -70,14 +70,14 @@ export class ContinuousBackups {
     void Promise.all(begun.map(({ resumed }) => resumed)).then(() => database.shipping.resumed());
   }
 
-  /** The one of a task ends, and begins anew when databases are looked at. */
+  /** Stops the backup of a task. It restarts at the next check of the databases. */
   forgetTask(database: Database, taskId: number): void {
     const key = keyOf(database.name, taskId);
     const running = this.#running.get(key);
     if (running !== undefined) this.#end(key, running);
   }
 
-  /** Null: it cannot be used, which was told. */
+  /** Returns null if the destination is not usable, which is logged. */
   async #destination(
     key: string,
     database: Database,
@@ -100,14 +100,14 @@ export class ContinuousBackups {
     }
   }
 
-  /** The database is there no longer. */
+  /** Stops the backups of a closed or deleted database. */
   forget(name: string): void {
     for (const [key, running] of this.#running) {
       if (foldedName(running.database.name) === foldedName(name)) this.#end(key, running);
     }
   }
 
-  /** Writes what was committed last, and ends all. After the last write, before databases are closed. */
+  /** Writes the last commits, and stops all backups. Called after the last write, before databases are closed. */
   async finish(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#running.values()].map((running) => running.finish()));

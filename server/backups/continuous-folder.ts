@@ -1,5 +1,5 @@
 /**
- * The files of a continuous backup: a folder for each base and what continues it.
+ * The files of a continuous backup: one folder for each base and the files that continue it.
  *
  *   <folder>/<stamp>.jackdaw-<database>-<node>-continuous/<first>-<last>.jackdaw-base      commits as 12 digits
  *                                                         <first>-<last>.jackdaw-frames
@@ -9,12 +9,12 @@
  * All files of a folder that ends in `-encrypted-continuous` are encrypted.
  *
  * Invariants:
- * - `newest.json` is written after the file that it names: that one is missed when it is gone.
+ * - `newest.json` is written after the file that it names, so the loss of the last file is detected.
  */
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { type LogPoint, type ShippedHead, shippedHeadOf } from "../../engine/engine.ts";
 import { stampOf, timeOfStamp } from "./backup-folder.ts";
-import { type BackupPlace, EncryptedPlace } from "./backup-place.ts";
+import { type BackupStorage, EncryptedStorage } from "./backup-storage.ts";
 
 const folderPattern = /^(\d{4}(?:-\d\d){5})\.jackdaw-(.+)-([A-Za-z]{1,4})-(encrypted-)?continuous$/;
 const filePattern = /^(\d{12,16})-(\d{12,16})\.jackdaw-(base|frames)$/;
@@ -23,7 +23,7 @@ const newestName = "newest.json";
 const contentsName = "contents";
 const newestBytesMax = 4096;
 
-/** A file of the folder; commits from `first` to `last`. */
+/** A file of the folder, with the commits from `first` to `last`. */
 export interface ContinuousFile {
   readonly name: string;
   readonly kind: "base" | "frames";
@@ -32,9 +32,9 @@ export interface ContinuousFile {
   readonly bytes: number;
 }
 
-/** What a folder has. */
+/** The content of a folder. */
 export interface ContinuousFiles {
-  /** Null: it was never completed. */
+  /** Null if it was never completed. */
   readonly base: ContinuousFile | null;
   /** In order. */
   readonly frames: readonly ContinuousFile[];
@@ -42,7 +42,7 @@ export interface ContinuousFiles {
   readonly contents: ReadonlySet<string>;
 }
 
-/** The last file, as its writer has seen it. */
+/** The last file, as recorded by its writer. */
 export interface NewestFile {
   readonly name: string;
   readonly through: LogPoint;
@@ -51,29 +51,29 @@ export interface NewestFile {
 }
 
 export class ContinuousFolder {
-  readonly place: BackupPlace;
-  /** Of the name of the folder. */
+  readonly place: BackupStorage;
+  /** Database name in the name of the folder. */
   readonly database: string;
   readonly nodeTag: string;
   readonly isEncrypted: boolean;
-  /** Milliseconds since 1970 at which it was begun. */
+  /** Time of creation, in milliseconds since the Unix epoch. */
   readonly begunMs: number;
   readonly #key: Buffer | null;
 
-  /** @param key for its files, if it is encrypted */
-  constructor(place: BackupPlace, key: Buffer | null) {
+  /** @param key encryption key of its files, or null */
+  constructor(place: BackupStorage, key: Buffer | null) {
     const found = folderPattern.exec(place.name);
     this.database = found?.[2] ?? "";
     this.nodeTag = found?.[3] ?? "";
     this.begunMs = found === null ? 0 : timeOfStamp(found[1] as string); // the pattern has it
     this.isEncrypted = found?.[4] !== undefined;
-    this.place = this.isEncrypted && key !== null ? new EncryptedPlace(place, key) : place;
+    this.place = this.isEncrypted && key !== null ? new EncryptedStorage(place, key) : place;
     this.#key = key;
   }
 
-  /** A new one in `place`. @param key null: it is not encrypted */
+  /** Creates a folder in `place`. @param key null for no encryption */
   static async make(
-    place: BackupPlace,
+    place: BackupStorage,
     key: Buffer | null,
     database: string,
     nodeTag: string,
@@ -89,15 +89,15 @@ export class ContinuousFolder {
     }
   }
 
-  /** `place` itself, or those in it, oldest first. Empty: there are none. @throws EngineError file-failed */
-  static async within(place: BackupPlace, key: Buffer | null): Promise<ContinuousFolder[]> {
+  /** Returns `place` itself, or the folders in it, oldest first. @throws EngineError file-failed */
+  static async within(place: BackupStorage, key: Buffer | null): Promise<ContinuousFolder[]> {
     if (folderPattern.test(place.name)) return [new ContinuousFolder(place, key)];
     return (await place.folders())
       .filter((name) => folderPattern.test(name))
       .map((name) => new ContinuousFolder(place.within(name), key));
   }
 
-  /** @throws EngineError invalid-argument when it is encrypted and there is no key, or the other way round */
+  /** @throws EngineError invalid-argument if it is encrypted and no key is given, or the reverse */
   requireKey(): void {
     requireKeyFor(this.place.path, this.isEncrypted, this.#key);
   }
@@ -118,7 +118,7 @@ export class ContinuousFolder {
     };
   }
 
-  /** Writes a base, or frames; then it is durable. @returns its bytes */
+  /** Writes a base or frames durably. @returns size in bytes */
   async write(head: ShippedHead, bytes: AsyncIterable<Buffer>): Promise<number> {
     const digits = (number: number) => String(number).padStart(12, "0");
     const first = digits(head.after.number + 1);
@@ -137,7 +137,7 @@ export class ContinuousFolder {
     await this.#contents.write(name, bytes);
   }
 
-  /** The bytes of a file. @throws (while iterating) EngineError file-failed, backup-damaged */
+  /** Reads a file. @throws (while iterating) EngineError file-failed, backup-damaged */
   read(name: string): AsyncGenerator<Buffer> {
     return this.place.read(name);
   }
@@ -161,7 +161,7 @@ export class ContinuousFolder {
     } catch (cause) {
       throw new EngineError(
         "backup-damaged",
-        `The file ${path} of the backup is missing or damaged: it says which file is the last one. Restore to a moment (PointInTime) to do without it.`,
+        `The file ${path} of the backup, which names the last file, is missing or damaged. To restore without it, set a moment (PointInTime).`,
         { cause },
       );
     }
@@ -171,7 +171,7 @@ export class ContinuousFolder {
     await this.place.removeAll();
   }
 
-  get #contents(): BackupPlace {
+  get #contents(): BackupStorage {
     return this.place.within(contentsName);
   }
 }
@@ -181,24 +181,24 @@ export function requireKeyFor(path: string, isEncrypted: boolean, key: Buffer | 
   if (isEncrypted === (key !== null)) return;
   throw invalidArgument(
     isEncrypted
-      ? `The backup ${path} is encrypted: its key is needed, as BackupEncryptionSettings {"Key":"…","EncryptionMode":"UseProvidedKey"}, or --encryption-key FILE of the command line.`
-      : `The backup ${path} is not encrypted, and a key was given (BackupEncryptionSettings): leave it out if that is the backup you want.`,
+      ? `The backup ${path} is encrypted. Send its key as BackupEncryptionSettings {"Key":"…","EncryptionMode":"UseProvidedKey"}, or use --encryption-key FILE on the command line.`
+      : `The backup ${path} is not encrypted, but a key was sent (BackupEncryptionSettings). Omit the key to restore this backup.`,
   );
 }
 
-/** The files to restore a moment from. */
+/** The files needed to restore a moment. */
 export interface ChosenFiles {
   readonly folder: ContinuousFolder;
   readonly base: ContinuousFile;
-  /** In order, without gaps; as many as there are. */
+  /** In order, without gaps. */
   readonly frames: readonly ContinuousFile[];
   readonly contents: ReadonlySet<string>;
 }
 
 /**
- * Chooses the newest base of that moment or earlier, and what continues it. A newer one that cannot be opened, as it has
- * another key, is passed over when the one before has the moment.
- * @param throughMicros null: the newest moment. @throws EngineError invalid-argument, backup-damaged
+ * Selects the newest base at or before that moment, and the files that continue it. A newer base that cannot be decrypted
+ * with the key is skipped if an older one covers the moment.
+ * @param throughMicros null for the newest moment @throws EngineError invalid-argument, backup-damaged
  */
 export async function continuousToRestore(
   folders: readonly ContinuousFolder[],
@@ -207,7 +207,7 @@ export async function continuousToRestore(
   let earliestMicros = Number.POSITIVE_INFINITY;
   let closed: unknown;
   for (const folder of [...folders].reverse()) {
-    // Read before the files are listed: what is written meanwhile is not among them, and is not missed.
+    // Read before the files are listed, so that files written meanwhile are neither listed nor reported as missing.
     const newest = throughMicros === null ? await Promise.allSettled([folder.newest()]) : null;
     const { base, frames, contents } = await folder.list();
     if (base === null) continue;
@@ -231,21 +231,21 @@ export async function continuousToRestore(
   if (closed !== undefined) throw closed;
   if (!Number.isFinite(earliestMicros)) {
     throw invalidArgument(
-      `There is no whole base in the backup location, path: ${folders[0]?.place.path}`,
+      `No complete base exists in the backup location, path: ${folders[0]?.place.path}`,
     );
   }
   throw invalidArgument(
-    `The continuous backup begins at ${new Date(earliestMicros / 1000).toISOString()}: an earlier moment cannot be restored.`,
+    `The continuous backup begins at ${new Date(earliestMicros / 1000).toISOString()}. An earlier moment cannot be restored.`,
   );
 }
 
-/** When its base was taken. @throws EngineError invalid-argument, backup-damaged when it cannot be opened */
+/** Returns the time at which its base was captured. @throws EngineError invalid-argument, or backup-damaged if it cannot be decrypted */
 async function openedMicros(folder: ContinuousFolder, baseName: string): Promise<number> {
   folder.requireKey();
   return (await folder.headOf(baseName)).takenMicros;
 }
 
-/** @throws EngineError backup-damaged when the last file that was written is not there, or is not known */
+/** @throws EngineError backup-damaged if the last written file is missing or not known */
 function requireNewest(
   folder: ContinuousFolder,
   newest: PromiseSettledResult<NewestFile>,
@@ -256,6 +256,6 @@ function requireNewest(
   if (through.number <= last.last) return;
   throw new EngineError(
     "backup-damaged",
-    `The file ${folder.place.where(name)} of the backup is missing: it was the last one. Restore to a moment (PointInTime) to do without it.`,
+    `The file ${folder.place.where(name)} of the backup, the last one, is missing. To restore without it, set a moment (PointInTime).`,
   );
 }

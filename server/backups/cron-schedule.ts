@@ -1,18 +1,18 @@
 /**
- * When backups are due: cron expressions of five fields, in the local time of the server, as RavenDB 7.2.7 reads them.
- * A time must match all fields: a day of the month and a day of the week are not alternatives.
+ * Cron schedules of backups: expressions of five fields, in the local time of the server, as in RavenDB 7.2.7. A time must
+ * match all fields: a day of the month and a day of the week are not alternatives.
  */
 import { Cron } from "croner";
 import { RequestError } from "../http/request-error.ts";
 
 const fieldNames = ["Minute", "Hour", "Day", "Month", "DayOfWeek"] as const;
-/** Characters of an expression. */
+/** Maximum length of an expression, in characters. */
 const expressionLengthMax = 256;
 
 export class CronSchedule {
   readonly #cron: Cron;
 
-  /** @throws RequestError with RavenDB's type for an expression that cannot be read, or matches no time */
+  /** @throws RequestError with RavenDB's type if the expression is invalid or matches no time */
   constructor(expression: string) {
     const fields = expression.trim().split(/\s+/);
     if (expression.length > expressionLengthMax || fields.length > fieldNames.length) {
@@ -21,7 +21,7 @@ export class CronSchedule {
     if (fields.length < fieldNames.length) {
       throw unreadable(`The provided cron string <${expression}> has too few parameters`);
     }
-    // "No particular value", which the library reads as the time of the start.
+      // "?" means any value; the library reads it as the start time.
     const plain = fields.map((field) => (field === "?" ? "*" : field));
     for (const [at, field] of plain.entries()) {
       const alone = plain.map((_, other) => (other === at ? field : "*"));
@@ -35,13 +35,13 @@ export class CronSchedule {
     this.#cron = cron;
   }
 
-  /** The first time after `afterMs`, in milliseconds since 1970; null: never again. */
+  /** Returns the first time after `afterMs`, in milliseconds since the Unix epoch, or null if there is no later time. */
   nextMs(afterMs: number): number | null {
     return this.#cron.nextRun(new Date(afterMs))?.getTime() ?? null;
   }
 }
 
-/** Undefined when it cannot be read. */
+/** Returns undefined if the expression is invalid. */
 function cronOf(fields: readonly string[]): Cron | undefined {
   try {
     return new Cron(fields.join(" "), { paused: true, domAndDow: true, mode: "5-part" });

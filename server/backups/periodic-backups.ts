@@ -1,13 +1,13 @@
 /**
- * Periodic backups: definitions in the records of databases, and a clock that makes those that are due.
+ * Periodic backups: definitions in the records of databases, and a timer that runs the backups that are due.
  *
- *   values["server/periodic-backups/<name>"]   the name of a database that has enabled definitions, so that a start
- *                                              knows which databases it must look into
+ *   values["server/periodic-backups/<name>"]   name of a database with enabled definitions, so that a starting server
+ *                                              knows which databases to open
  *
  * Invariants:
- * - A backup is due once for each time of its schedule, at once if the server was not running then. A run that fails is
- *   tried again after a minute, then less and less often.
- * - An incremental backup continues the last full one of its task; where it cannot, a full one is made.
+ * - A backup is due once for each time of its schedule, or immediately if the server was not running then. A failed run is
+ *   retried after a minute, then at increasing intervals.
+ * - An incremental backup continues the last full one of its task; if it cannot, a full one is made.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { FileSystem, Report } from "../../engine/base/environment.ts";
@@ -32,7 +32,6 @@ import {
   withSecrets,
 } from "./backup-destination.ts";
 import { backupFilesIn, checkedFolder, type FolderRules } from "./backup-folder.ts";
-import { type BackupPlace, isEncryptedWith } from "./backup-place.ts";
 import type { BackupRunner, FinishedBackup } from "./backup-runner.ts";
 import { nextRun, type ScheduledRun } from "./backup-schedule.ts";
 import {
@@ -43,6 +42,7 @@ import {
   runsOf,
   shownStatus,
 } from "./backup-status.ts";
+import { type BackupStorage, isEncryptedWith } from "./backup-storage.ts";
 import { ContinuousBackups } from "./continuous-backups.ts";
 import { removeOldBackups } from "./retention.ts";
 
@@ -52,7 +52,7 @@ const lookSoonMs = 200;
 const retryMsMin = 60_000;
 const retryMsMax = 3_600_000;
 
-/** What periodic backups need of the server. */
+/** The dependencies of periodic backups. */
 export interface PeriodicHost {
   readonly databases: {
     has(name: string): boolean;
@@ -64,13 +64,13 @@ export interface PeriodicHost {
   readonly runner: BackupRunner;
   readonly files: FileSystem;
   readonly secrets: SecretStore;
-  /** Does another node of the cluster look after the backups of this database? */
+  /** Returns whether another node of the cluster runs the backups of this database. */
   isElsewhere(name: string): boolean;
   nextIndex(): Promise<number>;
   nowMs(): number;
 }
 
-/** A run of a task under way. */
+/** A run in progress. */
 export interface RunningBackup {
   readonly startedMs: number;
   readonly isFull: boolean;
@@ -88,12 +88,12 @@ export class PeriodicBackups {
   readonly #watched = new Map<string, string>();
   readonly #running = new Map<string, RunningBackup>();
   readonly #failures = new Map<string, Failures>();
-  /** As `reload` has seen them last. */
+  /** Duties at the last `reload`. */
   #seenDuties = "";
   #timer: NodeJS.Timeout | undefined;
   #checking: Promise<void> | null = null;
   #isClosed = false;
-  /** Those of its tasks that have no schedule, but run all the time. */
+  /** Tasks without a schedule, which run continuously. */
   readonly #continuous: ContinuousBackups;
 
   constructor(host: PeriodicHost) {
@@ -106,13 +106,13 @@ export class PeriodicBackups {
     });
   }
 
-  /** Begins to make backups when they are due. */
+  /** Starts to run backups when they are due. */
   start(): void {
     this.#readWatched();
     this.#checkIn(0);
   }
 
-  /** Looks again: other nodes may have changed definitions, and this one may have become responsible, or no longer be it. */
+  /** Checks again: another node may have changed definitions, or the responsible nodes may have changed. */
   reload(): void {
     this.#readWatched();
     const duties = this.#duties();
@@ -129,26 +129,26 @@ export class PeriodicBackups {
     }
   }
 
-  /** What this node is responsible for, to be compared. */
+  /** Returns the duties of this node as comparable text. */
   #duties(): string {
     return [...this.#watched.keys()]
       .map((name) => `${name}/${this.#host.isElsewhere(name)}`)
       .join();
   }
 
-  /** No backup is started any more. */
+  /** Stops starting backups. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
   }
 
-  /** After `close`, when nothing is written any more: what continuous backups have not written yet, they write. */
+  /** Lets continuous backups write the last commits. Called after `close` and after the last write. */
   async finish(): Promise<void> {
     await this.#checking;
     await this.#continuous.finish();
   }
 
-  /** What the last runs of a task were; null: there was none. */
+  /** Returns the status of a task after its last runs, or null before the first. */
   status(database: Database, taskId: number): JsonObject | null {
     const running = this.#continuous.find(database, taskId);
     if (running !== undefined) return running.status();
@@ -157,7 +157,7 @@ export class PeriodicBackups {
     return refusal === undefined ? last : { TaskId: taskId, Error: { Exception: refusal } };
   }
 
-  /** The last runs of a task, newest first; a continuous one has none. */
+  /** Returns the last runs of a task, newest first; none for a continuous one. */
   runs(database: Database, taskId: number): readonly unknown[] {
     return runsOf(database.smuggler.backupMark(taskId)?.status);
   }
@@ -172,12 +172,12 @@ export class PeriodicBackups {
     );
   }
 
-  /** The run of a task under way. */
+  /** Returns the run of a task in progress. */
   running(database: Database, taskId: number): RunningBackup | undefined {
     return this.#running.get(keyOf(database, taskId));
   }
 
-  /** When a task runs next; null: it does not. */
+  /** Returns the next run of a task, or null. */
   next(database: Database, task: PeriodicBackup): ScheduledRun | null {
     if (task.Disabled || !hasDestination(task)) return null;
     const history = historyOf(database.smuggler.backupMark(task.TaskId)?.status);
@@ -187,8 +187,8 @@ export class PeriodicBackups {
   }
 
   /**
-   * Stores a definition: a new one, or in place of the one whose `TaskId` is sent.
-   * @returns the index of the command, and the id of the task. @throws EngineError, RequestError
+   * Stores a new definition, or replaces the one with the sent `TaskId`.
+   * @returns the index of the command, and the id of the task @throws EngineError, RequestError
    */
   async put(database: Database, sent: JsonObject): Promise<{ index: number; taskId: number }> {
     const given = Number(sent["TaskId"] ?? 0);
@@ -217,7 +217,7 @@ export class PeriodicBackups {
     return { index, taskId };
   }
 
-  /** Does nothing for an unknown task, as in RavenDB. @returns the index of the command */
+  /** Has no effect for an unknown task, as in RavenDB. @returns the index of the command */
   async setDisabled(database: Database, taskId: number, isDisabled: boolean): Promise<number> {
     const index = await this.#host.nextIndex();
     const task = this.find(database, taskId);
@@ -229,7 +229,7 @@ export class PeriodicBackups {
     return index;
   }
 
-  /** Forgets a task and its status; its backups stay. @returns the index of the command */
+  /** Deletes a task and its status, but not its backups. @returns the index of the command */
   async delete(database: Database, taskId: number): Promise<number> {
     const index = await this.#host.nextIndex();
     await this.#change(database, index, (tasks) => tasks.filter(({ TaskId }) => TaskId !== taskId));
@@ -239,7 +239,7 @@ export class PeriodicBackups {
     return index;
   }
 
-  /** To be called when definitions may have changed in another way: the record was replaced, imported or restored. */
+  /** Must be called when definitions may have changed otherwise: the record was replaced, imported, or restored. */
   async recordChanged(database: Database): Promise<void> {
     const key = foldedName(database.name);
     const isWatched = this.list(database).some(({ Disabled }) => !Disabled);
@@ -254,8 +254,8 @@ export class PeriodicBackups {
   }
 
   /**
-   * Makes a backup of a task now.
-   * @throws RequestError for an unknown task, or while another backup is made; EngineError invalid-operation
+   * Runs a task now.
+   * @throws RequestError for an unknown task, or while another backup runs; EngineError invalid-operation
    */
   async runNow(
     database: Database,
@@ -277,13 +277,13 @@ export class PeriodicBackups {
     if (isContinuous(task)) {
       throw new EngineError(
         "invalid-operation",
-        `Backup task id: ${taskId} is a continuous one: it runs all the time. GET /periodic-backup/status says how far it is.`,
+        `Backup task id: ${taskId} is a continuous backup, which is always running. GET /periodic-backup/status returns its progress.`,
       );
     }
     return await this.#run(database, task, isFull, operationId, false);
   }
 
-  /** @throws EngineError for what cannot be used */
+  /** @throws EngineError if the destination is not usable */
   async #destination(database: Database, task: PeriodicBackup): Promise<OpenDestination> {
     const own = this.#host.secrets.of(database.name, task.TaskId);
     try {
@@ -294,7 +294,7 @@ export class PeriodicBackups {
       if (!needsKey && !needsSecret) throw error;
       throw new EngineError(
         "invalid-operation",
-        `The ${needsKey ? "encryption key" : "secret key for S3"} of the backup task '${task.Name}' is not known to this server, as secrets are in no record and in no backup: send the definition again with it (POST admin/periodic-backup).`,
+        `The ${needsKey ? "encryption key" : "secret key for S3"} of the backup task '${task.Name}' is not known to this server, because records and backups contain no secrets. Send the definition again with the secret (POST admin/periodic-backup).`,
         { cause: error },
       );
     }
@@ -313,7 +313,7 @@ export class PeriodicBackups {
     await this.recordChanged(database);
   }
 
-  /** `isDue`: nobody waits for it, so that the operator is told when it fails. */
+  /** `isDue`: started by the schedule, so failures are reported to the operator. */
   async #run(
     database: Database,
     task: PeriodicBackup,
@@ -350,11 +350,11 @@ export class PeriodicBackups {
     let id = operationId ?? 0;
     const finished = async (backup: FinishedBackup): Promise<void> => {
       const previous = database.smuggler.backupMark(taskId);
-      // A task that was deleted meanwhile is not remembered again.
+      // The status of a task that was deleted meanwhile is not stored.
       if (this.find(database, taskId) === undefined) return;
       await database.smuggler.putBackupMark(taskId, markAfter(previous, ended(id), backup));
       if (!isFull) return;
-      // The backup is made, whatever becomes of the old ones.
+      // The backup succeeds even if old ones cannot be removed.
       await removeOldBackups(place, database, task, this.#host.nowMs()).catch((error: unknown) =>
         this.#host.report(`Old backups of database '${database.name}' could not be removed`, error),
       );
@@ -376,12 +376,12 @@ export class PeriodicBackups {
     return started;
   }
 
-  /** The backup that an incremental one continues; null: there is none that it can. */
+  /** Returns the backup that an incremental one can continue, or null. */
   async #continued(
     database: Database,
     taskId: number,
     { place, key }: OpenDestination,
-  ): Promise<{ readonly place: BackupPlace; readonly etag: number } | null> {
+  ): Promise<{ readonly place: BackupStorage; readonly etag: number } | null> {
     const mark = database.smuggler.backupMark(taskId);
     const { folderName } = historyOf(mark?.status);
     const etag = mark?.etag ?? 0;
@@ -390,13 +390,13 @@ export class PeriodicBackups {
     const files = await backupFilesIn(own);
     const last = files.at(-1);
     if (last === undefined || files.every(({ isIncremental }) => isIncremental)) return null;
-    // All files of a folder are restored with one key.
+    // All files of a folder must have the same key.
     if (files.some(({ isEncrypted }) => isEncrypted !== (key !== null))) return null;
     if (key !== null && !(await isEncryptedWith(key, own, last.name))) return null;
     return { place: own, etag };
   }
 
-  /** Remembers a failure, and when to try again. What a closing database ends is none: it is due when that opens again. */
+  /** Records a failure and the time of the next attempt. A run aborted by the closing of its database is due again after reopening. */
   async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
     if (database.hasEnded) return;
     const key = keyOf(database, run.taskId);
@@ -419,7 +419,7 @@ export class PeriodicBackups {
     this.#timer.unref();
   }
 
-  /** Starts what is due, one at a time; resolves when it has looked at all databases. */
+  /** Starts due backups one at a time. Resolves when all databases were checked. */
   check(): Promise<void> {
     this.#checking ??= this.#checkAll().finally(() => {
       this.#checking = null;
@@ -436,7 +436,7 @@ export class PeriodicBackups {
     this.#checkIn(waitMs);
   }
 
-  /** @returns milliseconds until a task of it may be due */
+  /** @returns milliseconds until a task of the database may be due */
   async #checkDatabase(name: string): Promise<number> {
     try {
       if (this.#host.isElsewhere(name)) {
@@ -465,7 +465,7 @@ export class PeriodicBackups {
       }
       return waitMs;
     } catch (error) {
-      this.#host.report(`The backups of database '${name}' could not be looked after`, error);
+      this.#host.report(`The backups of database '${name}' could not be checked`, error);
       return checkMsMax;
     }
   }

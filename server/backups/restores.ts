@@ -1,12 +1,12 @@
 /**
- * Restoring a database from the files of a backup: a full one, and the incremental ones that follow it in its folder.
+ * Restores a database from the files of a backup: a full one, and the incremental ones that follow it in its folder.
  *
- *   values["server/restoring/<name>"]   {"Name","CreatedIndex"}: of each restore under way
+ *   values["server/restoring/<name>"]   {"Name","CreatedIndex"} of each restore in progress
  *
  * Invariants:
- * - A restore makes a new database; it never changes one that exists.
- * - Until all of it is restored the database serves nobody (`DatabaseState` in its record). A restore that fails
- *   removes what it made, and so does the next start after a crash.
+ * - A restore creates a new database; it never changes an existing one.
+ * - Until the restore is complete, the database serves no requests (`DatabaseState` in its record). A failed restore
+ *   removes the database, and after a crash the next start does.
  */
 
 import { randomBytes } from "node:crypto";
@@ -33,17 +33,22 @@ import { dumpText } from "../databases/dump-body.ts";
 import { dateText } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { encryptionKey, folderPlace, type OpenDestination, s3Place } from "./backup-destination.ts";
+import {
+  encryptionKey,
+  folderStorage,
+  type OpenDestination,
+  s3Storage,
+} from "./backup-destination.ts";
 import { type BackupFileName, backupFilesIn, type FolderRules, isFolder } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
 import { restoredFiles } from "./backup-result.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { ContinuousFolder, continuousToRestore, requireKeyFor } from "./continuous-folder.ts";
 import { decrypted } from "./secret-stream.ts";
 import { type RestoredBackup, verification } from "./verification.ts";
 
 const prefix = "server/restoring/";
 
-/** The databases among which a restored one is made. */
+/** The databases to which a restored one is added. */
 export interface RestoredDatabases {
   has(name: string): boolean;
   find(name: string): Database | undefined | Promise<Database | undefined>;
@@ -52,42 +57,42 @@ export interface RestoredDatabases {
   delete(name: string): Promise<boolean>;
 }
 
-/** What restores need of the server. */
+/** The dependencies of restores. */
 export interface RestoreHost {
   readonly databases: RestoredDatabases;
-  /** Of this node alone, whether or not it is one of a cluster. */
+  /** Databases of this node alone, whether or not it belongs to a cluster. */
   readonly ownDatabases: RestoredDatabases;
   readonly operations: Operations;
   readonly values: ValueStore;
   readonly files: FileSystem;
   readonly rules: FolderRules;
   nextIndex(): Promise<number>;
-  /** The record of a database has changed as a whole. */
+  /** Called after a whole record was replaced. */
   recordChanged(database: Database): Promise<void>;
 }
 
-/** What to restore, as asked for. */
+/** A parsed restore request. */
 interface RestoreRequest {
   readonly name: string;
-  /** The path of a folder; null: it is in S3. */
+  /** Path of a folder, or null for S3. */
   readonly location: string | null;
-  /** With secrets. */
+  /** S3 settings with secrets. */
   readonly s3: JsonObject | null;
-  /** Null: what is restored is not encrypted. */
+  /** Null if the backup is not encrypted. */
   readonly key: Buffer | null;
-  /** The last file to restore; null: all. */
+  /** Last file to restore, or null for all. */
   readonly lastFile: string | null;
-  /** The last moment to restore, in microseconds since 1970; null: the newest. Of continuous backups only. */
+  /** Last moment to restore, in microseconds since the Unix epoch, or null for the newest. For continuous backups only. */
   readonly throughMicros: number | null;
   readonly disablesTasks: boolean;
   readonly skipsIndexes: boolean;
 }
 
-/** A restore under way. */
+/** A restore in progress. */
 interface Restoring {
   readonly request: RestoreRequest;
-  readonly place: BackupPlace;
-  /** Among which the restored one is made. */
+  readonly place: BackupStorage;
+  /** The databases to which the restored one is added. */
   readonly databases: RestoredDatabases;
 }
 
@@ -99,8 +104,8 @@ export class Restores {
   }
 
   /**
-   * Starts an operation of the server that restores what `sent` asks for.
-   * @throws EngineError invalid-argument, not-supported for what cannot be tried
+   * Starts an operation of the server that restores the backup described by `sent`.
+   * @throws EngineError invalid-argument, not-supported
    */
   async start(sent: JsonObject): Promise<StartedOperation> {
     const request = restoreRequest(sent);
@@ -122,9 +127,9 @@ export class Restores {
   }
 
   /**
-   * Starts an operation of the server that restores what `sent` asks for into a database that serves nobody, compares it
-   * with what is known of the backup, and with the database `CompareWith`, and removes it. Its result has `Verification`.
-   * @throws as `start`
+   * Starts an operation of the server that restores the backup described by `sent` into a database that serves no requests,
+   * compares it with the sums of the backup and with the database `CompareWith`, and removes it. Its result has
+   * `Verification`. @throws as `start`
    */
   async verify(sent: JsonObject): Promise<StartedOperation> {
     const name = `verification-${randomBytes(6).toString("hex")}`;
@@ -132,7 +137,7 @@ export class Restores {
     const place = await this.#existingPlace(request);
     const comparedName = sent["CompareWith"] ?? null;
     if (comparedName !== null && !this.#host.databases.has(String(comparedName))) {
-      throw invalidArgument(`There is no database '${String(comparedName)}' to compare with`);
+      throw invalidArgument(`The database '${String(comparedName)}' to compare with does not exist`);
     }
     return await this.#host.operations.start(
       "DatabaseRestore",
@@ -154,20 +159,20 @@ export class Restores {
     );
   }
 
-  async #existingPlace({ location, s3 }: RestoreRequest): Promise<BackupPlace> {
-    if (location === null) return s3Place(s3 ?? {});
-    const place = await folderPlace(this.#host, location);
+  async #existingPlace({ location, s3 }: RestoreRequest): Promise<BackupStorage> {
+    if (location === null) return s3Storage(s3 ?? {});
+    const place = await folderStorage(this.#host, location);
     if (await isFolder(place.path)) return place;
     throw invalidArgument(`Backup location doesn't exist, path: ${location}`);
   }
 
-  /** Removes the databases whose restore a crash has interrupted. Before any request is served. */
+  /** Removes the databases of restores that a crash has interrupted. Must be called before requests are served. */
   async removeInterrupted(): Promise<void> {
     const { databases, values } = this.#host;
     for (const [key, text] of [...values.entries(prefix)]) {
       const { Name, CreatedIndex } = JSON.parse(text) as { Name: string; CreatedIndex: number };
       const database = databases.has(Name) ? await databases.find(Name) : undefined;
-      // One of this name may have been made by someone else.
+      // Another client may have created one of this name.
       if (database?.settings["CreatedIndex"] === CreatedIndex) await databases.delete(Name);
       await values.delete(key);
     }
@@ -186,7 +191,7 @@ export class Restores {
     const continuous = await ContinuousFolder.within(place, request.key);
     if (continuous.length === 0 && request.throughMicros !== null) {
       throw invalidArgument(
-        `PointInTime needs a continuous backup, and there is none in the backup location, path: ${place.path}`,
+        `PointInTime needs a continuous backup, but the backup location has none, path: ${place.path}`,
       );
     }
     const names = continuous.length === 0 ? await filesToRestore(place, request) : [];
@@ -200,7 +205,7 @@ export class Restores {
           : await this.#make({ request, place, databases }, names, index, progress, signal);
       return await use(restored);
     } catch (error) {
-      // Someone else has made one of this name meanwhile.
+      // Another client has created one of this name meanwhile.
       if (error instanceof EngineError && error.code === "database-exists") throw exists(name);
       await removeMade(databases, name, index);
       throw error;
@@ -273,7 +278,7 @@ export class Restores {
   async #fill(
     database: Database,
     { skipsIndexes, key }: RestoreRequest,
-    place: BackupPlace,
+    place: BackupStorage,
     names: readonly string[],
     progress: (figures: OperationFigures) => void,
     signal: AbortSignal,
@@ -282,7 +287,7 @@ export class Restores {
     const result: SmugglerResult = database.smuggler.newResult();
     const guest = database.enter(true);
     try {
-      const last = names.at(-1) as string; // there is one
+      const last = names.at(-1) as string; // never empty
       const isComplete = names.length > 1 && hasCompleteSections(await headOf(source, last));
       for (const [i, name] of names.entries()) {
         result.add("INFO", `Restoring file ${i + 1}/${names.length}`);
@@ -304,13 +309,13 @@ export class Restores {
     return { ...result.toJson(true), ...restoredFiles(true, null, names.length, names.length) };
   }
 
-  /** From now on it serves. */
+  /** Makes the database available. */
   async #complete(database: Database, { disablesTasks }: RestoreRequest): Promise<void> {
     const index = await this.#host.nextIndex();
     await database.changeSettings((record) => {
       const { DatabaseState: _restored, ...kept } = record as KeptRecord;
       const found = kept["PeriodicBackups"];
-      // Files of RavenDB have the secrets of their tasks.
+      // Files of RavenDB contain the secrets of their tasks.
       const tasks = Array.isArray(found) ? found.map(withoutBackupSecrets) : null;
       return {
         ...kept,
@@ -322,7 +327,7 @@ export class Restores {
   }
 }
 
-/** Removes what a restore has made, unless it is someone else's. */
+/** Removes the database of a failed restore, unless another client has created it. */
 async function removeMade(
   databases: RestoredDatabases,
   name: string,
@@ -341,21 +346,21 @@ function disabled(task: unknown): unknown {
 function restoreRequest(sent: JsonObject): RestoreRequest {
   const type = sent["Type"] ?? "Local";
   if (typeof type !== "string" || !/^(local|s3|azure|googlecloud)$/i.test(type)) {
-    throw invalidArgument(`Unsupported restore type: ${String(type)} (the one there is is Local)`);
+    throw invalidArgument(`Unsupported restore type: ${String(type)} (supported: Local)`);
   }
   const isS3 = type.toLowerCase() === "s3";
   const unsupported: readonly (readonly [boolean, string])[] = [
     [
       !isS3 && type.toLowerCase() !== "local",
-      `Restoring from ${type} is not supported: only from a folder, and from S3.`,
+      `Restoring from ${type} is not supported. Restore from a folder or from S3.`,
     ],
     [
       isSet(sent["EncryptionKey"]),
-      "A restored database cannot be encrypted (EncryptionKey). The key of an encrypted backup is in BackupEncryptionSettings.",
+      "A restored database cannot be encrypted (EncryptionKey). Send the key of an encrypted backup as BackupEncryptionSettings.",
     ],
     [
       isSet(sent["DataDirectory"]) || isSet(sent["JournalsStoragePath"]),
-      "The folder of a database cannot be chosen: it is in the data folder of the server.",
+      "The folder of a database cannot be chosen. It is always in the data folder of the server.",
     ],
   ];
   const refused = unsupported.find(([isAsked]) => isAsked);
@@ -369,7 +374,7 @@ function restoreRequest(sent: JsonObject): RestoreRequest {
   return {
     name: typeof name === "string" ? name : "",
     location: isS3 || isMissing ? null : location,
-    // As RavenDB has it, the folder is in the settings.
+    // As in RavenDB, the folder is part of the settings.
     s3: isS3 ? (isMissing ? s3 : { ...s3, RemoteFolderName: location }) : null,
     key: encryptionKey(sent),
     lastFile: isSet(lastFile) ? String(lastFile) : null,
@@ -386,7 +391,7 @@ function momentOf(sent: unknown): number | null {
   const micros = isMoment.test(text) ? Math.floor(Date.parse(text.replace(" ", "T")) * 1000) : NaN;
   if (Number.isNaN(micros)) {
     throw invalidArgument(
-      `PointInTime must be a time with its zone, as 2026-11-22T10:00:00Z or 2026-11-22T10:00:00.250+01:00, but is: ${String(sent)}`,
+      `PointInTime must be a time with a zone, for example 2026-11-22T10:00:00Z or 2026-11-22T10:00:00.250+01:00, but is: ${String(sent)}`,
     );
   }
   return micros;
@@ -409,9 +414,9 @@ function checkName(name: string): void {
   }
 }
 
-/** Names of the full backup and of the incremental ones behind it. @throws EngineError invalid-argument */
+/** Returns the names of the full backup and the incremental ones that follow it. @throws EngineError invalid-argument */
 async function filesToRestore(
-  place: BackupPlace,
+  place: BackupStorage,
   { lastFile, key }: RestoreRequest,
 ): Promise<readonly string[]> {
   const { path } = place;
@@ -425,7 +430,7 @@ async function filesToRestore(
     );
     const at = found.findIndex(({ name }) => name === wanted);
     if (at < 0) {
-      throw invalidArgument(`There is no file ${wanted} in the backup location, path: ${path}`);
+      throw invalidArgument(`The file ${wanted} does not exist in the backup location, path: ${path}`);
     }
     found = found.slice(0, at + 1);
   }
@@ -433,7 +438,7 @@ async function filesToRestore(
   const chosen = found.slice(Math.max(0, first));
   if (first < 0) {
     throw invalidArgument(
-      `There is no full backup before ${found.at(-1)?.name} in the backup location, path: ${path}`,
+      `The backup location has no full backup before ${found.at(-1)?.name}, path: ${path}`,
     );
   }
   if (chosen.some(({ isSnapshot }) => isSnapshot)) {
@@ -448,14 +453,14 @@ function readDump({ place, key }: OpenDestination, name: string): AsyncGenerator
   return key === null ? bytes : decrypted(key, bytes, place.where(name));
 }
 
-/** The beginning of the text of a backup. */
+/** Returns the beginning of the text of a backup. */
 async function headOf(source: OpenDestination, name: string): Promise<string> {
   try {
     for await (const piece of dumpText(readDump(source, name))) {
       return piece.toString("latin1", 0, 1024);
     }
   } catch (error) {
-    // A damaged one is found when it is restored.
+    // Damage is reported by the restore itself.
     if (!(error instanceof EngineError)) throw error;
   }
   return "";

@@ -1,20 +1,20 @@
 /**
- * Removes old backups: after a new full backup, those whose newest file is older than the task keeps them.
+ * Removes old backups after a new full backup: those whose newest file exceeds the retention of the task.
  *
  * Invariants:
- * - Only files that are named as backups of this database are removed, and the folders that this leaves empty.
- * - The newest backup stays, however old it is.
+ * - Only files named as backups of this database are removed, and folders that become empty.
+ * - The newest backup is retained, however old it is.
  */
 import type { Database } from "../../engine/engine.ts";
 import { type PeriodicBackup, retentionMs } from "./backup-configuration.ts";
 import { backupFilesIn, backupFoldersIn, timeOfStamp } from "./backup-folder.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { sumsExtension } from "./backup-sums.ts";
-import { unfinishedExtension } from "./folder-place.ts";
+import { unfinishedExtension } from "./folder-storage.ts";
 
 /** @throws EngineError file-failed */
 export async function removeOldBackups(
-  place: BackupPlace,
+  place: BackupStorage,
   { name, originTag }: Pick<Database, "name" | "originTag">,
   task: PeriodicBackup,
   nowMs: number,
@@ -37,7 +37,7 @@ export async function removeOldBackups(
   }
 }
 
-/** The name of the backup that this file has the sums of; "": it has none. */
+/** Returns the name of the backup whose sums this file contains, or "". */
 function nameOfSummed(name: string): string {
   return name.endsWith(sumsExtension) ? name.slice(0, -sumsExtension.length) : "";
 }

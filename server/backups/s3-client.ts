@@ -1,10 +1,10 @@
 /**
- * Requests to a server that speaks the interface of Amazon S3, signed (aws4fetch) and tried again while what fails may
- * pass: connections, 429 and 5xx, later and later.
+ * Requests to a server with the interface of Amazon S3. They are signed (aws4fetch), and retried with increasing delays
+ * after transient failures: connection errors, 429, and 5xx.
  *
  * Invariants:
- * - Each body is sent with its SHA-256, which the server checks; a body is in memory, so that it can be sent again.
- * - No secret is in any message.
+ * - Each body is sent with its SHA-256, which the server checks. A body is in memory, so that it can be resent.
+ * - No message contains a secret.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,7 +12,7 @@ import { EngineError } from "../../engine/base/errors.ts";
 
 const attemptsMax = 6;
 const waitMsMin = 100;
-/** For one request with a part of a file. */
+/** Timeout of one request with a part of a file, in milliseconds. */
 const requestMsMax = 300_000;
 const messageCharsMax = 500;
 
@@ -22,28 +22,28 @@ export interface S3Settings {
   readonly secretKey: string;
   readonly sessionToken: string | null;
   readonly region: string;
-  /** Of another server than Amazon's; null: Amazon's. */
+  /** Address of another server than Amazon's, or null. */
   readonly serverUrl: string | null;
-  /** Is the bucket the first part of the path, rather than of the name of the server? */
+  /** Whether the bucket is the first path segment instead of part of the host name. */
   readonly isPathStyle: boolean;
   readonly storageClass: string | null;
 }
 
 export interface S3Request {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
-  /** "": the bucket itself. */
+  /** Empty for the bucket itself. */
   readonly key: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** The SHA-256 of a large body, which takes too long to compute at once. */
+  /** SHA-256 of a large body, which would take too long to compute in one time slice. */
   readonly sha256?: string;
 }
 
-/** A reply with another status than wanted. */
+/** A reply with an unexpected status. */
 export class S3Error extends EngineError {
   readonly status: number;
-  /** As `NoSuchKey`; "": the reply has none. */
+  /** For example `NoSuchKey`; empty if the reply has none. */
   readonly s3Code: string;
 
   constructor(status: number, s3Code: string, message: string) {
@@ -58,14 +58,14 @@ export class S3Client {
   readonly #base: string;
   readonly #waitMs: number;
 
-  /** @param waitMs before the second attempt; each further one waits twice as long. */
+  /** @param waitMs delay of the first retry; each further delay is twice as long */
   constructor(settings: S3Settings, waitMs = waitMsMin) {
     this.#settings = settings;
     this.#base = addressOf(settings);
     this.#waitMs = waitMs;
   }
 
-  /** `s3://bucket/key`, for messages. */
+  /** Returns `s3://bucket/key`, for messages. */
   where(key: string): string {
     return `s3://${this.#settings.bucket}/${key}`;
   }
@@ -74,7 +74,7 @@ export class S3Client {
     return this.#settings.storageClass;
   }
 
-  /** @returns a reply of status 2xx, whose body is still to be read. @throws S3Error; EngineError file-failed */
+  /** @returns a reply of status 2xx, whose body was not read yet @throws S3Error; EngineError file-failed */
   async send(request: S3Request): Promise<Response> {
     for (let attempt = 1; ; attempt++) {
       const failure = await this.#attempt(request).catch((cause: unknown) =>
@@ -87,7 +87,7 @@ export class S3Client {
     }
   }
 
-  /** As `send`, with the body as text. Reading it is tried again, too. */
+  /** As `send`, with the body as text. A failed read of the body is also retried. */
   async text(request: S3Request): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       const reply = await this.send(request);
@@ -131,17 +131,17 @@ export class S3Client {
     return new S3Error(
       reply.status,
       code,
-      `${this.where(key)}: the S3 server answers ${reply.status} ${code}${said === "" ? "" : ` (${said.slice(0, messageCharsMax)})`}`,
+      `${this.where(key)}: the S3 server replied ${reply.status} ${code}${said === "" ? "" : ` (${said.slice(0, messageCharsMax)})`}`,
     );
   }
 }
 
-/** The text of the first element of this name in a reply; null: there is none. */
+/** Returns the text of the first element of this name in a reply, or null. */
 export function elementOf(xml: string, name: string): string | null {
   return elementsOf(xml, name)[0] ?? null;
 }
 
-/** The texts of all elements of this name, which have no elements in them with the same name. */
+/** Returns the texts of all elements of this name, which must not be nested. */
 export function elementsOf(xml: string, name: string): string[] {
   const pattern = new RegExp(`<${name}(?:\\s[^>]*)?>([^]*?)</${name}>`, "g");
   return [...xml.matchAll(pattern)].map(([, text = ""]) => unescaped(text));
@@ -176,7 +176,7 @@ function addressOf({ serverUrl, bucket, region, isPathStyle }: S3Settings): stri
     : `${url.protocol}//${bucket}.${url.host}${path}`;
 }
 
-/** One segment of a path, as signatures have it. */
+/** Encodes one path segment as signatures require. */
 function encoded(segment: string): string {
   return encodeURIComponent(segment).replace(
     /[!'()*]/g,

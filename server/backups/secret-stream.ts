@@ -1,14 +1,14 @@
 /**
- * Encryption of the files of backups: the secret stream of libsodium (XChaCha20-Poly1305), as RavenDB reads it.
+ * Encryption of backup files: the secret stream of libsodium (XChaCha20-Poly1305), which RavenDB reads.
  *
- *   header                24 bytes, random: with the key, it gives the key and the nonce of the stream
+ *   header                24 bytes, random: determines, with the key, the key and the nonce of the stream
  *   chunks, each          1 byte of tag, encrypted; up to 4,096 bytes, encrypted; 16 bytes of authentication
  *
- * Each chunk is authenticated with what went before it, and the last one is tagged: what is flipped, cut, swapped, added
- * or of another key is found before anything of that chunk is used.
+ * Each chunk is authenticated together with all earlier ones, and the last one is tagged. A changed, cut, swapped, or added
+ * chunk, or a wrong key, is detected before any byte of the chunk is used.
  *
- * A chunk is ChaCha20-Poly1305 over a block with the tag, and the text; only the padding of what is authenticated differs
- * where the length of the text is not a multiple of eight. So Node's cipher does all chunks but the last one.
+ * A chunk is ChaCha20-Poly1305 over a block with the tag, and the text. Only the padding of the authenticated data differs
+ * if the length of the text is not a multiple of eight, so Node's cipher handles all chunks except the last.
  */
 import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto";
 import { poly1305 } from "@noble/ciphers/_poly1305.js";
@@ -23,7 +23,7 @@ const chunkTextBytes = 4096;
 const blockBytes = 64;
 const authBytes = 16;
 const chunkBytesMax = 1 + chunkTextBytes + authBytes;
-/** Some 0.4 ms of work: between pieces others have their turn. */
+/** Chunks per time slice: about 0.4 ms of work. */
 const chunksPerPiece = 16;
 const tags = { message: 0, final: 3 } as const;
 const cipherName = "chacha20-poly1305";
@@ -31,10 +31,10 @@ const cipherName = "chacha20-poly1305";
 const sigma = new Uint32Array([0x61707865, 0x3320646e, 0x79622d32, 0x6b206574]);
 const zeros = Buffer.alloc(blockBytes);
 
-/** Both ends of a stream go through the same states, one for each chunk. */
+/** Both ends of a stream pass through the same states, one for each chunk. */
 class StreamState {
   readonly #key: Buffer;
-  /** A counter of 4 bytes, and 8 bytes that depend on all chunks before. */
+  /** A counter of 4 bytes, and 8 bytes that depend on all earlier chunks. */
   readonly #nonce = Buffer.alloc(12);
 
   constructor(key: Buffer, header: Buffer) {
@@ -64,7 +64,7 @@ class StreamState {
     return Buffer.concat([encrypted.subarray(0, 1), encrypted.subarray(blockBytes), auth]);
   }
 
-  /** @returns null when it is not what was sealed in this state */
+  /** @returns null if the chunk was not sealed in this state */
   open(chunk: Buffer): { readonly text: Buffer; readonly tag: number } | null {
     const auth = chunk.subarray(chunk.length - authBytes);
     const block = this.#keystream(1, zeros);
@@ -140,7 +140,7 @@ export async function* encrypted(
     const text = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     let chunks: Buffer[] = [];
     let at = 0;
-    // Something is left for the last chunk, which is tagged.
+      // The last chunk, which is tagged, must not be empty.
     for (; text.length - at > chunkTextBytes; at += chunkTextBytes) {
       chunks.push(state.seal(text.subarray(at, at + chunkTextBytes), tags.message));
       if (chunks.length < chunksPerPiece) continue;
@@ -155,8 +155,8 @@ export async function* encrypted(
 }
 
 /**
- * @param name of the file, for messages
- * @throws (while iterating) EngineError backup-damaged when it is not, as a whole, what was encrypted with the key
+ * @param name name of the file, for messages
+ * @throws (while iterating) EngineError backup-damaged if the file is not exactly what was encrypted with the key
  */
 export async function* decrypted(
   key: Buffer,
@@ -168,12 +168,12 @@ export async function* decrypted(
   let at = 0;
   let isFinal = false;
   const open = (chunk: Buffer): Buffer => {
-    if (isFinal) throw undecipherable(name, `there is more behind its end, at byte ${at}`);
+    if (isFinal) throw undecipherable(name, `data follows its end, at byte ${at}`);
     const opened = chunk.length > authBytes ? state?.open(chunk) : null;
     if (opened === null || opened === undefined) throw undecipherable(name, whyNot(at));
     isFinal = opened.tag === tags.final;
     if (!isFinal && opened.tag !== tags.message) {
-      throw undecipherable(name, `it has a kind of chunk that backups do not have, at byte ${at}`);
+      throw undecipherable(name, `it has an unexpected type of chunk at byte ${at}`);
     }
     at += chunk.length;
     return opened.text;
@@ -198,15 +198,15 @@ export async function* decrypted(
     rest = Buffer.from(rest.subarray(from));
     if (texts.length > 0) yield Buffer.concat(texts);
   }
-  if (state === null) throw undecipherable(name, "it is shorter than the header of one");
+  if (state === null) throw undecipherable(name, "it is shorter than a header");
   if (rest.length > 0) yield open(rest);
-  if (!isFinal) throw undecipherable(name, `it is cut at byte ${at}: its end is missing`);
+  if (!isFinal) throw undecipherable(name, `it is truncated at byte ${at}`);
 }
 
 function whyNot(at: number): string {
   return at === headerBytes
-    ? "the key is another one, or its beginning is damaged"
-    : `it is damaged, cut, or has chunks of another place or file, at byte ${at}`;
+    ? "the key is wrong, or its beginning is damaged"
+    : `it is damaged or truncated, or its chunks were reordered, at byte ${at}`;
 }
 
 function undecipherable(name: string, why: string): EngineError {

@@ -1,26 +1,26 @@
-/** Verifying a backup: what was restored of it is compared with what is known of it, and with another database. */
+/** Verifies a backup: compares the restored database with the sums of the backup, and with another database. */
 import type { Database, OperationFigures, ShippedDatabase } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import type { BackupPlace } from "./backup-place.ts";
+import type { BackupStorage } from "./backup-storage.ts";
 import { backupCounts, differenceFrom, readSums } from "./backup-sums.ts";
 
-/** A backup that was restored into a database which serves nobody yet. */
+/** A backup that was restored into a database that serves no requests yet. */
 export interface RestoredBackup {
   readonly database: Database;
   /** The index of the command that created it. */
   readonly index: number;
   /** The result of the restore. */
   readonly figures: OperationFigures;
-  /** Where it is, and the names of the files that were restored, in order. */
-  readonly place: BackupPlace;
+  /** Storage of the backup, and the names of the restored files, in order. */
+  readonly place: BackupStorage;
   readonly names: readonly string[];
-  /** Null: the files are dumps. */
+  /** Null if the files are dumps. */
   readonly continuous: ShippedDatabase | null;
 }
 
 /**
- * `{"IsValid","Kind","Problems":[…],"Counts":{…},"Expected":{…}|null,"Compared":{…}|null}`. Damage that a restore finds
- * has failed it before.
+ * Returns `{"IsValid","Kind","Problems":[…],"Counts":{…},"Expected":{…}|null,"Compared":{…}|null}`. Damaged files fail the
+ * restore earlier.
  */
 export async function verification(
   restored: RestoredBackup,
@@ -36,7 +36,7 @@ export async function verification(
       : expectedOfShipped(continuous, problems);
   for (const [kind, count] of Object.entries(Expected ?? {})) {
     const found = kind === "Etag" ? continuous?.etag : Counts[kind as keyof typeof Counts];
-    if (found !== count) problems.push(`${kind}: ${found} were restored, and ${count} expected.`);
+    if (found !== count) problems.push(`${kind}: ${found} restored, ${count} expected.`);
   }
   for (const [kind, one] of Object.entries(figures)) {
     const errors = (one as { ErroredCount?: unknown } | null)?.ErroredCount;
@@ -53,7 +53,7 @@ export async function verification(
   };
 }
 
-/** What the files say of the last one. Null: they were made by another server. */
+/** Reads the sums of the last file. Returns null for files of other servers. */
 async function expectedOfDumps(
   { place, names }: RestoredBackup,
   problems: string[],
@@ -70,14 +70,14 @@ async function expectedOfDumps(
   return counts;
 }
 
-/** What the last file says, if all of it was restored. */
+/** Returns the counts in the last file, if all of it was restored. */
 function expectedOfShipped(
   { restored, missingContents }: ShippedDatabase,
   problems: string[],
 ): JsonObject | null {
   if (missingContents > 0) {
     problems.push(
-      `Attachments: ${missingContents} contents are missing, as they were damaged in the database.`,
+      `Attachments: ${missingContents} contents are missing, because they were damaged in the database.`,
     );
   }
   const { last } = restored;
@@ -86,7 +86,7 @@ function expectedOfShipped(
     : { Documents: last.documents, Etag: last.etag };
 }
 
-/** `{"Database","IsEqual","Differences":[…]}`: by kind of content. */
+/** Returns `{"Database","IsEqual","Differences":[…]}`, by type of content. */
 async function comparison(
   restored: Database,
   other: Database,

@@ -1,5 +1,5 @@
 /**
- * All connections subscribed to the changes of one database: receives each change once, and forwards its message to the
+ * All connections subscribed to the changes of one database. Receives each change once, and forwards its message to the
  * connections that watch it.
  *
  * Invariants:
@@ -17,7 +17,7 @@ import {
   operationMessage,
   timeSeriesMessage,
 } from "./change-message.ts";
-import { ChangeTurns } from "./change-turns.ts";
+import { ChangeScheduler } from "./change-scheduler.ts";
 import type { ChangesConnection } from "./changes-connection.ts";
 
 /** Changes queued for delivery. */
@@ -35,8 +35,8 @@ export class ChangeHub {
   readonly #connections = new Set<ChangesConnection>();
   /** The connections that watch writes. */
   readonly #writeWatchers = new Set<ChangesConnection>();
-  readonly #changes = new ChangeTurns<Change>(
-    (change) => this.#guarded(() => this.#tell(change)),
+  readonly #changes = new ChangeScheduler<Change>(
+    (change) => this.#guarded(() => this.#send(change)),
     lateChangesMax,
   );
   #stopListening: (() => void) | undefined;
@@ -86,8 +86,8 @@ export class ChangeHub {
   #listen(): () => void {
     const { changes, operations } = this.#database;
     const ends = [
-      changes.listenToIndexes((change) => this.#guarded(() => this.#tellIndex(change))),
-      operations.listen((info) => this.#guarded(() => this.#tellOperation(info))),
+      changes.listenToIndexes((change) => this.#guarded(() => this.#sendIndex(change))),
+      operations.listen((info) => this.#guarded(() => this.#sendOperation(info))),
       changes.listenToEnd((reason) => {
         this.#each((connection) => connection.close(1001, reason));
       }),
@@ -98,25 +98,25 @@ export class ChangeHub {
   }
 
   /** Runs a delivery that concerns all connections: if it fails, each of them has missed a change. */
-  #guarded(tell: () => void): void {
+  #guarded(send: () => void): void {
     try {
-      tell();
+      send();
     } catch (error) {
       for (const connection of this.connections) connection.fail(error);
     }
   }
 
-  #each(tell: (connection: ChangesConnection) => void): void {
+  #each(send: (connection: ChangesConnection) => void): void {
     for (const connection of this.#connections) {
       try {
-        tell(connection);
+        send(connection);
       } catch (error) {
         connection.fail(error);
       }
     }
   }
 
-  #tell(change: Change): void {
+  #send(change: Change): void {
     if (change.kind === "document") {
       const { facts, message } = documentMessage(change);
       this.#each((connection) => {
@@ -137,7 +137,7 @@ export class ChangeHub {
     }
   }
 
-  #tellIndex(change: IndexChange): void {
+  #sendIndex(change: IndexChange): void {
     const lowerName = foldedName(change.name);
     const message = indexMessage(change);
     this.#each((connection) => {
@@ -149,7 +149,7 @@ export class ChangeHub {
     });
   }
 
-  #tellOperation(info: OperationInfo): void {
+  #sendOperation(info: OperationInfo): void {
     // Listeners expect progress figures, and there are none yet.
     if (info.state.status === "running" && info.state.progress === null) return;
     const watching = this.connections.filter(({ watches }) => watches.wantsOperation(info.id));

@@ -1,6 +1,6 @@
 /**
- * The wire form of changes, and the facts that watches filter on: computed once per change, however many connections
- * watch. The shapes and the order of keys are those of RavenDB 7.2.7.
+ * The wire format of changes, and the facts that watches filter on. Both are computed once per change, however many
+ * connections watch. The shapes and the order of keys are those of RavenDB 7.2.7.
  */
 import { foldedName, lowerCased } from "../../engine/base/case-folding.ts";
 import type {
@@ -15,34 +15,34 @@ import { operationStateReply } from "../databases/operation-reply.ts";
 /** The first message of every connection: the commands that the server supports besides the oldest ones. */
 export const greeting = '{"TopologyChange":true,"AggressiveCachingChange":true}';
 
-/** "Something changed": for clients that cache replies until then. */
+/** Notifies clients that cache replies until something changes. */
 export const cacheMessage = '{"Type":"AggressiveCacheChange"}';
 
-/** What watches filter document changes on. */
+/** Facts that watches filter document changes on. */
 export interface DocumentFacts {
   readonly lowerId: string;
   readonly lowerCollection: string;
 }
 
-/** What watches filter changes of counters and time series on. `lowerId`: of the document. */
+/** Facts that watches filter changes of counters and time series on. `lowerId` is that of the document. */
 export interface PartFacts {
   readonly lowerId: string;
   readonly lowerName: string;
 }
 
-/** A change's facts and message. */
-export interface Told<Facts> {
+/** The facts and the message of a change. */
+export interface EncodedChange<Facts> {
   readonly facts: Facts;
   /** JSON text of an object. */
   readonly message: string;
 }
 
-/** The acknowledgment of the command with that id. */
+/** Returns the acknowledgment of the command with that id. */
 export function confirmation(commandId: number): string {
   return `{"CommandId":${commandId},"Type":"Confirm"}`;
 }
 
-export function documentMessage(change: DocumentChange): Told<DocumentFacts> {
+export function documentMessage(change: DocumentChange): EncodedChange<DocumentFacts> {
   const { collection, id } = change;
   const value = JSON.stringify({
     Type: change.type,
@@ -56,19 +56,19 @@ export function documentMessage(change: DocumentChange): Told<DocumentFacts> {
   };
 }
 
-export function counterMessage(change: CounterChange): Told<PartFacts> {
+export function counterMessage(change: CounterChange): EncodedChange<PartFacts> {
   const rest = JSON.stringify({
     DocumentId: change.documentId,
     CollectionName: change.collection,
     ChangeVector: change.changeVector,
     Type: change.type,
   });
-  // Values have 64 bits: all their digits are sent.
+  // Values have 64 bits, so all their digits are sent.
   const value = `{"Name":${JSON.stringify(change.name)},"Value":${change.value},${rest.slice(1)}`;
   return { facts: partOf(change), message: `{"Type":"CounterChange","Value":${value}}` };
 }
 
-export function timeSeriesMessage(change: TimeSeriesChange): Told<PartFacts> {
+export function timeSeriesMessage(change: TimeSeriesChange): EncodedChange<PartFacts> {
   const value = JSON.stringify({
     Name: change.name,
     From: change.from,

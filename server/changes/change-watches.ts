@@ -1,6 +1,6 @@
 /**
- * The watches of one connection: set by its client's commands, queried for every change. Independent of sockets and of
- * the wire form of changes.
+ * The watches of one connection, set by its client's commands and queried for every change. Independent of sockets and of
+ * the wire format of changes.
  *
  * Invariants:
  * - Ids and names are case-insensitive.
@@ -10,7 +10,7 @@
 import { foldedName, lowerCased } from "../../engine/base/case-folding.ts";
 import type { DocumentFacts, PartFacts } from "./change-message.ts";
 
-/** Ids and names that one connection may watch. */
+/** Maximum number of ids and names that one connection may watch. */
 export const watchCountMax = 4096;
 
 /** An invalid command; the message is sent to the client. */
@@ -79,12 +79,12 @@ export class ChangeWatches {
     return this.#all.has(kind);
   }
 
-  /** The watched ids or names as received; pairs have two parts. */
+  /** Returns the watched ids or names as received; pairs have two parts. */
   listed(kind: NamedKind | PairKind): (readonly string[])[] {
     return [...this.#of(kind).values()];
   }
 
-  /** Does it watch anything that writes change? */
+  /** Whether it watches anything that writes change. */
   get needsWrites(): boolean {
     for (const kind of ["docs", "counters", "all-timeseries", "aggressive-caching"] as const) {
       if (this.#all.has(kind)) return true;

@@ -6,35 +6,35 @@
  *
  * Invariants:
  * - Messages are sent in order of arrival, except those held back by throttling (`Pace`).
- * - At most `sendAheadBytesMax` and one frame wait in the socket, at most `waitingBytesMax` here: a slower reader is
- *   disconnected, because missed changes must not go unnoticed.
+ * - At most `sendAheadBytesMax` and one frame are buffered in the socket, and at most `waitingBytesMax` here. A slower
+ *   reader is disconnected, because missed changes must not go unnoticed.
  */
 import type { MessageSocket } from "../http/message-socket.ts";
 import { RequestError, tooDeep } from "../http/request-error.ts";
 import { confirmation, greeting } from "./change-message.ts";
-import { ChangeTurns } from "./change-turns.ts";
+import { ChangeScheduler } from "./change-scheduler.ts";
 import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
 
-/** Characters of messages in one frame, unless a single message is longer. */
+/** Maximum length of the messages in one frame, in characters, unless a single message is longer. */
 const frameLengthMax = 64 * 1024;
-/** Bytes waiting in the socket up to which another frame is added. */
+/** Number of buffered bytes in the socket up to which another frame is added. */
 const sendAheadBytesMax = 256 * 1024;
 const heartbeatMs = 4_500;
-/** Milliseconds for which a throttled connection collects document changes. */
+/** Time for which a throttled connection collects document changes, in milliseconds. */
 const throttleMs = 1_000;
 
 export interface Pace {
-  /** Characters of unread messages. */
+  /** Maximum length of unread messages, in characters. */
   readonly waitingBytesMax: number;
   /** Document changes are collected for `throttleMs`, and only the newest per document is sent. */
   readonly isThrottled: boolean;
 }
 
-/** Characters of unread messages per client; the connections of a database share the strings. */
+/** Maximum length of unread messages per client, in characters; the connections of a database share the strings. */
 export const waitingBytesMax = 16 * 1024 * 1024;
 
-/** Connections with frames to send, each queued once: never more than there are connections. */
-const flushes = new ChangeTurns<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
+/** Connections with frames to send, each queued once, so their number bounds the queue. */
+const flushes = new ChangeScheduler<() => void>((flush) => flush(), Number.MAX_SAFE_INTEGER);
 
 /** Close codes of RFC 6455. */
 const policyViolation = 1008;
@@ -49,7 +49,7 @@ export class ChangesConnection {
   onWatches: () => void = () => undefined;
   /** Called once, when the connection stops receiving changes. */
   onEnd: () => void = () => undefined;
-  /** Called for internal errors: they close this connection only. */
+  /** Called for internal errors, which close only this connection. */
   onMistake: (error: unknown) => void = () => undefined;
   readonly #socket: MessageSocket;
   readonly #pace: Pace;
@@ -70,14 +70,14 @@ export class ChangesConnection {
     this.#heartbeat = setInterval(() => {
       if (this.#waiting.length === 0 && socket.bufferedAmount === 0) this.#write("[]");
     }, heartbeatMs).unref();
-    socket.on("message", (data) => this.#take(String(data)));
+    socket.on("message", (data) => this.#handle(String(data)));
     socket.once("close", () => {
       if (!this.#isEnding) this.#end();
     });
     this.send(greeting);
   }
 
-  /** Messages not sent yet. */
+  /** Number of messages not sent yet. */
   get waitingCount(): number {
     return this.#waiting.length + this.#held.size;
   }
@@ -97,20 +97,20 @@ export class ChangesConnection {
     this.send(message);
   }
 
-  /** As `send`, for a change of a document; `lowerId` is its lower-cased id. */
+  /** As `send`, for a document change; `lowerId` is the lower-cased id. */
   sendOfDocument(lowerId: string, message: string): void {
     if (!this.#pace.isThrottled) {
       this.send(message);
       return;
     }
     if (this.#isEnding) return;
-    if (this.#held.size === 0) setTimeout(() => this.#letGo(), throttleMs).unref();
+    if (this.#held.size === 0) setTimeout(() => this.#sendHeld(), throttleMs).unref();
     const replaced = this.#held.get(lowerId)?.length ?? 0;
     this.#held.set(lowerId, message);
     this.#grow(message.length - replaced);
   }
 
-  /** Closes the connection, which may have missed a change, because of `error`. */
+  /** Closes the connection because of `error`: it may have missed a change. */
   fail(error: unknown): void {
     const isCallers = error instanceof RequestError;
     if (!isCallers) this.onMistake(error);
@@ -128,7 +128,7 @@ export class ChangesConnection {
   }
 
   /** Sends the changes held back by throttling. */
-  #letGo(): void {
+  #sendHeld(): void {
     const messages = [...this.#held.values()];
     this.#held.clear();
     for (const message of messages) this.#waitingLength -= message.length;
@@ -140,7 +140,7 @@ export class ChangesConnection {
     const { waitingBytesMax: most } = this.#pace;
     if (this.#waitingLength <= most) return;
     const size = Math.ceil(most / 1024);
-    this.close(tryAgainLater, `Changes were not read: more than ${size} KB of them wait.`);
+    this.close(tryAgainLater, `Changes were not read: more than ${size} KB are pending.`);
   }
 
   #end(): void {
@@ -153,7 +153,7 @@ export class ChangesConnection {
     this.onEnd();
   }
 
-  /** Messages queued in one turn of the event loop go into one frame. */
+  /** Messages queued in one event-loop tick are sent in one frame. */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#isEnding) return;
     this.#isFlushDue = true;
@@ -187,7 +187,7 @@ export class ChangesConnection {
   }
 
   /** Handles a frame from the client: one command. */
-  #take(text: string): void {
+  #handle(text: string): void {
     if (this.#isEnding) return;
     try {
       const { id, command, param, params } = parseCommand(text);
@@ -203,7 +203,7 @@ export class ChangesConnection {
 }
 
 interface Command {
-  /** undefined: the command is executed without an acknowledgment. */
+  /** Undefined if the command needs no acknowledgment. */
   readonly id: number | undefined;
   readonly command: string;
   readonly param: unknown;

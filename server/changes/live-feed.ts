@@ -1,40 +1,40 @@
 /**
- * Figures for one web socket, told at intervals: what is new since they were told last.
+ * Sends metrics over one web socket at intervals: whatever is new since the last message.
  *
  * Invariants:
- * - Nothing is composed while nobody watches, or while `waitingBytesMax` bytes wait for the one who does: he gets
- *   what is then new, later.
- * - At most `liveFeedsMax` sockets are served at once.
+ * - Nothing is computed without a watcher, or while `waitingBytesMax` bytes are unsent. The watcher later receives whatever
+ *   is new then.
+ * - At most `liveFeedsMax` sockets are served concurrently.
  */
 
 import type { Database } from "../../engine/engine.ts";
 import type { MessageSocket } from "../http/message-socket.ts";
 
-/** What is used of a web socket. */
+/** The used part of a web socket. */
 export type FeedSocket = Pick<MessageSocket, "send" | "close" | "bufferedAmount" | "once">;
 
 export interface LiveFeed {
   readonly everyMs: number;
-  /** The next messages; none: nothing is new. */
+  /** Returns the next messages, or none if nothing is new. */
   next(): readonly string[];
   /** Called once, when the socket is closed. */
   end?(): void;
-  /** The socket is closed when this database is; omitted: it is of the server. */
+  /** The database whose closing closes the socket, or undefined for a feed of the server. */
   readonly database?: Database | undefined;
-  /** What `next` has thrown; the socket is closed then. */
+  /** Reports an error of `next`, after which the socket is closed. */
   report(error: unknown): void;
 }
 
 export const liveFeedsMax = 256;
-/** Bytes that wait in a socket, beyond which nothing is told. */
+/** Number of unsent bytes in a socket beyond which nothing is sent. */
 const waitingBytesMax = 1024 * 1024;
-/** Between two messages at most: white space is sent, which RavenDB's Studio passes over. */
+/** Maximum time between two messages, in milliseconds. A heartbeat is white space, which RavenDB's Studio ignores. */
 const heartbeatMs = 4_000;
 const heartbeat = "\r\n";
 
 let feedCount = 0;
 
-/** The first message is told at once. */
+/** Sends the first message immediately. */
 export function startFeed(socket: FeedSocket, feed: LiveFeed): void {
   if (feedCount >= liveFeedsMax) {
     socket.close(1013, `No more than ${liveFeedsMax} may watch at the same time.`);
@@ -43,7 +43,7 @@ export function startFeed(socket: FeedSocket, feed: LiveFeed): void {
   }
   feedCount++;
   let toldMs = performance.now();
-  const tell = () => {
+  const sendNew = () => {
     if (socket.bufferedAmount > waitingBytesMax) return;
     const messages = nextOf(feed, socket);
     const nowMs = performance.now();
@@ -51,7 +51,7 @@ export function startFeed(socket: FeedSocket, feed: LiveFeed): void {
     toldMs = nowMs;
     for (const message of messages.length === 0 ? [heartbeat] : messages) socket.send(message);
   };
-  const timer = setInterval(tell, feed.everyMs).unref();
+  const timer = setInterval(sendNew, feed.everyMs).unref();
   const stop = feed.database?.changes.listenToEnd(() =>
     socket.close(1001, "The database serves no longer."),
   );
@@ -61,7 +61,7 @@ export function startFeed(socket: FeedSocket, feed: LiveFeed): void {
     stop?.();
     feed.end?.();
   });
-  tell();
+  sendNew();
 }
 
 function nextOf(feed: LiveFeed, socket: FeedSocket): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * Notifications for people, in the shapes of RavenDB 7.2.7: what its Studio learns over web sockets, of a database or of
- * the server. Progress is left out for a socket that does not keep up; every end of an operation is sent.
+ * Notifications for people, in the shapes of RavenDB 7.2.7: its Studio receives them over web sockets, for a database or
+ * the server. Progress is omitted for a slow socket; the end of every operation is sent.
  */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
@@ -9,10 +9,10 @@ import { operationReply, operationText } from "../databases/operation-reply.ts";
 import type { MessageSocket } from "../http/message-socket.ts";
 
 const everyMs = 1000;
-/** Bytes that wait in a socket, beyond which progress is not told. */
+/** Number of unsent bytes in a socket beyond which progress is omitted. */
 const waitingBytesMax = 1024 * 1024;
 
-interface Told {
+interface Notification {
   readonly id: string;
   readonly type: string;
   readonly database: string | null;
@@ -21,8 +21,8 @@ interface Told {
   readonly message?: string | null;
 }
 
-/** What every notification begins with. */
-function headOf({ id, type, database, severity = "None", title = null, message = null }: Told) {
+/** Returns the first members of every notification. */
+function headOf({ id, type, database, severity = "None", title = null, message = null }: Notification) {
   return {
     Id: id,
     CreatedAt: formatTimestamp(Date.now() * 1000),
@@ -35,9 +35,9 @@ function headOf({ id, type, database, severity = "None", title = null, message =
   };
 }
 
-/** The running operations, then each change of one, and the figures of the database when they have changed. */
+/** Sends the running operations, then each change of an operation, and the statistics of the database when they change. */
 export function watchDatabase(socket: MessageSocket, database: Database): void {
-  const tell = (info: OperationInfo) => tellOperation(socket, info, database.name);
+  const tell = (info: OperationInfo) => sendOperation(socket, info, database.name);
   for (const info of database.operations.list()) if (info.state.status === "running") tell(info);
   const changed = new Map<string, string>();
   const ends = [
@@ -60,23 +60,23 @@ export function watchDatabase(socket: MessageSocket, database: Database): void {
 export interface WatchedServer {
   /** The names of databases that the caller may see. */
   names(): readonly string[];
-  /** The members of `ClusterTopologyChanged` that are this server's. */
+  /** This server's members of `ClusterTopologyChanged`. */
   readonly topology: object;
   readonly operations: Database["operations"];
 }
 
-/** The topology, the server's operations, and databases that come and go. */
+/** Sends the topology, the server's operations, and created or deleted databases. */
 export function watchServer(socket: MessageSocket, server: WatchedServer): void {
   const type = "ClusterTopologyChanged";
   const title = "Cluster topology was changed";
   const head = headOf({ id: type, type, database: null, severity: "Info", title });
   socket.send(JSON.stringify({ ...head, ...server.topology }));
-  const stop = server.operations.listen((info) => tellOperation(socket, info, null));
+  const stop = server.operations.listen((info) => sendOperation(socket, info, null));
   let known = new Set(server.names());
   const timer = setInterval(() => {
     const names = new Set(server.names());
-    for (const name of names) if (!known.has(name)) tellDatabase(socket, name, "Put");
-    for (const name of known) if (!names.has(name)) tellDatabase(socket, name, "Delete");
+    for (const name of names) if (!known.has(name)) sendDatabase(socket, name, "Put");
+    for (const name of known) if (!names.has(name)) sendDatabase(socket, name, "Delete");
     known = names;
   }, everyMs);
   timer.unref();
@@ -86,7 +86,7 @@ export function watchServer(socket: MessageSocket, server: WatchedServer): void 
   });
 }
 
-function tellDatabase(socket: MessageSocket, name: string, change: "Put" | "Delete"): void {
+function sendDatabase(socket: MessageSocket, name: string, change: "Put" | "Delete"): void {
   const type = "DatabaseChanged";
   const head = headOf({ id: `${type}/${change}/${name}`, type, database: name });
   socket.send(JSON.stringify({ ...head, DatabaseName: name, ChangeType: change }));
@@ -99,9 +99,9 @@ const severities = {
   cancelled: "None",
 } as const;
 
-function tellOperation(socket: MessageSocket, info: OperationInfo, database: string | null): void {
+function sendOperation(socket: MessageSocket, info: OperationInfo, database: string | null): void {
   const isRunning = info.state.status === "running";
-  // RavenDB's Studio reads the progress of these without looking whether there is any yet.
+  // RavenDB's Studio reads the progress of these without a check for null.
   const isEarly = info.state.status === "running" && info.state.progress === null;
   if (isEarly && progressing.has(info.kind)) return;
   if (isRunning && socket.bufferedAmount > waitingBytesMax) return;
@@ -149,7 +149,7 @@ const titles: Readonly<Record<string, string>> = {
   CertificateGeneration: "Certificate generation",
 };
 
-/** `changed`: collections with the newest change vectors of their documents. */
+/** `changed` contains collections with the newest change vectors of their documents. */
 function figuresOf(database: Database, changed: ReadonlyMap<string, string>): object {
   const indexes = database.indexes.listDetails();
   const counts = new Map(

@@ -1,15 +1,15 @@
 /**
- * Makes a database of this node alone one of the cluster, with all that is in it. Its log goes on as that of the first
- * copy, and the other nodes take its files.
+ * Moves a standalone database of this node into the cluster with its whole log, which becomes the log of the first copy.
+ * The other nodes fetch its files.
  *
- *     1. it is marked            what is written from here on is written to this log alone, as before
- *     2. its stream is made      of the generation after the mark, so that nobody can begin it but this log
- *     3. it is registered        with this node as the origin; until then it is of this node alone, whatever fails
- *     4. it is noted as a copy, closed, and opened as one (local-copies.ts): it begins the stream, and leads
+ *     1. mark the log            later writes still go to this log alone
+ *     2. create the stream       its generation follows the mark, so only this log can write the first message
+ *     3. register the database   with this node as the origin; if any step fails before this, it remains standalone
+ *     4. record it as a copy, close it, and open it as a copy (local-copies.ts): it writes the first message and leads
  *
  * Invariants:
- * - A name, or an id, that the cluster has is never registered again, so nothing is overwritten or mixed.
- * - No node takes files from it before step 4 has ended: what is written until then is in them.
+ * - A name or an id that the cluster uses is never registered again, so no data is overwritten or mixed.
+ * - No node fetches its files before step 4 is complete, so the files contain every earlier write.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import {
@@ -21,7 +21,7 @@ import {
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { ClusterDatabase, ValueChange } from "./cluster-view.ts";
-import { databaseKey, type Founding, foundingKey, type Registry } from "./registry.ts";
+import { type BootstrapRecord, bootstrapKey, databaseKey, type Registry } from "./registry.ts";
 
 const retryMs = 5_000;
 
@@ -33,11 +33,11 @@ interface StreamId {
 export interface AdoptionOptions {
   readonly tag: string;
   readonly registry: () => Registry;
-  /** Of the last change of the cluster's values. */
+  /** Returns the index of the last change of the cluster's values. */
   readonly index: () => number;
   readonly databases: () => Databases;
   readonly isCopy: (name: string) => boolean;
-  /** Of this node alone. */
+  /** Values of this node alone. */
   readonly own: () => ValueStore;
   readonly createStream: (id: StreamId) => Promise<ReplicatedStream>;
   readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
@@ -46,7 +46,7 @@ export interface AdoptionOptions {
 
 export class Adoption {
   readonly #options: AdoptionOptions;
-  /** Why databases could not be adopted, by names in lower case. */
+  /** Reasons of failed adoptions, by folded database name. */
   readonly #failures = new Map<string, string>();
   #triedMs = Number.NEGATIVE_INFINITY;
 
@@ -54,7 +54,7 @@ export class Adoption {
     this.#options = options;
   }
 
-  /** Databases of this node alone, and why they still are, as far as they were tried. */
+  /** Standalone databases of this node, each with the reason of its last failed adoption. */
   get own(): { readonly name: string; readonly failure: string | null }[] {
     const { databases, isCopy } = this.#options;
     return databases()
@@ -63,23 +63,23 @@ export class Adoption {
       .map((name) => ({ name, failure: this.#failures.get(foldedName(name)) ?? null }));
   }
 
-  /** Adopts what this node founded the cluster with, one database after another, again until that has succeeded. */
+  /** Adopts the databases of the bootstrap record one by one, and retries failures after `retryMs`. */
   async work(): Promise<void> {
     const { tag, registry, databases, isCopy, change, log } = this.#options;
-    const { founding } = registry();
-    if (founding?.tag !== tag || founding.databases.length === 0) return;
+    const { bootstrap } = registry();
+    if (bootstrap?.tag !== tag || bootstrap.databases.length === 0) return;
     if (performance.now() - this.#triedMs < retryMs) return;
-    for (const name of founding.databases) {
+    for (const name of bootstrap.databases) {
       const isGone = !databases().has(name) || isCopy(name);
       try {
-        if (isGone) await change(without(registry().founding, name));
+        if (isGone) await change(without(registry().bootstrap, name));
         else await this.adopt(name, [tag]);
         this.#failures.delete(foldedName(name));
       } catch (error) {
         const { message } = error as Error;
         if (this.#failures.get(foldedName(name)) !== message) {
           log.warn(
-            `Database '${name}' stays one of this node alone, until another try: ${message}`,
+            `Database '${name}' is not adopted yet and remains standalone. The next attempt follows: ${message}`,
           );
         }
         this.#failures.set(foldedName(name), message);
@@ -89,8 +89,8 @@ export class Adoption {
   }
 
   /**
-   * Registers a database of this node alone with copies on `members`, of which this node must be one.
-   * @param isRestored it was made of a backup just now, for the cluster
+   * Registers a standalone database with copies on `members`, which must include this node.
+   * @param isRestored whether the database was just restored from a backup for the cluster
    * @throws EngineError database-missing, database-exists, invalid-operation, stream-unavailable, outcome-unknown
    */
   async adopt(
@@ -103,14 +103,14 @@ export class Adoption {
     const { name, id, settings } = database;
     this.#check(name, id);
     if (!isRestored && settings["DatabaseState"] !== undefined) {
-      throw refused(`'${name}' is being restored: wait until that has ended.`);
+      throw refused(`Database '${name}' is being restored. Wait until the restore has finished.`);
     }
     const mark = await databases().markAsSeed(name);
     const generation = mark.generation + 1;
     const stream = await createStream({ databaseId: id, generation });
     if ((await stream.bounds()).last > 0) {
       throw refused(
-        `NATS has a stream of the database '${name}' (${id}) already, of another cluster that it was in: export it, and import it into a new database.`,
+        `NATS already has a stream of the database '${name}' (${id}), from another cluster. Export the database, and import it into a new one.`,
       );
     }
     const registered: ClusterDatabase = {
@@ -126,15 +126,15 @@ export class Adoption {
     try {
       await change([
         { key: databaseKey(name), expected: null, value: JSON.stringify(registered) },
-        ...without(registry().founding, name),
+        ...without(registry().bootstrap, name),
         ...this.#valuesOf(name),
       ]);
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
-      // The stream stays: an earlier try whose outcome was unknown may have registered it, and the next one uses it.
+      // The stream is retained: an earlier attempt with an unknown outcome may have registered it, and the next one uses it.
       throw new EngineError(
         "concurrency",
-        `The cluster was changed while '${name}' was being adopted: it is one of node ${tag} alone, try again.`,
+        `The cluster was changed during the adoption of '${name}', which remains a database of node ${tag} alone. Try again.`,
       );
     }
     return registered;
@@ -146,7 +146,7 @@ export class Adoption {
     const database = isCopy(name) ? undefined : await databases().find(name);
     if (database !== undefined) return database;
     if (registered !== undefined) {
-      throw refused(`The database '${registered.name}' is one of the cluster already.`);
+      throw refused(`The database '${registered.name}' already belongs to the cluster.`);
     }
     throw new EngineError("database-missing", `Node ${tag} has no database '${name}' of its own.`);
   }
@@ -154,22 +154,22 @@ export class Adoption {
   /** @throws EngineError database-exists, invalid-operation */
   #check(name: string, id: string): void {
     const { tag, registry } = this.#options;
-    const { databases, deleted, founding } = registry();
-    if (databases.has(foldedName(name)) || isBrought(founding, name, tag)) {
+    const { databases, deleted, bootstrap } = registry();
+    if (databases.has(foldedName(name)) || isImported(bootstrap, name, tag)) {
       throw new EngineError(
         "database-exists",
-        `The cluster has another database '${name}' already. That of node ${tag} is left as it is: start the node without its Cluster settings, export it there, and import it under another name.`,
+        `The cluster already has another database '${name}'. The database of node ${tag} is unchanged: start the node without its Cluster settings, export it there, and import it under another name.`,
       );
     }
     const same = [...databases.values()].find((one) => one.id === id);
     if (same === undefined && !deleted.has(id)) return;
-    const what = same === undefined ? "a database that was deleted" : `the database '${same.name}'`;
+    const what = same === undefined ? "a deleted database" : `the database '${same.name}'`;
     throw refused(
-      `'${name}' of node ${tag} was made of the same files as ${what} of the cluster, and both have the id ${id}: export it, and import it into a new database.`,
+      `'${name}' of node ${tag} was created from the same files as ${what} of the cluster, and both have the id ${id}. Export the database, and import it into a new one.`,
     );
   }
 
-  /** What the server keeps for its periodic backups. */
+  /** Returns the changes that copy the server's values for periodic backups of the database. */
   #valuesOf(name: string): ValueChange[] {
     const own = this.#options.own();
     const lower = foldedName(name);
@@ -184,19 +184,19 @@ export class Adoption {
   }
 }
 
-/** Has another node founded the cluster with a database of that name, which is not adopted yet? */
-export function isBrought(founding: Founding | null, name: string, own: string): boolean {
-  if (founding === null || founding.tag === own) return false;
-  return founding.databases.some((one) => foldedName(one) === foldedName(name));
+/** Returns whether another node is about to import a database of that name, so that the name is taken. */
+export function isImported(bootstrap: BootstrapRecord | null, name: string, own: string): boolean {
+  if (bootstrap === null || bootstrap.tag === own) return false;
+  return bootstrap.databases.some((one) => foldedName(one) === foldedName(name));
 }
 
-/** Takes the name from those that are brought, if it is one. */
-function without(founding: Founding | null, name: string): ValueChange[] {
-  if (founding === null) return [];
-  const databases = founding.databases.filter((one) => foldedName(one) !== foldedName(name));
-  if (databases.length === founding.databases.length) return [];
-  const after: Founding = { ...founding, databases };
-  return [{ key: foundingKey, expected: JSON.stringify(founding), value: JSON.stringify(after) }];
+/** Returns the change that removes the name from the bootstrap record, if the record contains it. */
+function without(bootstrap: BootstrapRecord | null, name: string): ValueChange[] {
+  if (bootstrap === null) return [];
+  const databases = bootstrap.databases.filter((one) => foldedName(one) !== foldedName(name));
+  if (databases.length === bootstrap.databases.length) return [];
+  const after: BootstrapRecord = { ...bootstrap, databases };
+  return [{ key: bootstrapKey, expected: JSON.stringify(bootstrap), value: JSON.stringify(after) }];
 }
 
 function refused(message: string): EngineError {

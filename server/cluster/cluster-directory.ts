@@ -1,6 +1,6 @@
 /**
- * The databases of a node of a cluster, as the rest of the server sees them: those that the cluster has registered, and
- * those that this node had for itself before.
+ * The databases of a cluster node, as the rest of the server sees them: databases registered in the cluster, and
+ * standalone databases of this node.
  */
 
 import { randomBytes } from "node:crypto";
@@ -24,18 +24,18 @@ export class ClusterDirectory {
     this.#databases = databases;
   }
 
-  /** The copy of this node; undefined: it has none. @throws EngineError not-leader while a new database is being made */
+  /** Returns this node's copy, or undefined if it has none. @throws EngineError not-leader while a new database is being created */
   find(name: string): Database | undefined | Promise<Database | undefined> {
     const state = this.#cluster.find(name);
     if (state === undefined) {
-      // One of this node alone; what is left of a copy is not served.
+      // A standalone database. Files of a removed copy are not served.
       return this.#cluster.isCopy(name) ? undefined : this.#databases.find(name);
     }
     if (state.role === null) return undefined;
     const { registered } = state;
     const found = this.#databases.find(name);
-    if (found instanceof Promise) return found.then((one) => begun(one, registered));
-    return begun(found, registered);
+    if (found instanceof Promise) return found.then((one) => whenBegun(one, registered));
+    return whenBegun(found, registered);
   }
 
   has(name: string): boolean {
@@ -61,14 +61,14 @@ export class ClusterDirectory {
     return troubles;
   }
 
-  /** On this node, and on others. */
+  /** Creates a database with copies on this node and others. */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database> {
     return this.#cluster.createDatabase(name, record, this.#membersOf(name));
   }
 
   /**
-   * First one of this node alone, which is then adopted. The cluster may have the database that was shipped: then this is
-   * another one, with an id of its own.
+   * Creates a standalone database from shipped files, then adopts it. If the cluster already has the shipped database, the
+   * new one gets its own id.
    */
   async createFromShipped(
     ...[name, record, throughMicros, add]: Parameters<Databases["createFromShipped"]>
@@ -100,11 +100,11 @@ export class ClusterDirectory {
   }
 }
 
-/** @throws EngineError not-leader before the database has its record */
-function begun(database: Database | undefined, { name }: ClusterDatabase): Database {
+/** Returns the database once it has its record. @throws EngineError not-leader before that */
+function whenBegun(database: Database | undefined, { name }: ClusterDatabase): Database {
   if (database !== undefined && hasRecord(database)) return database;
   throw new EngineError(
     "not-leader",
-    `This node has no copy of database '${name}' yet: try again soon.`,
+    `This node has no copy of database '${name}' yet. Try again soon.`,
   );
 }

@@ -1,32 +1,32 @@
-/** What a cluster tells of the machinery below it, for whoever operates it: NATS, the scrub of its replicas, and gaps. */
+/** The state of the components below the cluster, for operators: NATS, the scrub of replicas, and gaps. */
 import type { StreamProblem } from "./nats/replica-scrub.ts";
 
 export interface ClusterHealth {
   readonly nats: NatsState;
   /**
-   * How often this node's copy of a database, by its id, has had to get frames from another node, because the stream did
-   * not have them. Since the start.
+   * Number of times since the start that this node's copy of the database fetched frames from another node, because the
+   * stream did not deliver them.
    */
   gaps(id: string): number;
 }
 
 export interface NatsState {
   readonly isConnected: boolean;
-  /** The server of NATS that this node is connected to; null: to none at the moment. */
+  /** Name of the nats-server that this node is connected to, or null if disconnected. */
   readonly server: string | null;
   readonly version: string | null;
-  /** Copies that each stream has. */
+  /** Number of replicas of each stream. */
   readonly replicas: number;
-  /** How often the nats-server of this node has ended by itself and was started again. */
+  /** Number of restarts of this node's nats-server after unexpected exits. */
   readonly restarts: number;
-  /** The last scrub; null: there was none yet, or another node does it. */
+  /** Result of the last scrub, or null before the first one, and on nodes that do not scrub. */
   readonly scrub: ScrubState | null;
 }
 
 export interface ScrubState {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the Unix epoch. */
   readonly atMs: number;
   readonly problems: readonly StreamProblem[];
-  /** Why the replicas could not be looked at; null: they were. */
+  /** Reason why the replicas could not be checked, or null. */
   readonly failure: string | null;
 }

@@ -1,28 +1,28 @@
 /**
- * What this node has seen of its cluster since it was started: who led, which values were changed, where databases were
- * led. For people who look; nothing is decided by it.
+ * Events of the cluster that this node has observed since its start: leaders, changed values, and leaders of databases.
+ * For display only; no decision depends on it.
  *
  * Invariants:
- * - Each list has a limit, beyond which the oldest goes.
- * - Only the keys of values are kept: some values are secrets.
+ * - Each list is bounded and drops its oldest entries.
+ * - Only the keys of values are recorded, because some values are secrets.
  */
 import type { ClusterView, ReplicaState } from "./cluster-view.ts";
 import { type NodeState, ownState } from "./topology.ts";
 
-/** Entries of each list. */
+/** Maximum number of entries of each list. */
 const entriesMax = 256;
 
 export interface StateSeen {
   readonly state: NodeState;
   readonly previous: NodeState;
   readonly term: number;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the Unix epoch. */
   readonly atMs: number;
   readonly reason: string;
 }
 
 export interface CommandSeen {
-  /** Of the cluster's values when the change was seen: several changes may have come together. */
+  /** Index of the cluster's values when the change was observed. Several changes may share it. */
   readonly index: number;
   readonly term: number;
   readonly atMs: number;
@@ -61,17 +61,17 @@ export class ClusterHistory {
     this.#stop = cluster.onChange(() => this.#look());
   }
 
-  /** What this node is now in the ordering of the cluster's values, and since when. */
+  /** Current state of this node in the ordering of the cluster's values, and the time it began. */
   get current(): StateSeen {
     return this.#current;
   }
 
-  /** Milliseconds for which this node has ordered the cluster's values; null: it does not. */
+  /** Milliseconds for which this node has led the cluster's values, or null if it does not. */
   get leadingMs(): number | null {
     return this.#current.state === "Leader" ? this.#nowMs() - this.#current.atMs : null;
   }
 
-  /** Oldest first, as are the others. */
+  /** Oldest first, as in the other lists. */
   get states(): readonly StateSeen[] {
     return this.#states;
   }
@@ -153,7 +153,7 @@ function reasonOf(state: NodeState, leaderTag: string | null): string {
     case "Follower":
       return `Node ${leaderTag} orders the changes of the cluster`;
     case "Candidate":
-      return "No node that orders the changes of the cluster is known";
+      return "The node that orders the changes of the cluster is not known";
     case "Passive":
       return "This node is not registered in the cluster";
   }

@@ -1,4 +1,4 @@
-/** What a node of a cluster is made of, as one module that a single node does not load. */
+/** The components of a cluster node as one module, which single nodes do not load. */
 export { Cluster } from "./cluster.ts";
 export { ClusterDirectory } from "./cluster-directory.ts";
 export { ClusterHistory } from "./cluster-history.ts";

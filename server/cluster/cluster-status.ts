@@ -1,68 +1,63 @@
 /**
- * The state of the cluster as one node sees it, at one moment, as plain data: its nodes, who leads each database, and how
- * far each copy is. The route, the metrics, the log and the check of readiness are all made from it.
+ * The state of the cluster at one moment, as this node sees it, as plain data: nodes, leaders, and the progress of each
+ * copy. The route, the metrics, the log, and the readiness check use it.
  *
  * Invariants:
- * - What was heard of other nodes is up to half a second old, and so is what they are behind.
+ * - Reports of other nodes are up to half a second old, and so are the lags computed from them.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { interfaceVersion } from "../http/response.ts";
-import type {
-  ClusterView,
-  ReplicaRoleName,
-  ReplicaSighting,
-  ReplicaState,
-} from "./cluster-view.ts";
+import type { ClusterView, ReplicaReport, ReplicaRoleName, ReplicaState } from "./cluster-view.ts";
 
-/** Without a heartbeat for this long, six of them, a node counts as silent. */
+/** Time without a heartbeat (six intervals) after which a node counts as silent, in milliseconds. */
 export const silentMs = 3_000;
 
 export interface NodeState {
   readonly tag: string;
   readonly url: string;
   readonly isHere: boolean;
-  /** false: it is heard, and could be added. */
+  /** Whether the node is registered. An unregistered node sends heartbeats and can be added. */
   readonly isRegistered: boolean;
-  /** Milliseconds since its last heartbeat, 0 for this node; null: nothing was heard since the start. */
+  /** Milliseconds since its last heartbeat, 0 for this node, or null without any since the start. */
   readonly heardMs: number | null;
-  /** null: not known. */
+  /** Version of the server, or null if not known. */
   readonly version: string | null;
 }
 
 export interface CopyState {
-  /** Of the node that has it. */
+  /** Tag of the node that has the copy. */
   readonly tag: string;
-  /** null: its node is not heard. */
+  /** Role of the replica, or null if its node is silent. */
   readonly role: ReplicaRoleName | null;
   readonly epoch: number;
-  /** The last message of the stream in its log, as far as that is known. */
+  /** Last known message of the stream in its log. */
   readonly applied: number;
-  /** Messages that the copy furthest ahead has and this one has not; null: nothing is known of it. */
+  /** Messages that the most advanced copy has and this one lacks, or null if not known. */
   readonly behind: number | null;
 }
 
 export interface DatabaseState {
   readonly name: string;
   readonly id: string;
-  /** null: nobody is known to lead it. */
+  /** Tag of the leading node, or null if not known. */
   readonly leaderTag: string | null;
   readonly epoch: number;
   readonly copies: readonly CopyState[];
-  /** Why this node's copy does not go on; null: it does, or there is none. */
+  /** Reason why this node's copy has stopped, or null if it runs or does not exist. */
   readonly trouble: string | null;
 }
 
 export interface ClusterStatus {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
   readonly topologyId: string | null;
-  /** Who orders the changes of the cluster's own values; null: not known. */
+  /** Tag of the node that orders the changes of the cluster's values, or null if not known. */
   readonly leaderTag: string | null;
   readonly epoch: number;
   readonly index: number;
-  /** In the order of their tags. */
+  /** Ordered by tag. */
   readonly nodes: readonly NodeState[];
-  /** In the order of their names. */
+  /** Ordered by name. */
   readonly databases: readonly DatabaseState[];
 }
 
@@ -70,7 +65,7 @@ export function clusterStatus(view: ClusterView): ClusterStatus {
   const { tag, topologyId, leaderTag, epoch, index } = view;
   const nodeOf = (isRegistered: boolean) => (member: { tag: string; url: string }) => {
     const isHere = member.tag === tag;
-    const seen = isHere ? undefined : view.sighting(member.tag);
+    const seen = isHere ? undefined : view.lastHeartbeat(member.tag);
     return {
       tag: member.tag,
       url: member.url,
@@ -96,14 +91,14 @@ export function isHeard({ heardMs }: NodeState): boolean {
 
 function databaseState(view: ClusterView, state: ReplicaState): DatabaseState {
   const { name, id, members } = state.registered;
-  const seen = members.map((tag) => ({ tag, ...sightingOf(view, state, tag) }));
-  const furthest = Math.max(state.applied, ...seen.map(({ sighting }) => sighting?.applied ?? 0));
-  const copies = seen.map(({ tag, sighting, isFresh }) => ({
+  const seen = members.map((tag) => ({ tag, ...reportOf(view, state, tag) }));
+  const furthest = Math.max(state.applied, ...seen.map(({ report }) => report?.applied ?? 0));
+  const copies = seen.map(({ tag, report, isFresh }) => ({
     tag,
-    role: isFresh ? (sighting?.role ?? null) : null,
-    epoch: sighting?.epoch ?? 0,
-    applied: sighting?.applied ?? 0,
-    behind: sighting === undefined ? null : furthest - sighting.applied,
+    role: isFresh ? (report?.role ?? null) : null,
+    epoch: report?.epoch ?? 0,
+    applied: report?.applied ?? 0,
+    behind: report === undefined ? null : furthest - report.applied,
   }));
   const { leaderTag, epoch, trouble } = state;
   return {
@@ -116,20 +111,20 @@ function databaseState(view: ClusterView, state: ReplicaState): DatabaseState {
   };
 }
 
-interface Sighted {
-  readonly sighting: ReplicaSighting | undefined;
+interface CopyReport {
+  readonly report: ReplicaReport | undefined;
   readonly isFresh: boolean;
 }
 
-function sightingOf(view: ClusterView, state: ReplicaState, tag: string): Sighted {
+function reportOf(view: ClusterView, state: ReplicaState, tag: string): CopyReport {
   if (tag === view.tag) {
     const { role, epoch, applied } = state;
-    const sighting = role === null ? undefined : { role, epoch, applied };
-    return { sighting, isFresh: true };
+    const report = role === null ? undefined : { role, epoch, applied };
+    return { report, isFresh: true };
   }
-  const node = view.sighting(tag);
-  const sighting = node?.databases.get(state.registered.id);
-  return { sighting, isFresh: node !== undefined && node.ageMs < silentMs };
+  const node = view.lastHeartbeat(tag);
+  const report = node?.databases.get(state.registered.id);
+  return { report, isFresh: node !== undefined && node.ageMs < silentMs };
 }
 
 function compare(one: string, other: string): number {

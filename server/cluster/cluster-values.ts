@@ -1,32 +1,32 @@
 /**
- * The durable values of a server that is a node of a cluster: those that all nodes must agree on are the cluster's, the
- * others its own. Until a node that had some before has brought them (founding.ts), its own ones are in force.
+ * The durable values of a cluster node: shared values come from the cluster, all others from the node itself. Until the
+ * cluster bootstrap, the node's own values apply (cluster-bootstrap.ts).
  */
 import { type DiskWrite, EngineError, type LogFigures } from "../../engine/engine.ts";
 import { CommandIndex, commandBlockSize, commandIndexKey } from "../databases/command-index.ts";
 import type { ValueStore } from "../settings/value-store.ts";
+import { type ClusterBootstrap, sharedPrefixes } from "./cluster-bootstrap.ts";
 import type { ClusterView } from "./cluster-view.ts";
-import { type Founder, sharedPrefixes } from "./founding.ts";
 
 export class ClusterValues implements ValueStore {
   readonly #own: ValueStore;
   readonly #cluster: ClusterView;
-  readonly #founder: Pick<Founder, "isAlone" | "settled">;
+  readonly #bootstrap: Pick<ClusterBootstrap, "isAlone" | "settled">;
 
   constructor(
     own: ValueStore,
     cluster: ClusterView,
-    founder: Pick<Founder, "isAlone" | "settled">,
+    bootstrap: Pick<ClusterBootstrap, "isAlone" | "settled">,
   ) {
     this.#own = own;
     this.#cluster = cluster;
-    this.#founder = founder;
+    this.#bootstrap = bootstrap;
   }
 
   get(key: string): string | undefined {
     if (!isShared(key)) return this.#own.get(key);
     const value = this.#cluster.value(key);
-    return value === undefined && this.#founder.isAlone ? this.#own.get(key) : value;
+    return value === undefined && this.#bootstrap.isAlone ? this.#own.get(key) : value;
   }
 
   async put(key: string, jsonText: string): Promise<void> {
@@ -40,15 +40,15 @@ export class ClusterValues implements ValueStore {
   }
 
   async #change(key: string, value: string | null): Promise<void> {
-    await this.#founder.settled();
+    await this.#bootstrap.settled();
     await this.#cluster.change([{ key, value }]);
   }
 
-  /** `prefix` is of shared keys, or of none. */
+  /** All keys with `prefix` must be shared, or none. */
   entries(prefix: string): Iterable<[string, string]> {
     if (!isShared(prefix)) return this.#own.entries(prefix);
     const shared = this.#cluster.values(prefix) as Iterable<[string, string]>;
-    return this.#founder.isAlone ? new Map([...this.#own.entries(prefix), ...shared]) : shared;
+    return this.#bootstrap.isAlone ? new Map([...this.#own.entries(prefix), ...shared]) : shared;
   }
 
   diskWrites(after: number): DiskWrite[] {
@@ -60,18 +60,18 @@ export class ClusterValues implements ValueStore {
   }
 }
 
-/** Is it a value that all nodes of a cluster share? */
+/** Returns whether all nodes of a cluster share the value of this key. */
 export function isShared(key: string): boolean {
   return sharedPrefixes.some((prefix) => key.startsWith(prefix));
 }
 
-/** Numbers of commands that no other node gives, either. */
+/** Creates a command index whose numbers are unique in the cluster. */
 export function clusterCommandIndex(
   cluster: ClusterView,
-  founder: Pick<Founder, "settled">,
+  bootstrap: Pick<ClusterBootstrap, "settled">,
 ): CommandIndex {
   return new CommandIndex(async () => {
-    await founder.settled();
+    await bootstrap.settled();
     for (;;) {
       const text = cluster.value(commandIndexKey);
       const before = Number(text ?? "0");
@@ -80,7 +80,7 @@ export function clusterCommandIndex(
         await cluster.change([{ key: commandIndexKey, expected: text ?? null, value }]);
         return before;
       } catch (error) {
-        // Another node was first.
+        // Another node has changed it first.
         if (!(error instanceof EngineError) || error.code !== "concurrency") throw error;
       }
     }

@@ -1,178 +1,178 @@
 /**
- * What the rest of the server sees of a cluster: who its nodes are, where each database is and who leads it, and how its
- * durable values are changed. Implemented by `Cluster`; a single node has none.
+ * The interface of a cluster for the rest of the server: its nodes, the members and leaders of databases, and changes of
+ * shared values. Implemented by `Cluster`; a single node has none.
  */
 import type { Database } from "../../engine/engine.ts";
 import type { ClusterHealth } from "./cluster-health.ts";
 
-/** A node as the cluster has registered it, durably. */
+/** A durably registered node. */
 export interface ClusterMember {
   /** `A` to `ZZZZ`. */
   readonly tag: string;
-  /** Where clients and other nodes reach it, without a slash at the end. */
+  /** Address for clients and other nodes, without a trailing slash. */
   readonly url: string;
-  /** Where workers of subscriptions reach it; null: not told. */
+  /** Address for subscription workers, or null if not known. */
   readonly tcpUrl: string | null;
-  /** SHA-256 of the certificate that it presents, as `AB:CD:…`; null: it is without TLS. */
+  /** SHA-256 of its certificate, as `AB:CD:…`, or null without TLS. */
   readonly fingerprint: string | null;
 }
 
-/** What was heard of another node. Hints: nothing durable depends on them. */
-export interface NodeSighting {
+/** The last heartbeat of another node. A hint: no durable decision depends on it. */
+export interface ReceivedHeartbeat {
   /** Milliseconds since its last heartbeat. */
   readonly ageMs: number;
   readonly version: string;
-  /** How far it is, by the id of the database. */
-  readonly databases: ReadonlyMap<string, ReplicaSighting>;
+  /** Reports of its replicas, by database id. */
+  readonly databases: ReadonlyMap<string, ReplicaReport>;
 }
 
-export interface ReplicaSighting {
+export interface ReplicaReport {
   readonly role: ReplicaRoleName;
   readonly epoch: number;
-  /** The last message of the stream that its own log has. */
+  /** Last message of the stream in its log. */
   readonly applied: number;
-  /** Where its own log would go on after a restart: the stream must keep this message. Left out, or 0: not known. */
+  /** Message at which its log would resume after a restart, which the stream must retain. Omitted or 0 if not known. */
   readonly mark?: number;
 }
 
 export type ReplicaRoleName = "follower" | "candidate" | "leader" | "stopped";
 
-/** A database that the cluster knows, as registered, durably. */
+/** A durably registered database. */
 export interface ClusterDatabase {
   readonly name: string;
-  /** 32 hexadecimal digits: of the database and of its stream. */
+  /** 32 hexadecimal digits: id of the database and of its stream. */
   readonly id: string;
-  /** Of the stream: a lost one is replaced by the next. */
+  /** Generation of the stream. A lost stream is replaced by one of the next generation. */
   readonly generation: number;
-  /** Tags of the nodes that have copies, in the order of their joining. */
+  /** Tags of the nodes that have copies, in the order in which these were added. */
   readonly members: readonly string[];
-  /** The tag in its change vectors: of the node that created it. */
+  /** Tag in its change vectors: that of the node that created the database. */
   readonly originTag: string;
-  /** Does its stream have anything? Until then the node `originTag` begins it. */
+  /** Whether its stream has messages. The first one is written by the node `originTag`. */
   readonly isSeeded: boolean;
-  /** The settings record that its first leader writes. */
+  /** Settings record that its first leader writes. */
   readonly initialRecord: Readonly<Record<string, unknown>>;
-  /** The index of the command that registered or changed this entry. */
+  /** Index of the command that registered or changed this entry. */
   readonly index: number;
 }
 
-/** The state of one database of the cluster, as this node knows it now. */
+/** The current state of a database of the cluster, as known to this node. */
 export interface ReplicaState {
   readonly registered: ClusterDatabase;
-  /** Of this node; null: it has no copy. */
+  /** Role of this node's copy, or null if it has none. */
   readonly role: ReplicaRoleName | null;
   readonly epoch: number;
-  /** Who leads; null: not known now. */
+  /** Tag of the leading node, or null if not known. */
   readonly leaderTag: string | null;
-  /** The last message of the stream that this node's log has; 0: none. */
+  /** Last message of the stream in this node's log, or 0. */
   readonly applied: number;
-  /** Grows with each change of the leader or the members: the `Etag` of the topology for clients. */
+  /** Increases with each change of the leader or the members. `Etag` of the topology for clients. */
   readonly topologyEtag: number;
-  /** The last message of the stream that readers of this node's copy see; 0: none. */
+  /** Last message of the stream that readers of this node's copy see, or 0. */
   readonly visible: number;
   /**
-   * What a copy must show for a read of this node's clients: what they may have been answered by another copy. 0: any may
-   * answer; infinite: it is not known yet, and the leader has it.
+   * Minimum message that a copy must show to serve reads of this node's clients, because another copy may have shown it to
+   * them. 0 if any copy may answer; infinite while it is not known, when only the leader may answer.
    */
   readonly mustShow: number;
-  /** Had this node's copy all that there was, once since it was made? Until then, reads here could see what was long ago. */
+  /** Whether this node's copy was complete once since its creation. Until then, reads could return very old state. */
   readonly isComplete: boolean;
-  /** Why this node's copy does not go on, for the operator; null: it does. */
+  /** Reason why this node's copy has stopped, for the operator, or null. */
   readonly trouble: string | null;
 }
 
-/** A database that this node has for itself. */
+/** A standalone database of this node. */
 export interface OwnDatabase {
   readonly name: string;
-  /** Why it could not be adopted; null: it was not tried. */
+  /** Reason of the last failed adoption, or null. */
   readonly failure: string | null;
 }
 
-/** One change of the cluster's values; several are made together or not at all. */
+/** One change of a shared value. Several are applied atomically. */
 export interface ValueChange {
   readonly key: string;
-  /** JSON text that must be there now; null: there must be nothing; left out: anything may be. */
+  /** JSON text that the value must equal, null if it must not exist, or omitted for no condition. */
   readonly expected?: string | null;
-  /** JSON text; null: the key is removed. */
+  /** New JSON text, or null to remove the key. */
   readonly value: string | null;
 }
 
 export interface ClusterView {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
-  /** A GUID; null: the cluster has never been complete yet. */
+  /** A GUID, or null until the cluster has been complete once. */
   readonly topologyId: string | null;
-  /** The number of the last change of the cluster's own values that this node has. */
+  /** Number of the last change of the shared values that this node has applied. */
   readonly index: number;
-  /** Who orders the changes of the cluster's own values; null: not known now. */
+  /** Tag of the node that orders the changes of the shared values, or null if not known. */
   readonly leaderTag: string | null;
-  /** Of the cluster's own values. */
+  /** Epoch of the leader of the shared values. */
   readonly epoch: number;
-  /** All registered nodes, by tag, this one too once it is registered. In the order of their tags. */
+  /** Returns all registered nodes, including this one once registered, ordered by tag. */
   members(): readonly ClusterMember[];
-  /** The last that was heard of a node, registered or not; undefined: nothing since the start. */
-  sighting(tag: string): NodeSighting | undefined;
-  /** Tags of nodes that were heard and are not registered: each could be added. */
+  /** Returns the last heartbeat of a node, registered or not, or undefined if none was received since the start. */
+  lastHeartbeat(tag: string): ReceivedHeartbeat | undefined;
+  /** Returns the nodes whose heartbeats are received and which are not registered. Each can be added. */
   strangers(): readonly ClusterMember[];
-  /** Databases that the cluster has registered, by name in any case; undefined: it has none of that name. */
+  /** Returns the database registered under that name, ignoring case, or undefined. */
   find(name: string): ReplicaState | undefined;
   databases(): readonly ReplicaState[];
-  /** Notes that a client of this node was answered by a copy that shows so much, as `placeOfReply` tells it. */
+  /** Records the position of a copy on another node that answered a client of this node, as encoded by `positionOfReply`. */
   answered(place: string): void;
-  /** Resolves when this node's copy shows the message `sequence` of the stream; false: it did not for `ms`. */
+  /** Resolves to true when this node's copy shows message `sequence` of the stream, or to false after `ms` milliseconds. */
   whenVisible(name: string, sequence: number, ms: number): Promise<boolean>;
   /**
-   * Changes values of the cluster; when it resolves, that is done, and visible on this node and on all others that are
-   * heard and not slow: who then asks another one finds the new database there, and no deleted certificate.
+   * Changes shared values. On resolution, the change is visible on this node and on every other node that sends heartbeats
+   * and is not slow, so a client that calls another node next finds the new database, or no deleted certificate.
    * @throws EngineError concurrency when an expectation is not met, not-leader, outcome-unknown, stream-unavailable
    */
   change(changes: readonly ValueChange[]): Promise<void>;
-  /** Makes changes that another node asked for. @returns the index that has them @throws EngineError as `change` */
+  /** Makes changes that another node requested. @returns the index that includes them @throws EngineError as `change` */
   changeHere(changes: readonly ValueChange[]): Promise<number>;
-  /** Tries to lead a database in place of the node that does. */
+  /** Tries to replace the leader of a database by this node. */
   standFor(name: string): void;
-  /** Text of a value; undefined: none. */
+  /** Returns the JSON text of a value, or undefined. */
   value(key: string): string | undefined;
-  /** Values whose key begins with `prefix`, in order. */
+  /** Returns the values whose key begins with `prefix`, in key order. */
   values(prefix: string): Iterable<readonly [string, string]>;
-  /** What is below it; undefined: not told. */
+  /** State of NATS and of the replicas, if known. */
   readonly health?: ClusterHealth | undefined;
-  /** Calls `listener` after the members, the databases, the leaders or values have changed. @returns unsubscribes */
+  /** Calls `listener` after changes of members, databases, leaders, or values. @returns a function that unsubscribes */
   onChange(listener: () => void): () => void;
 
-  /** Registers a node that is heard. @throws EngineError invalid-argument when it is not, or is registered */
+  /** Registers a node. @throws EngineError invalid-argument if it sends no heartbeats or is already registered */
   addMember(tag: string): Promise<void>;
   /**
-   * Removes a node; it has no copy any more, and may not come back by itself.
-   * @throws EngineError invalid-operation when a database would lose its last copy; whether others are up to date is asked by whoever calls this
+   * Removes a node with its copies. It cannot rejoin by itself. The caller checks whether other copies are up to date.
+   * @throws EngineError invalid-operation if a database would lose its last copy
    */
   removeMember(tag: string): Promise<void>;
-  /** Gives a node a copy of a database, or takes it away. @throws EngineError invalid-argument, invalid-operation */
+  /** Adds or removes a copy of a database on a node. @throws EngineError invalid-argument, invalid-operation */
   addCopy(name: string, tag: string): Promise<void>;
   removeCopy(name: string, tag: string): Promise<void>;
   /**
-   * Registers a database with copies on `members`, of which this node must be one; resolves when it has a leader and its
-   * record, on this node. @throws EngineError database-exists, database-name-invalid, …
+   * Registers a database with copies on `members`, which must include this node. Resolves when the database has a leader
+   * and its record on this node. @throws EngineError database-exists, database-name-invalid, …
    */
   createDatabase(
     name: string,
     record: Readonly<Record<string, unknown>>,
     members: readonly string[],
   ): Promise<Database>;
-  /** Databases of this node alone, which it had before it was one of the cluster. */
+  /** Returns the standalone databases of this node, from before it joined the cluster. */
   ownDatabases(): readonly OwnDatabase[];
   /**
-   * Makes a database of this node alone one of the cluster, with copies on `members`, of which this node must be one;
-   * resolves when it has a leader. @throws EngineError database-missing, database-exists, invalid-operation, …
+   * Moves a standalone database of this node into the cluster, with copies on `members`, which must include this node.
+   * Resolves when the database has a leader. @throws EngineError database-missing, database-exists, invalid-operation, …
    */
   adoptDatabase(name: string, members: readonly string[]): Promise<Database>;
-  /** @returns false: there is none */
+  /** @returns false if no such database exists */
   deleteDatabase(name: string): Promise<boolean>;
-  /** Lets another node lead a database. @throws EngineError invalid-operation, node-unreachable, timeout */
+  /** Transfers the leadership of a database to another node. @throws EngineError invalid-operation, node-unreachable, timeout */
   transfer(name: string, tag: string): Promise<void>;
   /**
-   * Waits until `count` other nodes have all that this node's copy had written at the call.
-   * @returns how many had, which is less than `count` when `timeoutMs` ended first
+   * Waits until `count` other nodes have every write that this node's copy had at the call.
+   * @returns the number of these nodes, which is less than `count` after `timeoutMs`
    */
   waitForCopies(name: string, count: number, timeoutMs: number): Promise<number>;
 }

@@ -1,10 +1,10 @@
 /**
- * Looks at the cluster once a second, as this node sees it: tells the log what has changed, since when the own copies are
- * behind, and why the node should get no requests.
+ * Checks the state of the cluster once a second: logs changes, tracks how long this node's copies lag, and determines
+ * whether the node is ready for requests.
  *
  * Invariants:
- * - A look writes a bounded number of lines, however many databases there are.
- * - What passes by itself within `graceMs`, as every change of a leader does, neither makes the node unready nor is warned of.
+ * - A check writes a bounded number of lines, however many databases exist.
+ * - Conditions that resolve within `graceMs`, such as a change of leader, cause neither a warning nor unreadiness.
  */
 import type { Log } from "../logging/log.ts";
 import {
@@ -20,10 +20,10 @@ import { streamIdOf } from "./nats/stream-settings.ts";
 
 const lookMs = 1_000;
 export const graceMs = 10_000;
-/** Names in one line of the log. */
+/** Maximum number of names in one log line. */
 const namesMax = 5;
 
-/** What this node's copy of a database was behind, and since when. */
+/** The message that this node's copy of a database has to reach, and the time at which that was set. */
 interface Goal {
   readonly applied: number;
   readonly sinceMs: number;
@@ -35,21 +35,21 @@ export class ClusterWatch {
   readonly #nowMs: () => number;
   #timer: NodeJS.Timeout | undefined;
   #last: ClusterStatus | null = null;
-  /** By the id of the database. */
+  /** Goals of lagging copies, by database id. */
   readonly #goals = new Map<string, Goal>();
-  /** Databases whose copy here has been current since the start, by id. */
+  /** Ids of databases whose copy here has been current since the start. */
   readonly #current = new Set<string>();
-  /** Since when nodes are heard that are not of the cluster; -Infinity: that was told. */
+  /** Times at which unregistered nodes were first heard, by tag; -Infinity after logging. */
   readonly #strangers = new Map<string, number>();
-  /** What has been warned of, so that its end is told as well. */
-  readonly #told = new Set<string>();
-  /** Was there a leader of the cluster since the start? */
+  /** Conditions that were logged and have not ended. */
+  readonly #logged = new Set<string>();
+  /** Whether the cluster has had a leader since the start. */
   #wasLed = false;
-  /** When there was a leader, and a connection to NATS, last; until then, the start. */
+  /** Last times with a leader and with a connection to NATS; initially the start. */
   #leaderMs: number;
   #natsMs: number;
   #scrubText = "";
-  /** The last scrub that was told of, and what was missing in it. */
+  /** Time of the last logged scrub, and the replicas missing in it. */
   #scrub: { readonly atMs: number; readonly missing: ReadonlySet<string> } = {
     atMs: 0,
     missing: new Set(),
@@ -72,7 +72,7 @@ export class ClusterWatch {
     clearInterval(this.#timer);
   }
 
-  /** Looks now, and tells the log. */
+  /** Checks the cluster now, and logs changes. */
   look(): ClusterStatus {
     const status = clusterStatus(this.#view);
     const nowMs = this.#nowMs();
@@ -82,36 +82,34 @@ export class ClusterWatch {
       this.#wasLed = true;
     }
     if (health === undefined || health.nats.isConnected) this.#natsMs = nowMs;
-    this.#followCopies(status, nowMs);
-    this.#tellNodes(status, nowMs);
-    this.#tellLeaders(status, nowMs);
-    this.#tellCopies(status, nowMs);
-    this.#tellScrub(status);
+    this.#trackCopies(status, nowMs);
+    this.#logNodes(status, nowMs);
+    this.#logLeaders(status, nowMs);
+    this.#logCopies(status, nowMs);
+    this.#logScrub(status);
     this.#last = status;
     return status;
   }
 
-  /** Seconds that this node's copy of a database is behind, at least; 0: it is current, or there is none. */
+  /** Returns the minimum time that this node's copy has been lagging, in seconds, or 0 if it is current or does not exist. */
   behindSeconds(id: string): number {
     const goal = this.#goals.get(id);
     return goal === undefined ? 0 : (this.#nowMs() - goal.sinceMs) / 1000;
   }
 
-  /** Why this node should get no requests, in words; null: nothing speaks against it. */
+  /** Returns the reasons why this node should receive no requests, as text, or null if it is ready. */
   notReady(): string | null {
     const status = this.look();
     const nowMs = this.#nowMs();
     const reasons: string[] = [];
-    if (nowMs - this.#natsMs >= graceMs) reasons.push("NATS is not reached");
+    if (nowMs - this.#natsMs >= graceMs) reasons.push("NATS is unreachable");
     if (!this.#wasLed || nowMs - this.#leaderMs >= graceMs) {
       reasons.push(
-        status.topologyId === null
-          ? "the cluster has not been complete yet"
-          : "nobody leads the cluster",
+        status.topologyId === null ? "the cluster was never complete" : "the cluster has no leader",
       );
     }
     if (status.topologyId !== null && !status.nodes.some((one) => one.isHere && one.isRegistered)) {
-      reasons.push("this node is not one of the cluster");
+      reasons.push("this node is not registered in the cluster");
     }
     const own = status.databases.filter((one) => ownCopy(status, one) !== undefined);
     const stopped = own.filter((one) => one.trouble !== null);
@@ -119,12 +117,12 @@ export class ClusterWatch {
       ({ id, trouble }) =>
         trouble === null && (!this.#current.has(id) || this.behindSeconds(id) * 1000 >= graceMs),
     );
-    if (stopped.length > 0) reasons.push(`the copies here have stopped of ${namesOf(stopped)}`);
-    if (behind.length > 0) reasons.push(`the copies here are behind of ${namesOf(behind)}`);
+    if (stopped.length > 0) reasons.push(`local copies have stopped: ${namesOf(stopped)}`);
+    if (behind.length > 0) reasons.push(`local copies are lagging: ${namesOf(behind)}`);
     return reasons.length === 0 ? null : reasons.join(", ");
   }
 
-  #followCopies(status: ClusterStatus, nowMs: number): void {
+  #trackCopies(status: ClusterStatus, nowMs: number): void {
     const known = new Set(status.databases.map(({ id }) => id));
     for (const id of [...this.#goals.keys(), ...this.#current]) {
       if (known.has(id)) continue;
@@ -136,19 +134,19 @@ export class ClusterWatch {
       const { id, leaderTag } = database;
       if (own === undefined || own.behind === null || own.behind === 0) {
         this.#goals.delete(id);
-        // What nobody leads has nobody to be compared with.
+        // Without a leader there is nothing to compare the copy with.
         if (own?.behind === 0 && leaderTag !== null) this.#current.add(id);
         continue;
       }
       const goal = this.#goals.get(id);
       if (goal !== undefined && own.applied < goal.applied) continue;
-      // It has had what was there at an earlier look: it keeps up, some messages behind.
+      // It has reached an earlier goal, so it keeps up at a distance of some messages.
       if (goal !== undefined) this.#current.add(id);
       this.#goals.set(id, { applied: own.applied + own.behind, sinceMs: nowMs });
     }
   }
 
-  #tellNodes(status: ClusterStatus, nowMs: number): void {
+  #logNodes(status: ClusterStatus, nowMs: number): void {
     const before = this.#last;
     const strangers = new Set<string>();
     for (const node of status.nodes) {
@@ -156,7 +154,7 @@ export class ClusterWatch {
       if (node.isHere) continue;
       if (!node.isRegistered) {
         strangers.add(node.tag);
-        this.#tellStranger(node, nowMs);
+        this.#logStranger(node, nowMs);
         continue;
       }
       if (before !== null && earlier?.isRegistered !== true) {
@@ -164,11 +162,11 @@ export class ClusterWatch {
       }
       const wasHeard = earlier !== undefined && isHeard(earlier);
       if (isHeard(node) && !wasHeard) {
-        this.#log.info(`Node ${node.tag} is heard`, { event: "node-heard" });
+        this.#log.info(`Node ${node.tag} sends heartbeats`, { event: "node-heard" });
       } else if (!isHeard(node) && wasHeard) {
         const led = status.databases.filter(({ leaderTag }) => leaderTag === node.tag);
         const what = led.length === 0 ? "" : `; it led ${namesOf(led)}`;
-        this.#log.warn(`Node ${node.tag} at ${node.url} is not heard any more${what}`, {
+        this.#log.warn(`Node ${node.tag} at ${node.url} has stopped sending heartbeats${what}`, {
           event: "node-silent",
         });
       }
@@ -185,17 +183,17 @@ export class ClusterWatch {
     }
   }
 
-  /** A new one joins by itself within seconds; one that does not was removed. */
-  #tellStranger({ tag, url }: NodeState, nowMs: number): void {
+  /** Logs an unregistered node after `graceMs`. A new node registers within seconds; one that does not was removed. */
+  #logStranger({ tag, url }: NodeState, nowMs: number): void {
     const sinceMs = this.#strangers.get(tag) ?? nowMs;
     const isDue = sinceMs !== Number.NEGATIVE_INFINITY && nowMs - sinceMs >= graceMs;
     this.#strangers.set(tag, isDue ? Number.NEGATIVE_INFINITY : sinceMs);
     if (!isDue) return;
-    const told = `Node ${tag} at ${url} is heard and is not of the cluster: 'jackdaw cluster add ${tag}' adds it`;
-    this.#log.info(told, { event: "node-stranger" });
+    const message = `Node ${tag} at ${url} sends heartbeats but is not registered. To add it: jackdaw cluster add ${tag}`;
+    this.#log.info(message, { event: "node-stranger" });
   }
 
-  #tellLeaders(status: ClusterStatus, nowMs: number): void {
+  #logLeaders(status: ClusterStatus, nowMs: number): void {
     const { leaderTag, epoch, databases } = status;
     if (leaderTag !== null && leaderTag !== this.#last?.leaderTag) {
       this.#log.info(`${leaderTag} leads the cluster, epoch ${epoch}`, {
@@ -203,11 +201,11 @@ export class ClusterWatch {
       });
     }
     const isLeaderless = nowMs - this.#leaderMs >= graceMs;
-    if (!isLeaderless) this.#told.delete("leaderless");
-    else if (!this.#told.has("leaderless")) {
-      this.#told.add("leaderless");
+    if (!isLeaderless) this.#logged.delete("leaderless");
+    else if (!this.#logged.has("leaderless")) {
+      this.#logged.add("leaderless");
       this.#log.warn(
-        "Nobody leads the cluster: no database, node or certificate can be added or removed until most of its nodes reach each other through NATS",
+        "The cluster has no leader: databases, nodes and certificates cannot be added or removed until most of its nodes reach each other through NATS",
         { event: "cluster-leader" },
       );
     }
@@ -223,46 +221,46 @@ export class ClusterWatch {
     }
   }
 
-  #tellCopies(status: ClusterStatus, nowMs: number): void {
+  #logCopies(status: ClusterStatus, nowMs: number): void {
     const stopped: DatabaseState[] = [];
     const late: DatabaseState[] = [];
     const isHere = new Set<string>();
     for (const database of status.databases) {
       const { id, name, trouble } = database;
       isHere.add(id);
-      if (trouble !== null && !this.#told.has(`stopped ${id}`)) stopped.push(database);
-      else if (trouble === null && this.#told.delete(`stopped ${id}`)) {
-        this.#log.info(`The copy of ${name} here goes on`, { event: "copy-goes-on" });
+      if (trouble !== null && !this.#logged.has(`stopped ${id}`)) stopped.push(database);
+      else if (trouble === null && this.#logged.delete(`stopped ${id}`)) {
+        this.#log.info(`The local copy of ${name} has resumed`, { event: "copy-goes-on" });
       }
       const goal = this.#goals.get(id);
       const isLate = goal !== undefined && nowMs - goal.sinceMs >= graceMs;
-      if (isLate && !this.#told.has(`behind ${id}`)) late.push(database);
-      else if (!isLate && this.#told.delete(`behind ${id}`)) {
-        this.#log.info(`The copy of ${name} here has caught up`, { event: "copy-current" });
+      if (isLate && !this.#logged.has(`behind ${id}`)) late.push(database);
+      else if (!isLate && this.#logged.delete(`behind ${id}`)) {
+        this.#log.info(`The local copy of ${name} has caught up`, { event: "copy-current" });
       }
     }
     for (const { id, name, trouble } of stopped.slice(0, namesMax)) {
-      this.#told.add(`stopped ${id}`);
-      this.#log.write("Error", `The copy of ${name} here has stopped: ${trouble}`, {
+      this.#logged.add(`stopped ${id}`);
+      this.#log.write("Error", `The local copy of ${name} has stopped: ${trouble}`, {
         event: "copy-stopped",
       });
     }
     if (late.length > 0) {
-      for (const { id } of late) this.#told.add(`behind ${id}`);
+      for (const { id } of late) this.#logged.add(`behind ${id}`);
       const [first] = late;
       const own = first === undefined ? undefined : ownCopy(status, first);
       const far = late.length === 1 ? `: ${own?.behind ?? 0} messages` : "";
-      this.#log.warn(`Copies here are behind and catch up${far}, of ${namesOf(late)}`, {
+      this.#log.warn(`Local copies are catching up${far}, ${namesOf(late)}`, {
         event: "copy-behind",
       });
     }
-    for (const told of this.#told) {
-      const [, id] = told.split(" ");
-      if (id !== undefined && !isHere.has(id)) this.#told.delete(told);
+    for (const key of this.#logged) {
+      const [, id] = key.split(" ");
+      if (id !== undefined && !isHere.has(id)) this.#logged.delete(key);
     }
   }
 
-  #tellScrub(status: ClusterStatus): void {
+  #logScrub(status: ClusterStatus): void {
     const scrub = this.#view.health?.nats.scrub ?? null;
     if (scrub === null) return;
     if (scrub.atMs === this.#scrub.atMs) return;
@@ -270,7 +268,7 @@ export class ClusterWatch {
     const keyOf = ({ stream, server }: StreamProblem) => `${server} ${stream}`;
     const missing = scrub.problems.filter(({ kind }) => kind === "missing").map(keyOf);
     this.#scrub = { atMs: scrub.atMs, missing: new Set(missing) };
-    // A server that is started again is away for one look.
+    // A server that is restarted is absent for one check.
     const lasting = scrub.problems.filter(
       (one) => one.kind !== "behind" && (one.kind !== "missing" || before.has(keyOf(one))),
     );
@@ -285,14 +283,14 @@ export class ClusterWatch {
     const shown = text.slice(0, namesMax).join("; ");
     if (shown === this.#scrubText) return;
     this.#scrubText = shown;
-    if (shown === "") this.#log.info("All replicas of NATS are sound again", { event: "scrub" });
+    if (shown === "") this.#log.info("All replicas in NATS are intact again", { event: "scrub" });
     else {
       const more = text.length > namesMax ? `, and ${text.length - namesMax} more` : "";
-      // What is missing, or could not be looked at, may come back; damage does not go by itself.
+      // Missing or unchecked replicas may return; damage does not resolve by itself.
       const isPassing = lasting.every(({ kind }) => kind === "missing");
       this.#log.write(
         isPassing ? "Warn" : "Error",
-        `The scrub of NATS has found: ${shown}${more}`,
+        `The scrub of NATS replicas reports: ${shown}${more}`,
         { event: "scrub" },
       );
     }

@@ -1,16 +1,16 @@
 /**
- * One node of a cluster: its part in the values that all nodes share, the heartbeats, and the copies of databases that it
- * has. What the rest of the server sees of it is a `ClusterView`.
+ * One node of a cluster: its replica of the shared values, its heartbeats, and its copies of databases. The rest of the
+ * server uses the `ClusterView` interface.
  *
- *     const cluster = new Cluster({ config, log });
- *     const storage = await openStorage(config, cluster.replication);   // databases know which are copies
+ *     const cluster = new Cluster({ tag, version, log, trimAfterAbsenceMs });
+ *     const storage = await openStorage(config, cluster.replication);   // knows which databases are copies
  *     await cluster.open({ nats, databases, shared, values });
- *     cluster.serve({ peers, member });                                 // when it listens
+ *     cluster.serve({ peers, member });                                 // when the server listens
  *     await cluster.stop(); await storage.close(); await cluster.close();
  *
  * Invariants:
- * - What the nodes agree on changes only through `change`, on the node that leads the shared values.
- * - A heartbeat of a node is heard by the replication of a database only if that node has a copy.
+ * - Shared values change only through `change`, on the node that leads them.
+ * - The replication of a database receives a node's heartbeats only if that node has a copy.
  */
 
 import { randomBytes } from "node:crypto";
@@ -29,25 +29,26 @@ import {
 } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
-import { Adoption, isBrought } from "./adoption.ts";
+import { Adoption, isImported } from "./adoption.ts";
+import { ClusterBootstrap } from "./cluster-bootstrap.ts";
 import type { ClusterHealth } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
-  NodeSighting,
   OwnDatabase,
+  ReceivedHeartbeat,
+  ReplicaReport,
   ReplicaRoleName,
-  ReplicaSighting,
   ReplicaState,
   ValueChange,
 } from "./cluster-view.ts";
 import { CopyRepairs } from "./copy-repairs.ts";
 import { copySources } from "./copy-sources.ts";
-import { Founder } from "./founding.ts";
 import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
+import { MembershipTable } from "./membership-table.ts";
 import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -60,55 +61,54 @@ import {
   removedKey,
   sharedValuesId,
 } from "./registry.ts";
+import { ReplicaPositions } from "./replica-positions.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
-import { ShownPlaces } from "./shown-places.ts";
-import { Sightings } from "./sightings.ts";
 import { StreamScrub } from "./stream-scrub.ts";
 import { StreamTrim, type TrimmedDatabase } from "./stream-trim.ts";
 
 const sharedGeneration = 1;
 const sharedName = "the cluster's values";
-/** A node waits so long, and up to `standSpreadMs` more, before it stands for a leader that is not heard. */
+/** Minimum time without a leader after which a node becomes a candidate, in milliseconds; `standSpreadMs` is a random addition. */
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
-/** Between two looks at what the streams need not keep. */
+/** Interval of trims of the streams, in milliseconds. */
 const trimMs = 60_000;
 const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
-/** How often a change is made again because the registry has changed. */
+/** Maximum number of retries of a change that conflicts with another change of the registry. */
 const triesMax = 10;
-/** How often the stream is followed again from a frame that does not come. */
+/** Maximum number of attempts to follow a stream from a frame that does not arrive. */
 const gapTriesMax = 5;
-/** The least between two heartbeats. */
+/** Minimum interval of heartbeats, in milliseconds. */
 const beatMs = 20;
 const transferMs = 10_000;
 /**
- * After this long without a leader none is waited for: longer than nodes take to hear each other after a start, or to lead
- * after another one.
+ * Time without a leader after which reads no longer wait for one, in milliseconds. Longer than nodes take to receive each
+ * other's heartbeats after a start, or to elect a leader.
  */
 const leaderlessMs = 15_000;
-/** A change waits so long for nodes that are heard, and slow: they have it later. */
+/** Maximum time that a change waits for slow nodes, in milliseconds. They apply it later. */
 const spreadMs = 1000;
 
 export interface ClusterOptions {
   readonly tag: string;
   readonly version: string;
   readonly log: Log;
-  /** How long the streams keep what a node that is away has not seen. */
+  /** Maximum absence of a node for which the streams retain messages, in milliseconds. */
   readonly trimAfterAbsenceMs: number;
 }
 
-/** What it is made of once the data folder is open. */
+/** The parts that are available once the data folder is open. */
 export interface ClusterParts {
   readonly nats: Nats;
   readonly databases: Databases;
   readonly shared: SharedValues;
-  /** Of this node alone. */
+  /** Values of this node alone. */
   readonly values: ValueStore;
 }
 
-/** What it is once it can be reached. */
+/** The parts that are available once the server listens. */
 export interface ClusterService {
   readonly peers: PeerLink;
   readonly member: () => ClusterMember;
@@ -125,8 +125,8 @@ export class Cluster implements ClusterView {
   #heartbeats: Heartbeats | null = null;
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
-  readonly #sightings = new Sightings();
-  readonly #shown = new ShownPlaces();
+  readonly #membership = new MembershipTable();
+  readonly #positions = new ReplicaPositions();
   readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
     change: (changes) => this.changeHere(changes),
@@ -137,22 +137,22 @@ export class Cluster implements ClusterView {
   #isReconciling = false;
   #isStale = true;
   #isStopped = false;
-  #isTelling = false;
-  /** Frames that were missing in the streams of copies here, by the id of the database: the last, and how often any. */
+  #isNotifying = false;
+  /** Gaps in the streams of local copies, by database id: the last missing frame, attempts to get it, and number of gaps. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   readonly #scrub: StreamScrub;
-  /** Woken when another node has said something: those who wait for copies of what they wrote. */
+  /** Callbacks of writers that wait for other copies, called after each heartbeat. */
   readonly #waiting = new Set<() => void>();
-  /** Has the last heartbeat said that somebody waits? */
+  /** Whether the last heartbeat reported that a writer waits. */
   #isKnownToWait = false;
-  /** Has a copy here taken more than the last heartbeat has said? */
+  /** Whether a local copy has advanced since the last heartbeat. */
   #hasMore = false;
   #beatMs = Number.NEGATIVE_INFINITY;
   #beatTimer: NodeJS.Timeout | null = null;
   #duties: Promise<void> | null = null;
-  readonly founder: Founder;
+  readonly bootstrap: ClusterBootstrap;
   readonly #adoption: Adoption;
-  #bringing: Promise<void> | null = null;
+  #bootstrapping: Promise<void> | null = null;
   readonly #trim: StreamTrim;
   #trimmedMs = performance.now();
   #trimming: Promise<void> | null = null;
@@ -165,8 +165,8 @@ export class Cluster implements ClusterView {
     this.#trim = new StreamTrim({
       absenceMs: options.trimAfterAbsenceMs,
       log: options.log,
-      sighting: (tag, id) => {
-        const found = this.sighting(tag);
+      lastHeartbeat: (tag, id) => {
+        const found = this.lastHeartbeat(tag);
         const replica = found?.databases.get(id);
         return found === undefined || replica === undefined
           ? undefined
@@ -178,7 +178,7 @@ export class Cluster implements ClusterView {
       log: options.log,
       cluster: this,
       sharedId: sharedValuesId,
-      isFirst: () => this.#sightings.present().every(({ tag }) => this.tag < tag),
+      isFirst: () => this.#membership.present().every(({ tag }) => this.tag < tag),
       purge: (id) => this.#purgeDamaged(id),
       restart: (id) => this.#replicationOf(id)?.restart(),
       nameOf: (id) => (id === sharedValuesId ? sharedName : (this.#registeredOf(id)?.name ?? id)),
@@ -207,7 +207,7 @@ export class Cluster implements ClusterView {
       own: () => this.#opened.values,
       change: (changes: readonly ValueChange[]) => this.change(changes),
     };
-    this.founder = new Founder({
+    this.bootstrap = new ClusterBootstrap({
       ...common,
       shared: { get: (key) => this.value(key), entries: (prefix) => this.values(prefix) },
       ownDatabases: () => this.ownDatabases().map(({ name }) => name),
@@ -221,7 +221,7 @@ export class Cluster implements ClusterView {
     });
   }
 
-  /** Which databases of the data folder are copies. */
+  /** Replication options of the databases in the data folder. */
   get replication(): FolderReplication {
     return {
       of: (name) => this.#copies.replicationOf(name),
@@ -232,7 +232,7 @@ export class Cluster implements ClusterView {
         generation: sharedGeneration,
         tag: this.tag,
         standAfterMs: patienceMs(),
-        // The first to append to an empty stream begins it.
+        // The first node that appends to the empty stream begins it.
         isSeed: true,
         watcher: this.#watcherOf(sharedName, sharedValuesId),
       },
@@ -254,7 +254,7 @@ export class Cluster implements ClusterView {
     shared.onCommit(() => this.#changed());
   }
 
-  /** Begins to take part: it says that it is there, and makes its copies. */
+  /** Starts heartbeats, and creates and removes copies from then on. */
   serve(service: ClusterService): void {
     this.#service = service;
     this.#servedMs = performance.now();
@@ -269,7 +269,7 @@ export class Cluster implements ClusterView {
     this.#scrub.start();
   }
 
-  /** Makes and removes copies no more. Before the databases are closed. */
+  /** Stops creating and removing copies. Must be called before the databases are closed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
@@ -277,12 +277,12 @@ export class Cluster implements ClusterView {
     await this.#repairs.stop();
     await this.#scrub.stop();
     await this.#trimming;
-    while (this.#isReconciling || this.#duties !== null || this.#bringing !== null) {
+    while (this.#isReconciling || this.#duties !== null || this.#bootstrapping !== null) {
       await pause(retryMs / 10);
     }
   }
 
-  /** Says a last time how far it is, and leaves. After the databases were closed. */
+  /** Sends a last heartbeat and disconnects. Must be called after the databases are closed. */
   async close(): Promise<void> {
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     this.#heartbeats?.beat();
@@ -335,20 +335,20 @@ export class Cluster implements ClusterView {
     return [...this.#known.members.values()];
   }
 
-  /** Nodes that can be asked: for one that knows of none yet, or no more, those that are heard. */
+  /** Nodes that this one can call: the members, and while this node is not a member, also other nodes with heartbeats. */
   reachable(): readonly ClusterMember[] {
     const { members } = this.#known;
     const known = [...members.values()];
     return members.has(this.tag) ? known : [...known, ...this.strangers()];
   }
 
-  sighting(tag: string): NodeSighting | undefined {
-    return this.#sightings.of(tag);
+  lastHeartbeat(tag: string): ReceivedHeartbeat | undefined {
+    return this.#membership.of(tag);
   }
 
   strangers(): readonly ClusterMember[] {
     const { members } = this.#known;
-    return this.#sightings.present().filter(({ tag }) => !members.has(tag));
+    return this.#membership.present().filter(({ tag }) => !members.has(tag));
   }
 
   find(name: string): ReplicaState | undefined {
@@ -372,7 +372,7 @@ export class Cluster implements ClusterView {
   }
 
   answered(place: string): void {
-    this.#shown.told(place);
+    this.#positions.recordReply(place);
   }
 
   whenVisible(name: string, sequence: number, ms: number): Promise<boolean> {
@@ -388,7 +388,7 @@ export class Cluster implements ClusterView {
   async change(changes: readonly ValueChange[]): Promise<void> {
     await this.#opened.changes.change(changes);
     const wanted = this.#opened.shared.replication.mark?.sequence ?? 0;
-    const present = this.#sightings.present().map(({ tag }) => tag);
+    const present = this.#membership.present().map(({ tag }) => tag);
     const others = present.filter((tag) => tag !== this.tag && this.#known.members.has(tag));
     const untilMs = performance.now() + spreadMs;
     await this.#haveCopies(others, sharedValuesId, { wanted, count: others.length, untilMs });
@@ -399,14 +399,14 @@ export class Cluster implements ClusterView {
   }
 
   async addMember(tag: string): Promise<void> {
-    const member = this.#sightings.present().find((one) => one.tag === tag);
+    const member = this.#membership.present().find((one) => one.tag === tag);
     if (this.#known.members.has(tag)) {
       throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
     }
     if (member === undefined) {
       throw new EngineError(
         "invalid-argument",
-        `No node ${tag} is heard. Start it with --Cluster.NodeTag=${tag} and the same servers of NATS as this one.`,
+        `Node ${tag} sends no heartbeats. Start it with --Cluster.NodeTag=${tag} and the NATS servers of this node.`,
       );
     }
     await this.change([
@@ -419,7 +419,7 @@ export class Cluster implements ClusterView {
     return this.#changeAsOf(({ members, databases }) => {
       const member = members.get(tag);
       if (member === undefined) {
-        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
       }
       const changes: ValueChange[] = [
         { key: memberKey(tag), expected: JSON.stringify(member), value: null },
@@ -436,7 +436,7 @@ export class Cluster implements ClusterView {
     return this.#changeAsOf(({ members }) => {
       const registered = this.#registered(name);
       if (!members.has(tag)) {
-        throw new EngineError("invalid-argument", `There is no node ${tag} in the cluster.`);
+        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
       }
       if (registered.members.includes(tag)) {
         throw new EngineError(
@@ -461,7 +461,7 @@ export class Cluster implements ClusterView {
     });
   }
 
-  /** Makes changes of what is registered, again if that has changed meanwhile. @throws what `make` throws */
+  /** Makes changes computed from the registry, and retries them if it has changed meanwhile. @throws errors of `make` */
   async #changeAsOf(make: (registry: Registry) => readonly ValueChange[]): Promise<void> {
     for (let left = triesMax; ; left--) {
       try {
@@ -483,7 +483,7 @@ export class Cluster implements ClusterView {
   ): Promise<Database> {
     checkDatabaseName(name);
     const { databases, nats } = this.#opened;
-    const isTaken = databases.has(name) || isBrought(this.#known.founding, name, this.tag);
+    const isTaken = databases.has(name) || isImported(this.#known.bootstrap, name, this.tag);
     if (this.find(name) !== undefined || isTaken) {
       throw new EngineError("database-exists", `Database '${name}' already exists!`);
     }
@@ -512,12 +512,15 @@ export class Cluster implements ClusterView {
     return await this.#whenReady(registered);
   }
 
-  /** Removes a stream that nobody knows; if it cannot be removed, it stays empty. */
+  /** Removes a stream without a database. If this fails, the stream remains empty. */
   async #forgetStream(databaseId: string, generation: number): Promise<void> {
     try {
       await this.#opened.nats.removeStream({ databaseId, generation });
     } catch (error) {
-      this.#options.log.report(`The stream of ${databaseId}, which has no database, stays`, error);
+      this.#options.log.report(
+        `The stream of ${databaseId}, which has no database, was not removed`,
+        error,
+      );
     }
   }
 
@@ -525,7 +528,7 @@ export class Cluster implements ClusterView {
     return this.#adoption.own;
   }
 
-  /** Has the cluster a database of that id, or had it? */
+  /** Returns whether the cluster has, or had, a database of that id. */
   knows(id: string): boolean {
     return this.#known.deleted.has(id) || this.#registeredOf(id) !== undefined;
   }
@@ -536,7 +539,7 @@ export class Cluster implements ClusterView {
     isRestored = false,
   ): Promise<Database> {
     const registered = await this.#adoption.adopt(name, members, isRestored);
-    // Its record is there from the beginning: what is waited for is its stream, and that this node leads.
+    // The record already exists. The stream must begin, with this node as its leader.
     const hasBegun = () => this.find(name)?.registered.isSeeded === true;
     return await this.#whenReady(registered, hasBegun);
   }
@@ -564,12 +567,12 @@ export class Cluster implements ClusterView {
     }
     if (leaderTag === tag) return;
     if (tag === this.tag) this.standFor(registered.name);
-    else await this.#opened.changes.askToStand(tag, registered.name);
+    else await this.#opened.changes.requestCandidacy(tag, registered.name);
     const isDone = () => this.find(name)?.leaderTag === tag;
     if (await this.#reconciled(isDone, transferMs)) return;
     throw new EngineError(
       "timeout",
-      `The node ${tag} does not lead '${registered.name}' after ${transferMs} ms: is it behind, or not heard?`,
+      `The node ${tag} does not lead '${registered.name}' after ${transferMs} ms. It may be lagging or unreachable.`,
     );
   }
 
@@ -591,17 +594,17 @@ export class Cluster implements ClusterView {
     { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
   ): Promise<number> {
     for (;;) {
-      const have = others.filter((tag) => this.#sightings.appliedBy(tag, id) >= wanted).length;
+      const have = others.filter((tag) => this.#membership.appliedBy(tag, id) >= wanted).length;
       const leftMs = untilMs - performance.now();
       if (have >= count || leftMs <= 0 || this.#isStopped) return have;
       const heard = this.#whenHeard(leftMs);
-      // Who hears that somebody waits says at once when it has more.
+      // Nodes that know of the waiting writer report progress immediately.
       if (!this.#isKnownToWait) this.#beatSoon();
       await heard;
     }
   }
 
-  /** Resolves when another node has said something, after `ms` at the latest. */
+  /** Resolves after the next heartbeat of another node, or after `ms`. */
   #whenHeard(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -616,17 +619,17 @@ export class Cluster implements ClusterView {
 
   // Databases
 
-  /** Are the files of this name, if there are any, a copy of a database of the cluster? */
+  /** Returns whether the files of this name are a copy of a database of the cluster. */
   isCopy(name: string): boolean {
     return this.#copies.has(name);
   }
 
-  /** The copy of this node of the database of that id; undefined: it has none that is open. */
+  /** Returns this node's open copy of the database with that id, or undefined. */
   openedById(id: string): Database | undefined {
     if (id === sharedValuesId) return this.#opened.shared.database;
     const registered = this.#registeredOf(id);
     const found = registered === undefined ? undefined : this.#copies.opened(registered.name);
-    // Until it is replicated, more may be written to its log than others ever learn of.
+    // Before it is replicated, its log may contain writes that no other node will receive.
     return found?.replication === null ? undefined : found;
   }
 
@@ -634,12 +637,12 @@ export class Cluster implements ClusterView {
     return [...this.#known.databases.values()].find((one) => one.id === id);
   }
 
-  /** Nodes of which a copy can be taken; of the shared values, all that are heard. */
+  /** Returns the nodes from which a copy can be fetched. For the shared values, these are all nodes with heartbeats. */
   #sourcesOf(id: string): readonly string[] {
     if (id === sharedValuesId) {
       const members = [
         ...this.#known.members.keys(),
-        ...this.#sightings.present().map((one) => one.tag),
+        ...this.#membership.present().map((one) => one.tag),
       ];
       return copySources(this, { id, members: [...new Set(members)] }, this.leaderTag);
     }
@@ -653,7 +656,7 @@ export class Cluster implements ClusterView {
     const hasCopy = members.includes(this.tag);
     const replication = hasCopy ? this.#copies.opened(name)?.replication : undefined;
     const own = replication?.heartbeat;
-    const epoch = own?.epoch ?? this.#sightings.epochOf(registered.id);
+    const epoch = own?.epoch ?? this.#membership.epochOf(registered.id);
     const role = hasCopy ? (own?.role ?? "stopped") : null;
     return {
       registered,
@@ -662,7 +665,7 @@ export class Cluster implements ClusterView {
       leaderTag:
         replication !== null && replication !== undefined
           ? leaderOf(replication, this.tag)
-          : this.#sightings.leaderOf(registered.id, members),
+          : this.#membership.leaderOf(registered.id, members),
       applied: own?.applied ?? 0,
       topologyEtag: index + epoch,
       visible: replication?.visible ?? 0,
@@ -673,8 +676,8 @@ export class Cluster implements ClusterView {
   }
 
   /**
-   * The leader shows everything. When no node has led for long, any copy answers. Not as soon as none does: the one that
-   * did has answered in its place, and had more.
+   * Returns the minimum position of copies for reads. The leader may always answer. Any copy may answer after a long time
+   * without a leader, but not immediately: the last leader may have shown later messages.
    */
   #mustShow(registered: ClusterDatabase, role: ReplicaRoleName | null): number {
     if (role === "leader") {
@@ -682,7 +685,7 @@ export class Cluster implements ClusterView {
       return 0;
     }
     const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(registered.id));
-    return performance.now() - ledMs >= leaderlessMs ? 0 : this.#shown.of(registered);
+    return performance.now() - ledMs >= leaderlessMs ? 0 : this.#positions.of(registered);
   }
 
   /** @throws EngineError database-missing */
@@ -739,7 +742,7 @@ export class Cluster implements ClusterView {
     return database;
   }
 
-  /** Waits until it is as wanted. @returns false: it is not, after `withinMs` */
+  /** Waits for a condition. @returns false if it is not met after `withinMs` */
   async #reconciled(isWanted: () => boolean, withinMs = creationMs): Promise<boolean> {
     const untilMs = performance.now() + withinMs;
     while (!isWanted()) {
@@ -757,20 +760,20 @@ export class Cluster implements ClusterView {
     return this.#parts;
   }
 
-  /** What is registered, as of now. */
+  /** The current registry. */
   get #known(): Registry {
     this.#registry ??= new Registry(this.#opened.shared);
     return this.#registry;
   }
 
-  /** Something is different from before. Listeners are told once for all changes of a turn. */
+  /** Invalidates the registry, and notifies listeners once per event-loop tick. */
   #changed(): void {
     this.#registry = null;
     this.#isStale = true;
-    if (this.#isTelling || this.#isStopped) return;
-    this.#isTelling = true;
+    if (this.#isNotifying || this.#isStopped) return;
+    this.#isNotifying = true;
     setImmediate(() => {
-      this.#isTelling = false;
+      this.#isNotifying = false;
       for (const listener of this.#listeners) listener();
       this.#reconcileSoon();
     });
@@ -785,15 +788,15 @@ export class Cluster implements ClusterView {
       if (mayMake && !this.#isKnownElsewhere(id)) return await nats.createStream(stream);
       throw new EngineError(
         "stream-unavailable",
-        `NATS has no stream of generation ${generation} of the database ${id} any more.`,
+        `NATS no longer has a stream of generation ${generation} of the database ${id}.`,
       );
     });
   }
 
-  /** Has any node something of this database? Then its stream is not new, and must not be begun again. */
+  /** Returns whether any node has data of this database, so that its stream is not new and must not be begun again. */
   #isKnownElsewhere(id: string): boolean {
     if (id === sharedValuesId && this.#parts !== null && this.index > 0) return true;
-    return this.#sightings.isKnown(id);
+    return this.#membership.isKnown(id);
   }
 
   #watcherOf(name: string, id: string): ReplicationWatcher {
@@ -806,10 +809,10 @@ export class Cluster implements ClusterView {
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
         this.#repairs.need({ name, id });
-        // The other node's files may show less.
+        // The other node's files may be older.
         const registered = this.#registeredOf(id);
         const visible = this.#replicationOf(id)?.visible ?? 0;
-        if (registered !== undefined) this.#shown.shown(registered, visible);
+        if (registered !== undefined) this.#positions.record(registered, visible);
         this.#changed();
       },
       blocked: (reason) => {
@@ -819,17 +822,17 @@ export class Cluster implements ClusterView {
       },
       progressed: () => {
         this.#hasMore = true;
-        if (this.#sightings.isWaitedFor) this.#beatSoon();
+        if (this.#membership.isWaitedFor) this.#beatSoon();
       },
-      // Own logs keep no frames: what the stream has no more comes with the files of another node.
+      // Logs retain no frames. Missing messages arrive with the files of another node.
       fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
   }
 
   /**
-   * May a frame that did not come be there all the same? A consumer of NATS that was made together with its stream
-   * sometimes gets nothing: then following again helps. Own logs keep no frames, so what was removed from the stream, or is
-   * not shown for long, comes with the files of another node.
+   * Returns whether a frame that did not arrive may still exist. A NATS consumer that is created together with its stream
+   * sometimes delivers nothing, and following again helps. Logs retain no frames, so messages that were removed from the
+   * stream, or stay missing, arrive with the files of another node.
    */
   async #mayCome(id: string, from: number): Promise<boolean> {
     const before = this.#gaps.get(id);
@@ -842,21 +845,21 @@ export class Cluster implements ClusterView {
       const { first } = await this.#streamOf(id, generation, false).bounds();
       return first <= from;
     } catch {
-      return true; // not known now
+      return true; // unknown
     }
   }
 
   #status(): NodeStatus {
     const { member } = this.#serving;
-    const databases = new Map<string, ReplicaSighting>();
+    const databases = new Map<string, ReplicaReport>();
     databases.set(
       sharedValuesId,
-      this.#sightingOf(sharedValuesId, this.#opened.shared.replication, sharedGeneration),
+      this.#reportOf(sharedValuesId, this.#opened.shared.replication, sharedGeneration),
     );
     for (const { id, name, members, generation } of this.#known.databases.values()) {
       if (!members.includes(this.tag)) continue;
       const replication = this.#copies.opened(name)?.replication ?? null;
-      if (replication !== null) databases.set(id, this.#sightingOf(id, replication, generation));
+      if (replication !== null) databases.set(id, this.#reportOf(id, replication, generation));
     }
     const { version } = this.#options;
     this.#hasMore = false;
@@ -864,14 +867,14 @@ export class Cluster implements ClusterView {
     return encodeStatus({ member: member(), version, databases, isWaiting: this.#isKnownToWait });
   }
 
-  /** What this node says of its copy; while that is being replaced, the mark is that of the files that come. */
-  #sightingOf(id: string, replication: Replication, generation: number): ReplicaSighting {
+  /** Returns the report of a local copy. While its files are being replaced, the mark is that of the new files. */
+  #reportOf(id: string, replication: Replication, generation: number): ReplicaReport {
     const mark = this.#repairs.markOf(id) ?? replication.mark;
     const isOf = mark !== null && mark.generation === generation;
     return { ...replication.heartbeat, mark: isOf ? mark.sequence : 0 };
   }
 
-  /** The databases that this node leads, and the shared values if it leads those. */
+  /** Returns the databases that this node leads, including the shared values. */
   #ledHere(): TrimmedDatabase[] {
     const { shared } = this.#opened;
     const led: TrimmedDatabase[] = [];
@@ -906,7 +909,7 @@ export class Cluster implements ClusterView {
     return led !== undefined && (await this.#trim.purgeDamaged(led));
   }
 
-  #trimSometimes(): void {
+  #trimIfDue(): void {
     if (this.#isStopped || this.#trimming !== null) return;
     if (performance.now() - this.#trimmedMs < trimMs) return;
     this.#trimmedMs = performance.now();
@@ -917,7 +920,7 @@ export class Cluster implements ClusterView {
       });
   }
 
-  /** Says in this moment how far this node is, instead of within half a second; not sooner than `beatMs` after the last. */
+  /** Sends a heartbeat immediately instead of within half a second, but at least `beatMs` after the last one. */
   #beatSoon(): void {
     if (this.#beatTimer !== null || this.#heartbeats === null) return;
     const waitMs = Math.max(0, this.#beatMs + beatMs - performance.now());
@@ -934,7 +937,7 @@ export class Cluster implements ClusterView {
   }
 
   #heard(tag: string, sent: NodeStatus): void {
-    const status = this.#sightings.hear(tag, sent);
+    const status = this.#membership.record(tag, sent);
     if (status === null) return;
     for (const wake of [...this.#waiting]) wake();
     if (status.isWaiting && this.#hasMore) this.#beatSoon();
@@ -942,45 +945,46 @@ export class Cluster implements ClusterView {
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const registered of this.#known.databases.values()) {
       const { id, name, members } = registered;
-      const sighting = status.databases.get(id);
-      if (sighting === undefined || !members.includes(tag)) continue;
+      const report = status.databases.get(id);
+      if (report === undefined || !members.includes(tag)) continue;
       const replication = this.#copies.opened(name)?.replication;
-      if (sighting.role === "leader") {
+      if (report.role === "leader") {
         this.#copies.led(id);
-        const { epoch, mark = 0 } = sighting;
-        const newest = Math.max(this.#sightings.epochOf(id), replication?.heartbeat.epoch ?? 0);
-        if (epoch >= newest) this.#shown.heard(registered, mark);
+        const { epoch, mark = 0 } = report;
+        const newest = Math.max(this.#membership.epochOf(id), replication?.heartbeat.epoch ?? 0);
+        if (epoch >= newest) this.#positions.recordLeader(registered, mark);
       }
-      replication?.heard(heartbeatOf(tag, sighting));
+      replication?.heard(heartbeatOf(tag, report));
     }
   }
 
-  /** Brings to the cluster what this node had before. */
-  #bringSometimes(): void {
-    if (this.#bringing !== null || this.#isStopped) return;
-    this.#bringing = this.founder
+  /** Runs the cluster bootstrap and pending adoptions. */
+  #runBootstrap(): void {
+    if (this.#bootstrapping !== null || this.#isStopped) return;
+    this.#bootstrapping = this.bootstrap
       .work()
       .then(() => this.#adoption.work())
       .catch((error: unknown) => {
-        // It is tried again in the next turn.
-        if (!(error instanceof EngineError)) this.#options.log.report("The founding failed", error);
+        // The next tick retries.
+        if (!(error instanceof EngineError))
+          this.#options.log.report("The bootstrap failed", error);
       })
       .finally(() => {
-        this.#bringing = null;
+        this.#bootstrapping = null;
       });
   }
 
   #tick(): void {
     this.#isStale = true;
     this.#reconcileSoon();
-    this.#trimSometimes();
-    this.#bringSometimes();
+    this.#trimIfDue();
+    this.#runBootstrap();
     if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
-    const present = [this.#serving.member(), ...this.#sightings.present()];
+    const present = [this.#serving.member(), ...this.#membership.present()];
     this.#duties = this.#registrar
       .work(this.#known, present)
       .catch((error: unknown) => {
-        // Another node leads, or it is tried again in the next turn.
+        // Another node leads, or the next tick retries.
         if (!(error instanceof EngineError)) this.#options.log.report("The registry failed", error);
       })
       .finally(() => {
@@ -993,8 +997,11 @@ export class Cluster implements ClusterView {
     this.#isReconciling = true;
     void this.#reconcile()
       .catch((error: unknown) => {
-        // A full disk, say. The next tick tries again.
-        this.#options.log.report("The copies of this node are not as registered", error);
+        // For example, the disk is full. The next tick retries.
+        this.#options.log.report(
+          "The copies of this node could not be reconciled with the registry",
+          error,
+        );
       })
       .finally(() => {
         this.#isReconciling = false;
@@ -1007,7 +1014,7 @@ export class Cluster implements ClusterView {
       const registry = this.#known;
       this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
       await this.#copies.reconcile(registry);
-      this.#shown.keep(registry.databases.values());
+      this.#positions.keep(registry.databases.values());
       for (const registered of registry.databases.values()) {
         await this.#begin(registered);
         const { id, name } = registered;
@@ -1018,18 +1025,18 @@ export class Cluster implements ClusterView {
     }
   }
 
-  /** Has the copy of this node all that the leader has, as far as it was heard? */
+  /** Returns whether this node's copy has everything that the leader last reported. */
   #hasAll({ id, name, members }: ClusterDatabase): boolean {
     const replication = this.#copies.opened(name)?.replication;
     if (replication === null || replication === undefined) return false;
     if (replication.role === "leader") return true;
     const { role, applied } = replication.heartbeat;
-    const leader = this.#sightings.leaderOf(id, members);
+    const leader = this.#membership.leaderOf(id, members);
     if (role !== "follower" || leader === null || applied === 0) return false;
-    return applied >= this.#sightings.appliedBy(leader, id);
+    return applied >= this.#membership.appliedBy(leader, id);
   }
 
-  /** The node that leads a new database first writes its record; the one that began its stream says that it has begun. */
+  /** Writes the record of a new database as its first leader, and registers that its stream has begun. */
   async #begin(registered: ClusterDatabase): Promise<void> {
     const { name, generation, initialRecord, isSeeded } = registered;
     const database = this.#copies.opened(name);
@@ -1038,7 +1045,7 @@ export class Cluster implements ClusterView {
     try {
       if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
       if (isSeeded) return;
-      // One that was adopted has nothing of its stream yet: others are current when they have this.
+      // An adopted database has no message in its stream yet. With this one, other copies can become current.
       if (replication.mark?.generation !== generation) await replication.noteTrim(0);
       await this.#opened.changes.change([
         {
@@ -1048,7 +1055,7 @@ export class Cluster implements ClusterView {
         },
       ]);
     } catch (error) {
-      // The next leader does it, or this node in the next turn.
+      // The next leader retries, or this node in the next tick.
       if (!(error instanceof EngineError)) throw error;
     }
   }
@@ -1058,7 +1065,7 @@ function patienceMs(): number {
   return standAfterMs + Math.random() * standSpreadMs;
 }
 
-/** Does it have the record that its creator gave it? */
+/** Returns whether the database has the record that its creator gave it. */
 export function hasRecord(database: Database): boolean {
   return Object.keys(database.settings).length > 0;
 }
@@ -1068,6 +1075,6 @@ function leaderOf(
   own: string,
 ): string | null {
   if (role === "leader") return own;
-  // One that lost its place, or has not been fenced yet.
+  // A node that lost the leadership, or has not been fenced yet.
   return leaderTag === own ? null : leaderTag;
 }

@@ -1,13 +1,13 @@
 /**
- * Takes copies of databases from other nodes of the cluster (server/endpoints/cluster-copies.ts): a base, which replaces
- * the files of a database here, and contents of attachments that are missing.
+ * Fetches copies of databases from other nodes of the cluster (server/endpoints/cluster-copies.ts): a base, which replaces
+ * the local files of a database, and missing contents of attachments.
  *
  *     const fetch = new CopyFetch({ tag: "B", peers, sources, log });
  *     await databases.replaceFiles("shop", (restore, old) => fetch.copy(id, restore, old, signal));
  *
  * Invariants:
- * - What is taken is what the hashes and checksums in it say; what is not is asked of the next node.
- * - A content that the old files have is not asked for. One that was taken is not taken again, whichever node fails.
+ * - Received bytes are accepted only if their hashes and checksums match; otherwise the next node is queried.
+ * - A content that the old files contain is not fetched, and a fetched content is not fetched again after a node failed.
  */
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,26 +17,26 @@ import type { Log } from "../logging/log.ts";
 import type { PeerLink, PeerReply } from "./peer-link.ts";
 
 export interface CopyFetchOptions {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
   readonly peers: PeerLink;
-  /** Tags of other nodes that have a sound copy of a database, by its id; the best one first. Asked for each attempt. */
+  /** Returns the tags of other nodes with an intact copy of the database, best first. Called for each attempt. */
   readonly sources: (id: string) => readonly string[];
   readonly log: Log;
-  /** Milliseconds that a node may send nothing; left out: 30,000. */
+  /** Maximum time without received bytes, in milliseconds. Default: 30,000. */
   readonly stallMs?: number;
-  /** Milliseconds between two rounds through all nodes; left out: 1,000. */
+  /** Pause between two rounds over all nodes, in milliseconds. Default: 1,000. */
   readonly roundMs?: number;
 }
 
-/** What was copied. */
+/** The result of a fetch. */
 export interface FetchedCopy {
-  /** The node that the base is from. */
+  /** Tag of the node that sent the base. */
   readonly tag: string;
-  /** How far the base is a copy of the stream; null: it has nothing of it. */
+  /** Position of the base in the stream, or null if the base contains no message of it. */
   readonly mark: CopyMark | null;
   readonly contents: number;
-  /** Contents that no node has: of attachments that were deleted meanwhile, or are damaged everywhere. */
+  /** Number of contents that no node has, because their attachments were deleted meanwhile or all replicas are damaged. */
   readonly missing: number;
 }
 
@@ -45,7 +45,7 @@ export interface CopyMark {
   readonly sequence: number;
 }
 
-/** A base that is being copied: its place in the stream must not be purged. */
+/** A base that is being copied. The stream must retain the messages after its position. */
 export interface CopyUnderWay {
   readonly id: string;
   readonly tag: string;
@@ -54,13 +54,13 @@ export interface CopyUnderWay {
 
 const usualStallMs = 30_000;
 const usualRoundMs = 1000;
-/** Rounds in which not one node could be asked for a content, until the copy is given up. */
+/** Maximum number of consecutive rounds in which no node could be queried for a content. */
 const roundsMax = 60;
-/** Contents at once: most are small, and each waits for the disk. */
+/** Contents fetched in parallel: most are small, and each waits for the disk. */
 const contentsAtOnce = 8;
 const namesBytesMax = 65;
 
-/** The nodes have nothing, or other bytes than they should: another one may be better. */
+/** A node has no copy, or sent invalid bytes. Another node may succeed. */
 class PeerFailed extends Error {
   override readonly name = "PeerFailed";
 }
@@ -73,16 +73,15 @@ export class CopyFetch {
     this.#options = options;
   }
 
-  /** Copies that are being taken. */
+  /** Copies in progress. */
   get underWay(): ReadonlySet<CopyUnderWay> {
     return this.#underWay;
   }
 
   /**
-   * Adds a base, and the contents that belong to it, to `restore`. @param own where the own files are in the stream, which
-   * must not be ahead; null: nowhere
-   * @throws EngineError node-unreachable when no node has a base that can be used; what the disk throws; the reason of
-   * `signal`
+   * Adds a base and its contents to `restore`. @param own position of the local files in the stream, which must not be
+   * ahead of the base; null if they have none
+   * @throws EngineError node-unreachable if no node has a usable base; errors of the disk; the reason of `signal`
    */
   async copy(
     id: string,
@@ -119,8 +118,8 @@ export class CopyFetch {
   }
 
   /**
-   * The bytes of a content, from whichever node has it; null: every node was asked and has it not. Compare them with the
-   * hash. @throws EngineError node-unreachable when not all could be asked, or none
+   * Returns the bytes of a content from any node that has it, or null if no node has it. The caller must verify the hash.
+   * @throws EngineError node-unreachable if a node, or all nodes, could not be queried
    */
   async content(
     id: string,
@@ -128,7 +127,7 @@ export class CopyFetch {
     signal: AbortSignal,
   ): Promise<AsyncIterable<Buffer> | null> {
     const tags = this.#options.sources(id);
-    let failure: unknown = tags.length === 0 ? new Error("no other node is there") : undefined;
+    let failure: unknown = tags.length === 0 ? new Error("no other node is available") : undefined;
     for (const tag of tags) {
       try {
         const reply = await this.#contentReply(tag, id, name, "", signal);
@@ -139,10 +138,10 @@ export class CopyFetch {
       }
     }
     if (failure === undefined) return null;
-    throw unreachable(`Content ${name} of database ${id} cannot be asked for`, failure);
+    throw unreachable(`Content ${name} of database ${id} cannot be fetched`, failure);
   }
 
-  /** @returns how many are nowhere */
+  /** @returns the number of contents that no node has */
   async #addContents(
     id: string,
     copy: string,
@@ -162,7 +161,7 @@ export class CopyFetch {
       }
     };
     const workers = Array.from({ length: contentsAtOnce }, work);
-    // None of them may go on after this has ended.
+    // All must settle, so that none is still running when this function returns.
     const results = await Promise.allSettled(
       workers.map((worker) =>
         worker.catch((error: unknown) => {
@@ -185,7 +184,7 @@ export class CopyFetch {
     }
   }
 
-  /** Asks one node after the other, again and again. @returns false: none has it */
+  /** Queries one node after another, in rounds. @returns false if no node has the content */
   async #addContent(
     id: string,
     copy: string,
@@ -196,7 +195,8 @@ export class CopyFetch {
     const { sources, roundMs = usualRoundMs } = this.#options;
     for (let round = 0; ; round++) {
       const tags = sources(id);
-      let failure: unknown = tags.length === 0 ? new Error("no other node is there") : undefined;
+      let failure: unknown =
+        tags.length === 0 ? new Error("no other node is available") : undefined;
       for (const tag of tags) {
         try {
           const reply = await this.#contentReply(tag, id, name, `?copy=${copy}`, signal);
@@ -210,12 +210,12 @@ export class CopyFetch {
         }
       }
       if (failure === undefined) return false;
-      if (round === roundsMax) throw unreachable(`Content ${name} cannot be taken`, failure);
+      if (round === roundsMax) throw unreachable(`Content ${name} cannot be fetched`, failure);
       await pause(roundMs, undefined, { signal });
     }
   }
 
-  /** null: it has it not. */
+  /** Resolves to null if the node does not have the content. */
   async #contentReply(
     tag: string,
     id: string,
@@ -231,7 +231,7 @@ export class CopyFetch {
     throw new PeerFailed(`node ${tag} answers ${reply.status} to ${target}`);
   }
 
-  /** The names of all contents that belong to the base. */
+  /** Fetches the names of all contents of the base. */
   async #names(
     tag: string,
     id: string,
@@ -245,13 +245,13 @@ export class CopyFetch {
     let left = count * namesBytesMax;
     for await (const piece of this.#bytesOf(reply.body, signal)) {
       left -= piece.length;
-      if (left < 0) throw unreachable(`Node ${tag} names more contents than it said`);
+      if (left < 0) throw unreachable(`Node ${tag} lists more contents than it announced`);
       pieces.push(piece);
     }
     const names = Buffer.concat(pieces).toString("latin1").split("\n").slice(0, -1);
     const isWhole = names.length === count && names.every((one) => /^[0-9a-f]{64}$/.test(one));
     if (isWhole) return names;
-    throw unreachable(`Node ${tag} does not name the ${count} contents of its copy`);
+    throw unreachable(`Node ${tag} does not list the ${count} contents of its copy`);
   }
 
   async #end(tag: string, id: string, copy: string): Promise<void> {
@@ -260,28 +260,28 @@ export class CopyFetch {
       const reply = await this.#options.peers.send(tag, { method: "DELETE", target });
       reply.body.destroy();
     } catch {
-      // It ends by itself.
+      // The copy expires on the other node.
     }
   }
 
-  /** @throws EngineError node-unreachable for any answer but 200 */
+  /** @throws EngineError node-unreachable for any status but 200 */
   async #send(tag: string, target: string, signal: AbortSignal): Promise<PeerReply> {
     const reply = await this.#options.peers.send(tag, { method: "GET", target, signal });
     if (reply.status === 200) return reply;
     const text = await textOf(reply.body);
-    throw unreachable(`Node ${tag} gives no copy: ${reply.status} ${text}`);
+    throw unreachable(`Node ${tag} returned no copy: ${reply.status} ${text}`);
   }
 
-  /** As they come, until they stall. */
+  /** Yields the received bytes until the sender stalls. */
   async *#bytesOf(body: Readable, signal: AbortSignal): AsyncGenerator<Buffer> {
     const { stallMs = usualStallMs } = this.#options;
-    const stalled = () => body.destroy(new PeerFailed(`nothing came for ${stallMs} ms`));
+    const stalled = () => body.destroy(new PeerFailed(`no bytes received for ${stallMs} ms`));
     const ended = () => body.destroy(signal.reason as Error);
     signal.addEventListener("abort", ended, { once: true });
     let timer = setTimeout(stalled, stallMs);
     try {
       for await (const piece of body) {
-        // While the disk takes it, nothing need come.
+        // The timeout does not apply while the disk writes.
         clearTimeout(timer);
         yield piece as Buffer;
         timer = setTimeout(stalled, stallMs);
@@ -302,7 +302,7 @@ function pathOf(id: string): string {
   return `/cluster/copies/${id}`;
 }
 
-/** Bytes of an error that are told. */
+/** Maximum number of bytes of an error that are reported. */
 const toldBytesMax = 2000;
 
 async function textOf(body: Readable): Promise<string> {
@@ -313,7 +313,7 @@ async function textOf(body: Readable): Promise<string> {
       if (text.length > toldBytesMax) break;
     }
   } catch {
-    // What came is told.
+    // The received part is reported.
   }
   body.destroy();
   return text.slice(0, toldBytesMax);
@@ -326,14 +326,14 @@ function markOf({ headers }: PeerReply): CopyMark | null {
   return { generation: Number(generation), sequence: Number(sequence) };
 }
 
-/** Would a copy up to `mark` go back behind `own`? */
+/** Returns whether a copy up to `mark` would be older than `own`. */
 function isBefore(mark: CopyMark | null, own: CopyMark | null): boolean {
   if (own === null) return false;
   if (mark === null || mark.generation < own.generation) return true;
   return mark.generation === own.generation && mark.sequence < own.sequence;
 }
 
-/** The bytes are not those of the hash, or there are none: not an error of the disk that is written to. */
+/** Returns whether the bytes do not match the hash, or are missing, as opposed to an error of the local disk. */
 function isOfContent(error: unknown): boolean {
   if (!(error instanceof EngineError)) return false;
   return ["backup-damaged", "record-damaged", "read-failed"].includes(error.code);

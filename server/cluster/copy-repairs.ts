@@ -1,6 +1,6 @@
 /**
- * Copies of this node that cannot go on from their own files, or lack contents of attachments: they get them from other
- * nodes, one database after another, until that has succeeded.
+ * Repairs copies of this node that cannot resume from their own files, or lack contents of attachments. It fetches them
+ * from other nodes, one database at a time, until it succeeds.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,14 +13,14 @@ const retryMsMin = 1_000;
 const retryMsMax = 60_000;
 
 export interface CopyRepairsOptions {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
   readonly log: Log;
   readonly databases: () => Databases;
   readonly shared: () => SharedValues;
   /** The id of the shared values. */
   readonly sharedId: string;
-  /** Other nodes with a sound copy, the best first. */
+  /** Returns other nodes with an intact copy, best first. */
   readonly sources: (id: string) => readonly string[];
 }
 
@@ -39,33 +39,33 @@ export class CopyRepairs {
 
   constructor(options: CopyRepairsOptions) {
     this.#options = options;
-    // Several contents are asked for at once, and each request listens.
+    // Several contents are fetched in parallel, and each request adds a listener.
     setMaxListeners(0, this.#ending.signal);
   }
 
-  /** Begins, when other nodes can be asked. */
+  /** Starts when other nodes can be reached. */
   start(peers: PeerLink): void {
     const { tag, sources, log } = this.#options;
     this.#fetch = new CopyFetch({ tag, peers, sources, log });
     this.#runSoon();
   }
 
-  /** Notes that the files of a database must be replaced. */
+  /** Schedules the replacement of the files of a database. */
   need(need: Need): void {
     this.#needs.set(need.id, need);
     this.#runSoon();
   }
 
-  /** Where the files are in the stream that replace those of a database now; null: none do, or they have no mark. */
+  /** Returns the position in the stream of the files being fetched for a database, or null. */
   markOf(id: string): CopyMark | null {
     for (const one of this.#fetch?.underWay ?? []) if (one.id === id) return one.mark;
     return null;
   }
 
-  /** See `FetchContent` of the engine. */
+  /** Implements `FetchContent` of the engine. */
   async content(id: string, name: string): Promise<AsyncIterable<Buffer> | null> {
     if (this.#fetch === null) {
-      throw new EngineError("node-unreachable", "This node cannot ask others yet.");
+      throw new EngineError("node-unreachable", "This node cannot reach other nodes yet.");
     }
     return await this.#fetch.content(id, name, this.#ending.signal);
   }
@@ -88,7 +88,7 @@ export class CopyRepairs {
     while (!signal.aborted) {
       const [need] = this.#needs.values();
       if (need === undefined) return;
-      // The next one first, if this fails.
+      // Moves the entry to the end, so that another database is next if this one fails.
       this.#needs.delete(need.id);
       try {
         await this.#replace(fetch, need);
@@ -97,7 +97,7 @@ export class CopyRepairs {
         if (signal.aborted || isGone(error)) continue;
         this.#needs.set(need.id, need);
         this.#options.log.warn(
-          `The files of '${need.name}' could not be taken from another node, which is tried again: ${(error as Error).message}`,
+          `The files of '${need.name}' could not be fetched from another node, and are tried again: ${(error as Error).message}`,
         );
         await pause(waitMs, undefined, { signal }).catch(() => undefined);
         waitMs = Math.min(waitMs * 2, retryMsMax);
@@ -114,7 +114,7 @@ export class CopyRepairs {
     const add: Parameters<SharedValues["replaceFiles"]>[0] = async (restore, old) => {
       const { tag, contents, missing } = await fetch.copy(id, restore, old, signal, own);
       log.info(
-        `The files of '${name}' are those of node ${tag} now, with ${contents} contents of attachments, of which ${missing} are missing everywhere`,
+        `The files of '${name}' were replaced by those of node ${tag}, with ${contents} contents of attachments. No node has ${missing} contents`,
       );
     };
     if (isShared) await shared().replaceFiles(add);
@@ -122,7 +122,7 @@ export class CopyRepairs {
   }
 }
 
-/** Was the database deleted meanwhile? */
+/** Returns whether the database was deleted meanwhile. */
 function isGone(error: unknown): boolean {
   return error instanceof EngineError && error.code === "database-missing";
 }

@@ -1,21 +1,21 @@
-/** Of which nodes a copy of a database is taken. Pure. */
+/** Selects the nodes from which a copy of a database can be fetched. Pure. */
 import type { ClusterDatabase, ClusterView } from "./cluster-view.ts";
 
-/** Without a heartbeat for this long a node is not asked. */
+/** Time without a heartbeat after which a node is not queried, in milliseconds. */
 const heardMs = 5000;
 
-/** The other members that are heard, with a copy that goes on: the leader first, then who has most of the stream. */
+/** Returns the other members with heartbeats and a running copy: the leader first, then by the amount of the stream they have. */
 export function copySources(
-  cluster: Pick<ClusterView, "tag" | "sighting">,
+  cluster: Pick<ClusterView, "tag" | "lastHeartbeat">,
   { id, members }: Pick<ClusterDatabase, "id" | "members">,
   leaderTag: string | null,
 ): string[] {
   const found: { readonly tag: string; readonly applied: number }[] = [];
   for (const tag of members) {
-    const sighting = tag === cluster.tag ? undefined : cluster.sighting(tag);
-    const replica = sighting?.databases.get(id);
-    if (sighting === undefined || replica === undefined) continue;
-    if (sighting.ageMs > heardMs || replica.role === "stopped") continue;
+    const heartbeat = tag === cluster.tag ? undefined : cluster.lastHeartbeat(tag);
+    const replica = heartbeat?.databases.get(id);
+    if (heartbeat === undefined || replica === undefined) continue;
+    if (heartbeat.ageMs > heardMs || replica.role === "stopped") continue;
     const applied = tag === leaderTag ? Number.POSITIVE_INFINITY : replica.applied;
     found.push({ tag, applied });
   }

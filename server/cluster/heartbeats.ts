@@ -1,25 +1,25 @@
 /**
- * Who is there: each node says so, with its status, every 500 ms on a subject of NATS that nothing stores. What is heard
- * is a hint; nothing is decided by it alone.
+ * Heartbeats: each node publishes its status every 500 ms on a subject of NATS that no stream stores. A received
+ * heartbeat is a hint; no decision depends on it alone.
  *
  * Invariants:
- * - When another was heard is told by the clock of this process that never jumps.
- * - What is no heartbeat, is too large, or comes from more nodes than a cluster has, is dropped.
+ * - Receipt times are taken from the monotonic clock of this process.
+ * - Invalid or oversized messages, and messages of more nodes than a cluster can have, are dropped.
  */
 import { randomBytes } from "node:crypto";
 import { nodeTagPattern } from "../../engine/base/names.ts";
 
 const subject = "jd.heartbeat";
 export const heartbeatMs = 500;
-/** Bytes of a status: about a hundred for each database. */
+/** Maximum size of a status, in bytes. A database takes about a hundred. */
 const statusBytesMax = 1024 * 1024;
 const nodeCountMax = 100;
-/** Milliseconds between two complaints about another server with this node's tag. */
+/** Minimum time between two warnings about another server with this node's tag, in milliseconds. */
 const complaintMs = 60_000;
 
 export type NodeStatus = Readonly<Record<string, unknown>>;
 
-/** What a heartbeat needs of a connection. */
+/** The operations of a connection that heartbeats need. */
 export interface HeartbeatLink {
   publish(subject: string, payload: string): void;
   subscribe(
@@ -31,9 +31,9 @@ export interface HeartbeatLink {
 export interface HeartbeatOptions {
   readonly link: HeartbeatLink;
   readonly tag: string;
-  /** Asked for each beat; must become JSON. */
+  /** Returns the status to publish, which must be serializable as JSON. */
   readonly status: () => NodeStatus;
-  /** Told of each beat of another node. */
+  /** Called for each heartbeat of another node. */
   readonly heard?: (tag: string, status: NodeStatus) => void;
   readonly report: (message: string) => void;
   /** Monotonic milliseconds. */
@@ -42,14 +42,14 @@ export interface HeartbeatOptions {
 
 export interface HeardNode {
   readonly status: NodeStatus;
-  /** When, by the monotonic clock of this process. */
+  /** Time of receipt, by the monotonic clock of this process. */
   readonly atMs: number;
 }
 
 export class Heartbeats {
   readonly #options: HeartbeatOptions;
   readonly #nowMs: () => number;
-  /** Tells this process from another one that has the same tag by mistake. */
+  /** Distinguishes this process from another one with the same tag. */
   readonly #run = randomBytes(8).toString("hex");
   readonly #heard = new Map<string, HeardNode>();
   readonly #subscription: { stop(): void };
@@ -64,12 +64,12 @@ export class Heartbeats {
     this.beat();
   }
 
-  /** The others, by tag, each as it was heard last. */
+  /** The last heartbeat of each other node, by tag. */
   get heard(): ReadonlyMap<string, HeardNode> {
     return this.#heard;
   }
 
-  /** Says now what would be said within 500 ms: after a change that others wait for. */
+  /** Publishes the status now instead of within 500 ms, after a change that other nodes wait for. */
   beat(): void {
     const { link, tag, status, report } = this.#options;
     const text = JSON.stringify({ tag, run: this.#run, status: status() });
@@ -80,7 +80,7 @@ export class Heartbeats {
     link.publish(subject, text);
   }
 
-  /** A node that was removed. */
+  /** Removes a node. */
   forget(tag: string): void {
     this.#heard.delete(tag);
   }
@@ -107,12 +107,12 @@ export class Heartbeats {
     if (this.#nowMs() - this.#complainedMs < complaintMs) return;
     this.#complainedMs = this.#nowMs();
     this.#options.report(
-      `Another server has the tag ${this.#options.tag} of this one: give each a Cluster.NodeTag of its own`,
+      `Another server has the same tag ${this.#options.tag}: set a unique Cluster.NodeTag on each node`,
     );
   }
 }
 
-/** null: it is no heartbeat. */
+/** Returns null if the message is not a heartbeat. */
 function parseBeat(data: Uint8Array): { tag: string; run: string; status: NodeStatus } | null {
   if (data.length > statusBytesMax) return null;
   let value: unknown;

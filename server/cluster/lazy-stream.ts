@@ -1,10 +1,10 @@
 /**
- * A stream that is opened when it is first used, and again until that succeeds: databases are opened whether or not
- * enough servers of NATS are there to serve streams.
+ * A stream that is opened on first use, with retries. Databases can therefore be opened before enough NATS servers are
+ * available to serve streams.
  *
  * Invariants:
- * - Until the stream is open, an append has an unknown outcome, a read fails, and following is interrupted, each after
- *   `silenceMs` at least.
+ * - Until the stream is open, an append has an unknown outcome, a read fails, and following is interrupted, each after at
+ *   least `silenceMs`.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type {
@@ -21,7 +21,7 @@ export class LazyStream implements ReplicatedStream {
   #stream: ReplicatedStream | null = null;
   #opening: Promise<ReplicatedStream> | null = null;
 
-  /** `open` may fail, and is then called again for a later use. */
+  /** If `open` fails, a later use calls it again. */
   constructor(open: () => Promise<ReplicatedStream>) {
     this.#open = open;
   }

@@ -1,11 +1,11 @@
 /**
- * The copies of databases on this node: which there are is kept in its own values, so that a copy is never taken for a
- * database of this node alone. `reconcile` makes and removes copies until they are those that the cluster has registered.
+ * The copies of databases on this node. The list is stored in the node's own values, so that a copy is never treated as a
+ * standalone database. `reconcile` creates and removes copies until they match the registry of the cluster.
  *
  * Invariants:
- * - A copy is noted before its folder is made, and forgotten after that is gone.
- * - A copy is removed only when the cluster says that its database was deleted, or has no copy here any more; not because
- *   the registry is silent about it.
+ * - A copy is recorded before its folder is created, and the record is removed after the folder.
+ * - A copy is removed only if the cluster has deleted its database or removed the copy from this node, and never because
+ *   the registry does not contain it.
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import {
@@ -20,50 +20,50 @@ import type { ValueStore } from "../settings/value-store.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
 import type { Registry } from "./registry.ts";
 
-/** Of the keys of the notes in a node's own values. */
+/** Key prefix of the records of copies in a node's own values. */
 export const copyPrefix = "cluster/copies/";
 
-/** A copy, as noted. */
+/** The record of a copy. */
 export interface Copy {
   readonly name: string;
   readonly id: string;
   readonly generation: number;
   readonly originTag: string;
-  /** Does this node begin the stream? */
+  /** Whether this node writes the first message of the stream. */
   readonly isSeed: boolean;
-  /** Had it ever all that there was? */
+  /** Whether the copy was complete once. */
   readonly isComplete: boolean;
 }
 
 export interface LocalCopiesOptions {
   readonly tag: string;
-  /** Drawn for each opening: what a lost node led is led by one node or another then, and not all by the least patient. */
+  /** Returns the patience before candidacy, in milliseconds. It is random, so that several nodes take over from a lost one. */
   readonly standAfterMs: () => number;
   readonly databases: () => Databases;
   readonly values: () => ValueStore;
-  /** The stream of a database; `mayMake`: it is made when it is not there. */
+  /** Opens the stream of a database; with `mayMake`, creates it if it does not exist. */
   readonly stream: (id: string, generation: number, mayMake: boolean) => ReplicatedStream;
   readonly watcher: (copy: { readonly name: string; readonly id: string }) => ReplicationWatcher;
-  /** Gets a content of an attachment from another node, by its name. */
+  /** Fetches a content of an attachment from another node, by its name. */
   readonly fetchContent: (id: string, name: string) => Promise<AsyncIterable<Buffer> | null>;
 }
 
 export class LocalCopies {
   readonly #options: LocalCopiesOptions;
-  /** Ids of databases whose copies had all that there was, once. */
+  /** Ids of databases whose copies were complete once. */
   readonly #complete = new Set<string>();
-  /** When a node was last known to lead them, by ids; by the clock that never jumps. */
+  /** Last time at which a node led the database, by id, on the monotonic clock. */
   readonly #led = new Map<string, number>();
-  /** Why copies could not be made or removed, by names in lower case. */
+  /** Reasons why copies could not be created or removed, by folded name. */
   readonly #failures = new Map<string, string>();
-  /** Why copies do not go on, likewise. */
+  /** Reasons why copies have stopped, by folded name. */
   readonly #troubles = new Map<string, string>();
 
   constructor(options: LocalCopiesOptions) {
     this.#options = options;
   }
 
-  /** How the database of this name is replicated, for its opening; null: it is of this node alone. */
+  /** Returns the replication options for opening the database, or null if it is standalone. */
   replicationOf(name: string): ReplicationOptions | null {
     const copy = this.#noted(name);
     if (copy === null) return null;
@@ -81,17 +81,17 @@ export class LocalCopies {
     };
   }
 
-  /** Is the database of this name a copy? */
+  /** Returns whether the database of this name is a copy. */
   has(name: string): boolean {
     return this.#noted(name) !== null;
   }
 
-  /** Had the copy of that database all that there was, once? */
+  /** Returns whether the copy of that database was complete once. */
   isComplete(id: string): boolean {
     return this.#complete.has(id);
   }
 
-  /** Notes that the copy has all that there is. */
+  /** Records that the copy is complete. */
   async completed(name: string): Promise<void> {
     const copy = this.#noted(name);
     if (copy === null) return;
@@ -99,12 +99,12 @@ export class LocalCopies {
     this.#complete.add(copy.id);
   }
 
-  /** Notes that a node leads the database. */
+  /** Records that a node leads the database now. */
   led(id: string): void {
     this.#led.set(id, performance.now());
   }
 
-  /** When that was noted last; -infinity: never. */
+  /** Returns the time of the last call of `led`, or -infinity. */
   ledMs(id: string): number {
     return this.#led.get(id) ?? Number.NEGATIVE_INFINITY;
   }
@@ -114,18 +114,18 @@ export class LocalCopies {
     return this.#troubles.get(lower) ?? this.#failures.get(lower) ?? null;
   }
 
-  /** Sets or removes the reason why a copy does not go on. */
+  /** Sets or removes the reason why a copy has stopped. */
   setTrouble(name: string, reason: string | null): void {
     if (reason === null) this.#troubles.delete(foldedName(name));
     else this.#troubles.set(foldedName(name), reason);
   }
 
-  /** The copy that is open; undefined: there is none now. */
+  /** Returns the open copy, or undefined. */
   opened(name: string): Database | undefined {
     return this.#options.databases().peek(name);
   }
 
-  /** Makes the copies those that are registered. Calls must not overlap. */
+  /** Creates and removes copies according to the registry. Calls must not overlap. */
   async reconcile(registry: Registry): Promise<void> {
     for (const copy of [...this.#all()]) {
       if (copy.isComplete) this.#complete.add(copy.id);
@@ -145,13 +145,13 @@ export class LocalCopies {
     }
   }
 
-  /** Has this node, which is one of the cluster, no copy any more? One that left the cluster keeps its files. */
+  /** Returns whether this node is a member of the cluster and no longer has a copy. A node that left keeps its files. */
   #wasTaken({ members }: ClusterDatabase, registry: Registry): boolean {
     const { tag } = this.#options;
     return registry.members.has(tag) && !members.includes(tag);
   }
 
-  /** A node that left the cluster takes no part in anything, and keeps its files. */
+  /** Closes all copies. A node that left the cluster keeps its files. */
   async #closeAll(): Promise<void> {
     const databases = this.#options.databases();
     for (const { name } of [...this.#all()]) {
@@ -179,22 +179,22 @@ export class LocalCopies {
     if (isOwn && !(isSeed && (await databases.find(name))?.id === id)) {
       throw new EngineError(
         "database-exists",
-        `This node has a database '${name}' of its own, which is not the cluster's: it is left as it is, and there is no copy here. Start the node without its Cluster settings, export it, and delete it.`,
+        `This node has a standalone database '${name}', which is not the cluster's. It is unchanged, and no copy is created here. Start the node without its Cluster settings, export the database, and delete it.`,
       );
     }
     if (isSeed && generation > 1 && noted === null && !isOwn) {
       throw new EngineError(
         "database-damaged",
-        "This node has no files of it any more, and no other node has taken them: it was lost while it was becoming one of the cluster.",
+        "This node no longer has the files of the database, and no other node has fetched them: they were lost while the database was being adopted.",
       );
     }
     if (noted?.generation !== generation || noted.isSeed !== isSeed) {
-      // One that was adopted has all that there is.
+      // An adopted database is complete.
       const isComplete = isOwn || noted?.isComplete === true;
       await this.#note({ name, id, generation, originTag, isSeed, isComplete });
       if (noted !== null && noted.generation !== generation) await databases.unload(name);
     }
-    // It was opened before it was noted as a copy.
+    // It was opened before it was recorded as a copy.
     if (databases.peek(name)?.replication === null) await databases.unload(name);
     if (!databases.has(name)) await databases.createCopy(name);
     else await databases.find(name);

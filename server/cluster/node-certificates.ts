@@ -1,8 +1,8 @@
-/** The nodes of a cluster know each other by their certificates: those of its members, at any time. */
+/** Grants the rights of nodes to the certificates of the current members of a cluster. */
 import type { CertificateStore } from "../security/certificate-store.ts";
 import type { ClusterView } from "./cluster-view.ts";
 
-/** From now on the members, and nobody else, have the rights of nodes. @returns ends that */
+/** Grants the rights of nodes to the members only, and follows changes of the membership. @returns a function that stops this */
 export function followNodes(
   cluster: Pick<ClusterView, "members" | "onChange">,
   certificates: Pick<CertificateStore, "setNodes">,

@@ -1,9 +1,9 @@
-/** What a node says of itself in its heartbeats, and what is understood of those of others. */
+/** Encodes this node's status for heartbeats, and decodes the statuses of other nodes. */
 import type { ReplicaHeartbeat } from "../../engine/engine.ts";
-import type { ClusterMember, ReplicaRoleName, ReplicaSighting } from "./cluster-view.ts";
+import type { ClusterMember, ReplicaReport, ReplicaRoleName } from "./cluster-view.ts";
 import type { NodeStatus } from "./heartbeats.ts";
 
-/** Names of the roles in a heartbeat, which has one for each database. */
+/** Abbreviations of roles in heartbeats, which contain a role for each database. */
 const roleLetters: Readonly<Record<ReplicaRoleName, string>> = {
   follower: "F",
   candidate: "C",
@@ -17,9 +17,9 @@ const rolesByLetter = new Map(
 export interface StatusOfNode {
   readonly member: ClusterMember;
   readonly version: string;
-  /** By id of the database. */
-  readonly databases: ReadonlyMap<string, ReplicaSighting>;
-  /** Does it wait for others to say how far they are? */
+  /** Reports by database id. */
+  readonly databases: ReadonlyMap<string, ReplicaReport>;
+  /** Whether the node waits for the progress of other nodes. */
   readonly isWaiting: boolean;
 }
 
@@ -32,26 +32,26 @@ export function encodeStatus({ member, version, databases, isWaiting }: StatusOf
   return { url, tcpUrl, fingerprint, version, databases: rows, isWaiting };
 }
 
-/** Null: it is not in the form of this version. */
+/** Returns null if the status does not have the format of this version. */
 export function decodeStatus(tag: string, status: NodeStatus): StatusOfNode | null {
   const { url, tcpUrl, fingerprint, version, databases } = status;
   if (typeof url !== "string" || typeof version !== "string") return null;
   if (!isTextOrNull(tcpUrl) || !isTextOrNull(fingerprint)) return null;
   if (typeof databases !== "object" || databases === null) return null;
-  const sightings = new Map<string, ReplicaSighting>();
+  const reports = new Map<string, ReplicaReport>();
   for (const [id, row] of Object.entries(databases as Readonly<Record<string, unknown>>)) {
     if (!Array.isArray(row)) return null;
     const [letter, epoch, applied, mark = 0] = row as readonly unknown[];
     const role = rolesByLetter.get(String(letter));
     if (role === undefined || !isCount(epoch) || !isCount(applied) || !isCount(mark)) return null;
-    sightings.set(id, { role, epoch, applied, mark });
+    reports.set(id, { role, epoch, applied, mark });
   }
   const isWaiting = status["isWaiting"] === true;
-  return { member: { tag, url, tcpUrl, fingerprint }, version, databases: sightings, isWaiting };
+  return { member: { tag, url, tcpUrl, fingerprint }, version, databases: reports, isWaiting };
 }
 
-export function heartbeatOf(tag: string, sighting: ReplicaSighting): ReplicaHeartbeat {
-  return { tag, role: sighting.role, epoch: sighting.epoch, applied: sighting.applied };
+export function heartbeatOf(tag: string, report: ReplicaReport): ReplicaHeartbeat {
+  return { tag, role: report.role, epoch: report.epoch, applied: report.applied };
 }
 
 function isTextOrNull(value: unknown): value is string | null {

@@ -1,10 +1,10 @@
 /**
- * The copies of databases that other nodes are taking from this one. Each begins with a base; while it is open, the
- * contents of attachments that belong to the base stay on the disk.
+ * Copies of databases that other nodes are fetching from this one. Each begins with a base. While the copy is open, the
+ * contents of attachments that belong to its base stay on the disk.
  *
  * Invariants:
- * - A copy that nobody asks about for `idleMs` ends: a node that vanished keeps nothing here.
- * - A node has one copy of a database open: the next one that it begins ends the one before.
+ * - A copy without requests for `idleMs` is closed, so a node that vanished retains nothing here.
+ * - A node has at most one open copy of a database: opening another one closes the first.
  */
 import { randomBytes } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -17,25 +17,25 @@ import type {
 } from "../../engine/engine.ts";
 
 const usualIdleMs = 60_000;
-/** Each keeps segments of a log, and contents, that are no longer needed. */
+/** Maximum number of open copies. Each retains segments of a log, and contents, that are otherwise not needed. */
 export const openCopiesMax = 8;
 
-/** A copy that a node is taking. */
+/** A copy that another node is fetching. */
 export interface OpenCopy {
-  /** By which it is asked for. */
+  /** Identifies the copy in requests. */
   readonly key: string;
   readonly database: Database;
   readonly base: ShippedFile;
-  /** How far the base is a copy of the stream; null: it has nothing of it, or the database is not replicated. */
+  /** Position of the base in the stream, or null if it contains no message of it or the database is not replicated. */
   readonly mark: ReplicationMark | null;
 }
 
 interface Kept extends OpenCopy {
-  /** Of the node that takes it. */
+  /** Tag of the node that fetches the copy. */
   readonly tag: string;
   readonly shipment: Shipment;
   readonly guest: Guest;
-  /** Requests in progress. */
+  /** Number of requests in progress. */
   users: number;
   isBaseSent: boolean;
   timer: NodeJS.Timeout | undefined;
@@ -46,7 +46,7 @@ export class OpenCopies {
   readonly #idleMs: number;
   readonly #open = new Map<string, Kept>();
 
-  /** @param find the database of that id, when this node has it and it is open */
+  /** @param find returns the database of that id if this node has it open */
   constructor(find: (id: string) => Database | undefined, idleMs: number = usualIdleMs) {
     this.#find = find;
     this.#idleMs = idleMs;
@@ -60,14 +60,17 @@ export class OpenCopies {
   database(id: string): Database {
     const database = this.#find(id);
     if (database === undefined) {
-      throw new EngineError("database-missing", `This node has no open database of the id ${id}.`);
+      throw new EngineError(
+        "database-missing",
+        `This node has no open database with the id ${id}.`,
+      );
     }
     database.assertServing();
     return database;
   }
 
   /**
-   * Begins a copy for the node `tag`. It is in use until the returned `release` is called.
+   * Opens a copy for the node `tag`. The copy is in use until the returned `release` is called.
    * @throws EngineError as `database`, overloaded, not-supported for a database in memory
    */
   begin(id: string, tag: string): { readonly copy: OpenCopy; release(): void } {
@@ -76,10 +79,10 @@ export class OpenCopies {
       if (one.tag === tag && one.database.id === id) this.#end(one);
     }
     if (this.#open.size >= openCopiesMax) {
-      const message = `Other nodes take ${openCopiesMax} copies from this one at the moment. Try again later.`;
+      const message = `Other nodes are already fetching ${openCopiesMax} copies from this one. Try again later.`;
       throw new EngineError("overloaded", message);
     }
-    // In one turn: the mark is not ahead of the base.
+    // Taken in the same event-loop tick, so that the mark is not ahead of the base.
     const mark = database.replication?.mark ?? null;
     const { base, shipment } = database.shipping.begin();
     const key = randomBytes(16).toString("hex");
@@ -98,19 +101,19 @@ export class OpenCopies {
     return { copy: kept, release: this.#use(kept) };
   }
 
-  /** Marks the copy as in use until the returned function is called; undefined: it has ended. */
+  /** Marks the copy as in use until `release` is called. Returns undefined if the copy is closed. */
   use(key: string): { readonly copy: OpenCopy; release(): void } | undefined {
     const kept = this.#open.get(key);
     return kept === undefined ? undefined : { copy: kept, release: this.#use(kept) };
   }
 
-  /** Nothing more is read of its base: the log keeps no old segments for that. */
+  /** Ends reading of the base, so that the log need not retain its old segments. */
   baseEnded(key: string): void {
     const kept = this.#open.get(key);
     if (kept !== undefined) this.#endBase(kept);
   }
 
-  /** Ends it: the other node has everything, or gave up. @returns false: it had ended */
+  /** Closes a copy that is complete or was aborted. @returns false if it was closed already */
   end(key: string): boolean {
     const kept = this.#open.get(key);
     if (kept === undefined) return false;
@@ -118,7 +121,7 @@ export class OpenCopies {
     return true;
   }
 
-  /** Ends all. */
+  /** Closes all copies. */
   close(): void {
     for (const kept of this.#open.values()) this.#end(kept);
   }

@@ -1,4 +1,4 @@
-/** Requests from this node to another one of the cluster. Implemented by `Peers`. */
+/** Requests from this node to other nodes of the cluster. Implemented by `Peers`. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex, Readable } from "node:stream";
 
@@ -6,38 +6,38 @@ export interface PeerRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  /** Names in lower case. */
+  /** By name in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** One that is streamed is read when the other asks for it; otherwise nothing of it is. */
+  /** A stream is read only after the other node has requested it with "100 Continue". */
   readonly body?: Buffer | Readable;
-  /** Ends the request. */
+  /** Aborts the request. */
   readonly signal?: AbortSignal;
-  /** Milliseconds until the head of the reply must have come; left out: 30,000; infinite: any. */
+  /** Timeout for the head of the reply, in milliseconds. Default: 30,000; infinite for none. */
   readonly headMs?: number;
 }
 
 export interface PeerReply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Read it to its end, or destroy it. */
+  /** Must be read to its end or destroyed. */
   readonly body: Readable;
 }
 
-/** A connection that speaks another protocol from now on. */
+/** An upgraded connection. */
 export interface PeerSocket {
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as sent. */
+  /** Names and values, alternating, as received. */
   readonly rawHeaders: readonly string[];
   readonly socket: Duplex;
 }
 
 export interface PeerLink {
   /**
-   * Sends a request as this node: with its certificate, to the node of that tag, whose certificate must have the
-   * fingerprint that the cluster has registered.
-   * @throws (rejects) EngineError node-unreachable; `wasSent` of its details tells whether the other may have taken it
+   * Sends a request as this node, with its certificate. The other node's certificate must have the fingerprint that is
+   * registered for the tag.
+   * @throws (rejects) EngineError node-unreachable; `wasSent` in its details is true if the other node may have received it
    */
   send(tag: string, request: PeerRequest): Promise<PeerReply>;
-  /** Asks for a web socket; a reply: it was refused. @throws (rejects) as `send` */
+  /** Requests a web socket. Resolves to a reply if it was refused. @throws (rejects) as `send` */
   upgrade(tag: string, request: PeerRequest): Promise<PeerReply | PeerSocket>;
 }

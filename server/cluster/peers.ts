@@ -1,13 +1,12 @@
 /**
- * Requests to the other nodes, over HTTP/1.1 connections that are kept: secured clusters with TLS on both sides, each node
- * known by its certificate.
+ * Requests to the other nodes over persistent HTTP/1.1 connections. In secured clusters both sides use TLS, and a node is
+ * identified by its certificate.
  *
  * Invariants:
- * - No byte of a request is sent before the other has shown the certificate that the cluster has registered for its tag. No
- *   authority is asked. A node that is registered with a certificate is never spoken to without TLS.
- * - The body of a request that is streamed is read when the other asks for it ("100 Continue"): what it refuses before
- *   can be sent elsewhere.
- * - A request is never sent twice here.
+ * - No byte of a request is sent before the other node has presented the certificate registered for its tag. Certificate
+ *   authorities play no role. A node that is registered with a certificate is never contacted without TLS.
+ * - A streamed body is read only after "100 Continue", so a request refused before that can be sent to another node.
+ * - A request is never retried here.
  */
 import * as http from "node:http";
 import * as https from "node:https";
@@ -22,11 +21,11 @@ import type { ClusterMember, ClusterView } from "./cluster-view.ts";
 import type { PeerLink, PeerReply, PeerRequest, PeerSocket } from "./peer-link.ts";
 
 const headMs = 30_000;
-/** Milliseconds to connect and to show certificates. */
+/** Timeout for connecting and for the TLS handshake, in milliseconds. */
 const connectMs = 5_000;
-/** Connections to one node that wait for work. */
+/** Maximum number of idle connections to one node. */
 const idleConnectionsMax = 32;
-/** Milliseconds that one waits: less than any server keeps it. */
+/** Maximum idle time of a connection, in milliseconds; shorter than the idle timeout of any server. */
 const idleMs = 20_000;
 const headerBytesMax = 64 * 1024;
 
@@ -50,7 +49,7 @@ export class Peers implements PeerLink {
   readonly #forgetChanges: () => void;
   #isClosed = false;
 
-  /** `own` undefined: the server is unsecured. */
+  /** `own` is undefined if the server is unsecured. */
   constructor(cluster: Pick<ClusterView, "members" | "onChange">, own: OwnCertificate | undefined) {
     this.#cluster = cluster;
     this.#own = own;
@@ -75,14 +74,14 @@ export class Peers implements PeerLink {
       const fail = failure(tag, outgoing, request, reject);
       outgoing.once("response", (incoming) => {
         fail.headCame();
-        // What is left of the request's body is of no use to anybody.
+        // The rest of the request body is not needed.
         incoming.once("close", () => {
           if (!outgoing.writableFinished) outgoing.destroy();
         });
         resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming });
       });
       outgoing.once("continue", () => {
-        // An error of the body ends the request, and the other way round.
+        // An error of the body aborts the request, and an error of the request destroys the body.
         if (isStreamed) pipeline(request.body as Readable, outgoing, () => undefined);
       });
       outgoing.once("close", () => {
@@ -118,7 +117,7 @@ export class Peers implements PeerLink {
     });
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void {
     this.#isClosed = true;
     this.#forgetChanges();
@@ -142,7 +141,7 @@ export class Peers implements PeerLink {
   #linkTo(tag: string): Link {
     const member = this.#cluster.members().find((one) => one.tag === tag);
     if (member === undefined || this.#isClosed) {
-      throw unreachable(tag, "it is no member of the cluster", false);
+      throw unreachable(tag, "it is not a member of the cluster", false);
     }
     const known = this.#links.get(tag);
     if (known !== undefined && isOf(known, member)) return known;
@@ -157,7 +156,7 @@ export class Peers implements PeerLink {
     const url = new URL(text);
     const isSecure = url.protocol === "https:";
     if (isSecure !== (fingerprint !== null) || isSecure !== (this.#own !== undefined)) {
-      const why = "one of the two nodes has a certificate and the other has none";
+      const why = "only one of the two nodes has a certificate";
       throw unreachable(tag, why, false);
     }
     const options = { keepAlive: true, maxFreeSockets: idleConnectionsMax, timeout: idleMs };
@@ -169,8 +168,8 @@ export class Peers implements PeerLink {
   }
 
   /**
-   * Ends the connections to nodes that are no members any more, or have another address or certificate. What such a node
-   * is doing it may finish: it could be its own removal, which this node hears of before the reply.
+   * Closes the connections to nodes that were removed, or have another address or certificate. Requests in progress may
+   * finish: one of them may be the removal of the node, of which this node learns before the reply.
    */
   #endOthers(): void {
     const members = new Map(this.#cluster.members().map((member) => [member.tag, member]));
@@ -182,14 +181,14 @@ export class Peers implements PeerLink {
     }
   }
 
-  /** New connections present the new certificate. */
+  /** Makes new connections present the new certificate. */
   #renew(): void {
     for (const link of this.#links.values()) retire(link);
     this.#links.clear();
   }
 }
 
-/** Ends the connections that wait for work, and each of the others after its reply. */
+/** Closes idle connections immediately, and the others after their replies. */
 function retire({ agent }: Link): void {
   agent.maxFreeSockets = 0;
   for (const sockets of Object.values(agent.freeSockets)) {
@@ -197,7 +196,7 @@ function retire({ agent }: Link): void {
   }
 }
 
-/** Connections over TLS to the owner of one certificate. */
+/** An agent for TLS connections to the owner of one certificate. */
 class PinnedAgent extends https.Agent {
   readonly #tls: tls.SecureContextOptions;
   readonly #fingerprint: string;
@@ -218,19 +217,23 @@ class PinnedAgent extends https.Agent {
       port,
       ...(net.isIP(host) === 0 ? { servername: host } : {}),
       ALPNProtocols: ["http/1.1"],
-      // It is compared below.
+      // The certificate is compared below.
       rejectUnauthorized: false,
     });
     whenUsable(socket, "secureConnect", made, () => {
       const shown = socket.getPeerX509Certificate()?.fingerprint256;
       const isIt = shown === this.#fingerprint;
-      return isIt ? null : new Error(`it presents the certificate ${shown ?? "of nobody"}`);
+      return isIt
+        ? null
+        : new Error(
+            `it presents ${shown === undefined ? "no certificate" : `the certificate ${shown}`}`,
+          );
     });
     return undefined;
   }
 }
 
-/** Connections without TLS. */
+/** An agent for connections without TLS. */
 class PlainAgent extends http.Agent {
   override createConnection(args: http.ClientRequestArgs, made?: Made): undefined {
     whenUsable(net.connect(addressOf(args)), "connect", made, () => null);
@@ -247,7 +250,7 @@ function addressOf({ hostname, host, port }: http.ClientRequestArgs): {
   return { host: hostname ?? host ?? "", port: Number(port) };
 }
 
-/** A request gets the connection through `made` when it stands and `check` finds nothing wrong: until then nothing was sent. */
+/** Passes the connection to `made` once it is established and `check` accepts it. Nothing is sent before that. */
 function whenUsable(
   socket: net.Socket,
   event: "connect" | "secureConnect",
@@ -264,13 +267,13 @@ function whenUsable(
     socket.off("error", done);
     made?.(error, socket);
   };
-  const timer = setTimeout(() => done(new Error("it does not answer")), connectMs);
+  const timer = setTimeout(() => done(new Error("it does not respond")), connectMs);
   socket.on("error", done);
   socket.once(event, () => done(check()));
-  socket.once("close", () => done(new Error("it ended the connection")));
+  socket.once("close", () => done(new Error("it closed the connection")));
 }
 
-/** Rejects when the request fails, is aborted, or has no head of a reply in time. */
+/** Rejects if the request fails, is aborted, or has no reply head in time. */
 function failure(
   tag: string,
   outgoing: http.ClientRequest,
@@ -295,7 +298,7 @@ function failure(
     if (signal?.aborted === true) reject(signal.reason);
     else {
       const detail = isLate ? `it has not replied for ${ownMs / 1000} seconds` : error?.message;
-      reject(unreachable(tag, detail ?? "it ended the connection", wasSent, error));
+      reject(unreachable(tag, detail ?? "it closed the connection", wasSent, error));
     }
   };
   outgoing.on("error", failed);
@@ -317,7 +320,7 @@ function lengthOf({ method, body }: PeerRequest): Readonly<Record<string, string
 }
 
 function unreachable(tag: string, why: string, wasSent: boolean, cause?: unknown): EngineError {
-  return new EngineError("node-unreachable", `Node ${tag} could not be asked: ${why}.`, {
+  return new EngineError("node-unreachable", `Node ${tag} could not be reached: ${why}.`, {
     cause,
     details: { wasSent, retryAfterSeconds: 1 },
   });

@@ -1,7 +1,7 @@
 /**
- * Makes of what is left of a cluster, the data folder of one node that is stopped, that of a single node. Its copies become
- * databases of its own, and what the nodes had in common (certificates, settings of the server) its own values. Nothing of
- * the copies is changed; what belonged to the cluster is moved aside, so that the folder takes no part in it any more.
+ * Recovers a single node from the data folder of one stopped node of a lost cluster. Its copies become standalone
+ * databases, and the shared values (certificates, settings of the server) become its own values. The copies are not
+ * changed. Folders that belonged to the cluster are moved aside, so that the folder no longer belongs to the cluster.
  *
  *     const remains = await readRemains(engine);
  *     await recover(engine, remains);            // in one commit
@@ -9,8 +9,8 @@
  *     await moveAside(files, folder, suffix);    // Cluster/ and nats/
  *
  * Invariants:
- * - A folder whose recovery was interrupted anywhere is recovered by doing it again.
- * - What the cluster has deleted (a certificate) does not come back from what the node had before it joined.
+ * - An interrupted recovery is completed by repeating it.
+ * - A value that the cluster has deleted, such as a certificate, is not restored from the node's values of before it joined.
  */
 
 import { foldedName } from "../../engine/base/case-folding.ts";
@@ -21,41 +21,41 @@ import type { ClusterMember } from "./cluster-view.ts";
 import { type Copy, copyPrefix } from "./local-copies.ts";
 import { Registry, sharedValuesId } from "./registry.ts";
 
-/** Folders of a node that are of its cluster. */
+/** Folders of a node that belong to its cluster. */
 export const clusterFolders = ["Cluster", "nats"] as const;
 
-/** A copy of a database, and how far it goes. */
+/** A copy of a database, and its position in the stream. */
 export interface FoundCopy {
   readonly name: string;
   readonly id: string;
-  /** The last message of the stream that it has; null: it has nothing of it. */
+  /** Last message of the stream that it contains, or null. */
   readonly sequence: number | null;
   readonly epoch: number | null;
-  /** Had it ever all that there was? Otherwise it was being made when the node ended. */
+  /** Whether it was complete once. Otherwise it was still being created when the node stopped. */
   readonly isComplete: boolean;
-  /** Had the cluster deleted the database, and this node not yet? */
+  /** Whether the cluster had deleted the database, but this node had not. */
   readonly isDeleted: boolean;
-  /** Nodes that had copies, as far as the cluster's values here say. */
+  /** Nodes that had copies, according to the shared values of this node. */
   readonly members: readonly string[];
 }
 
-/** What a node has of its cluster. */
+/** The state of the cluster in one node's folder. */
 export interface Remains {
-  /** null: it never was complete. */
+  /** Id of the cluster, or null if it was never complete. */
   readonly topologyId: string | null;
   readonly members: readonly ClusterMember[];
   readonly copies: readonly FoundCopy[];
-  /** Names of databases of the cluster that have no copy here. */
+  /** Names of databases of the cluster without a copy here. */
   readonly lost: readonly string[];
-  /** Of the values that become this node's own. */
+  /** Number of certificates in the values to import. */
   readonly certificateCount: number;
   readonly values: readonly (readonly [string, unknown])[];
 }
 
-/** For opening the folder of such a node: nothing is replicated, and its copies are plain databases. */
+/** Returns options for opening the folder of such a node without replication, with its copies as standalone databases. */
 export function withoutCluster(): FolderReplication {
   const unavailable = () => {
-    throw new EngineError("stream-unavailable", "There is no stream of a cluster that is lost.");
+    throw new EngineError("stream-unavailable", "The stream of a lost cluster is not available.");
   };
   return {
     of: () => null,
@@ -85,17 +85,17 @@ export function withoutCluster(): FolderReplication {
 
 /** @throws EngineError database-damaged */
 export async function readRemains({ databases, values, shared }: Engine): Promise<Remains> {
-  if (shared === null) throw new Error("the folder was opened as that of a cluster's node");
+  if (shared === null) throw new Error("the folder was opened without the values of its cluster");
   await shared.open();
   const registry = new Registry(shared);
   const notes = [...values.entries(copyPrefix)].map(([, value]) => value as Copy);
-  // Those whose notes are gone already, when an earlier recovery was interrupted.
+  // Copies whose records an earlier, interrupted recovery has removed.
   const others = [...registry.databases.values()]
     .filter(({ name }) => !notes.some((note) => foldedName(note.name) === foldedName(name)))
     .map(({ name, id }) => ({ name, id, isComplete: true }));
   const copies: FoundCopy[] = [];
   for (const { name, id, isComplete } of [...notes, ...others]) {
-    // One that was noted, and not made yet.
+    // Recorded, but not created yet.
     if (!databases.has(name)) continue;
     const database = await databases.find(name);
     if (database?.id !== id) continue;
@@ -120,7 +120,7 @@ export async function readRemains({ databases, values, shared }: Engine): Promis
   };
 }
 
-/** Makes the copies databases of this node, and what the nodes shared its own values; in one commit. */
+/** Makes the copies standalone databases, and the shared values the node's own, in one commit. */
 export async function recover({ values }: Engine, remains: Remains): Promise<void> {
   const kept = new Set(remains.values.map(([key]) => key));
   const stale = [...values.entries("")]
@@ -132,7 +132,7 @@ export async function recover({ values }: Engine, remains: Remains): Promise<voi
   ]);
 }
 
-/** Moves what belonged to the cluster to names that nothing uses. @returns the new names */
+/** Renames the folders that belonged to the cluster to unused names. @returns the new names */
 export async function moveAside(
   { files }: Pick<Environment, "files">,
   folder: string,

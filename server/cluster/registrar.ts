@@ -1,11 +1,11 @@
-/** What the node does that leads the shared values: it registers the nodes that are there, and tidies what was deleted. */
+/** Duties of the node that leads the shared values: it registers available nodes, and removes the streams of deleted databases. */
 import { randomUUID } from "node:crypto";
+import { openBootstrap } from "./cluster-bootstrap.ts";
 import type { ClusterMember, ValueChange } from "./cluster-view.ts";
-import { openFounding } from "./founding.ts";
 import {
+  type BootstrapRecord,
+  bootstrapKey,
   deletedKey,
-  type Founding,
-  foundingKey,
   isSameMember,
   memberKey,
   type Registry,
@@ -24,20 +24,20 @@ export class Registrar {
     this.#options = options;
   }
 
-  /** `present`: the nodes that are heard, and this one. @throws EngineError not-leader, … */
+  /** `present` contains this node and the nodes with recent heartbeats. @throws EngineError not-leader, … */
   async work(registry: Registry, present: readonly ClusterMember[]): Promise<void> {
     const { change, removeStream } = this.#options;
-    const { topologyId, members, removed, deleted, founding, databases } = registry;
+    const { topologyId, members, removed, deleted, bootstrap, databases } = registry;
     if (topologyId === null) {
       const value = JSON.stringify(randomUUID());
       await change([
         { key: topologyIdKey, expected: null, value },
-        { key: foundingKey, expected: null, value: JSON.stringify(openFounding) },
+        { key: bootstrapKey, expected: null, value: JSON.stringify(openBootstrap) },
       ]);
-    } else if (founding?.isOpen === true && databases.size > 0) {
-      const closed: Founding = { ...founding, isOpen: false };
-      const expected = JSON.stringify(founding);
-      await change([{ key: foundingKey, expected, value: JSON.stringify(closed) }]);
+    } else if (bootstrap?.isOpen === true && databases.size > 0) {
+      const closed: BootstrapRecord = { ...bootstrap, isOpen: false };
+      const expected = JSON.stringify(bootstrap);
+      await change([{ key: bootstrapKey, expected, value: JSON.stringify(closed) }]);
     }
     for (const member of present) {
       const known = members.get(member.tag);
@@ -50,7 +50,7 @@ export class Registrar {
         },
       ]);
     }
-    // It is noted that a stream was removed: after years, the next leader asks for none of them again.
+    // The removal of a stream is recorded, so that later leaders do not repeat it.
     for (const [id, known] of deleted) {
       if (known.isTidied) continue;
       await removeStream(id, known.generation);

@@ -1,22 +1,22 @@
 /**
- * What the nodes of a cluster have agreed on, as values by key: its nodes, its databases and what was deleted. Reads the
- * values once for each change of them.
+ * The registry of a cluster: nodes, databases, and deleted databases, as shared values by key. It reads the values once
+ * after each change.
  *
  *     cluster/topology-id         the GUID of the cluster
  *     cluster/members/A           a node
- *     cluster/removed/B           a node that was removed, and comes back only when it is added
+ *     cluster/removed/B           a removed node, which rejoins only if it is added
  *     cluster/databases/shop      a database, by its name in lower case
- *     cluster/founding            who has brought databases and certificates to it: see founding.ts
- *     cluster/deleted/<id>        a database that was deleted: its copies are removed wherever they are found
+ *     cluster/founding            the bootstrap record: see cluster-bootstrap.ts
+ *     cluster/deleted/<id>        a deleted database, whose copies are removed on all nodes
  */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { ClusterDatabase, ClusterMember } from "./cluster-view.ts";
 
-/** Of the values, in every cluster. 32 hexadecimal digits, as of any database. */
+/** Database id of the shared values in every cluster: 32 hexadecimal digits, as for any database. */
 export const sharedValuesId = Buffer.from("jackdaw-cluster\n").toString("hex");
 
 export const topologyIdKey = "cluster/topology-id";
-export const foundingKey = "cluster/founding";
+export const bootstrapKey = "cluster/founding";
 const memberPrefix = "cluster/members/";
 const removedPrefix = "cluster/removed/";
 const databasePrefix = "cluster/databases/";
@@ -27,39 +27,39 @@ export const removedKey = (tag: string) => removedPrefix + tag;
 export const databaseKey = (name: string) => databasePrefix + foldedName(name);
 export const deletedKey = (id: string) => deletedPrefix + id;
 
-/** The values that it reads. */
+/** The values that the registry reads. */
 export interface RegistryValues {
   get(key: string): unknown;
   entries(prefix: string): Iterable<readonly [string, unknown]>;
 }
 
-/** What a node has brought to the cluster that it had before: see founding.ts. */
-export interface Founding {
-  /** Has nobody yet, so that somebody may? */
+/** The state of the cluster bootstrap: see cluster-bootstrap.ts. */
+export interface BootstrapRecord {
+  /** Whether no node has imported its data yet. */
   readonly isOpen: boolean;
-  /** The node that has; null: none. */
+  /** Tag of the node that has imported its data, or null. */
   readonly tag: string | null;
-  /** Names of its databases that are not registered yet. */
+  /** Names of its databases that are not adopted yet. */
   readonly databases: readonly string[];
 }
 
-/** A database that was deleted. */
+/** A deleted database. */
 export interface DeletedDatabase {
   readonly name: string;
   readonly generation: number;
-  /** Was its stream removed, too? Left out: not yet. */
+  /** Whether its stream was removed. Omitted means no. */
   readonly isTidied?: boolean;
 }
 
 export class Registry {
   readonly topologyId: string | null;
-  /** Null: the cluster is older than that it could be founded so. */
-  readonly founding: Founding | null;
-  /** By tag, in their order. */
+  /** Null in a cluster that was created before bootstrap records existed. */
+  readonly bootstrap: BootstrapRecord | null;
+  /** Ordered by tag. */
   readonly members: ReadonlyMap<string, ClusterMember>;
-  /** Tags of nodes that were removed. */
+  /** Tags of removed nodes. */
   readonly removed: ReadonlySet<string>;
-  /** By name in lower case. */
+  /** By folded name. */
   readonly databases: ReadonlyMap<string, ClusterDatabase>;
   /** By id. */
   readonly deleted: ReadonlyMap<string, DeletedDatabase>;
@@ -67,14 +67,14 @@ export class Registry {
   constructor(values: RegistryValues) {
     const read = <Value>(prefix: string): Map<string, Value> => {
       const found = new Map<string, Value>();
-      // Only nodes of the cluster write these, all in the same form.
+      // Only nodes of the cluster write these values, all in the same format.
       for (const [key, value] of values.entries(prefix)) {
         found.set(key.slice(prefix.length), value as Value);
       }
       return found;
     };
     this.topologyId = (values.get(topologyIdKey) as string | undefined) ?? null;
-    this.founding = (values.get(foundingKey) as Founding | undefined) ?? null;
+    this.bootstrap = (values.get(bootstrapKey) as BootstrapRecord | undefined) ?? null;
     this.members = read<ClusterMember>(memberPrefix);
     this.removed = new Set(read<unknown>(removedPrefix).keys());
     this.databases = read<ClusterDatabase>(databasePrefix);

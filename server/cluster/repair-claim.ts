@@ -1,6 +1,6 @@
 /**
- * The claim of one node to repair a replica, as a value of the cluster: while it is there, no other node does. One whose
- * owner has died counts no more when it has stood unchanged for long, by the clock of whoever looks.
+ * The claim of one node to repair a replica, stored as a shared value. While it exists, no other node repairs a replica.
+ * A claim of a dead node expires when it has not changed for a long time, by the clock of the observing node.
  */
 import { EngineError } from "../../engine/engine.ts";
 import type { ClusterView } from "./cluster-view.ts";
@@ -11,11 +11,11 @@ const staleMs = 300_000;
 export class RepairClaim {
   readonly #cluster: Pick<ClusterView, "tag" | "value" | "change">;
   readonly #nowMs: () => number;
-  /** What this node has claimed; null: nothing. */
+  /** Stream claimed by this node, or null. */
   #own: string | null = null;
-  /** Is it to be given up, which could not be written yet? */
+  /** Whether the claim is to be released, but this could not be written yet. */
   #isLeft = false;
-  /** The claim of another node, and since when it is seen. */
+  /** Claim of another node, and the time at which it was first observed. */
   #other: { readonly text: string; readonly sinceMs: number } | null = null;
 
   constructor(
@@ -26,7 +26,7 @@ export class RepairClaim {
     this.#nowMs = nowMs;
   }
 
-  /** @returns false: another node repairs @throws EngineError when the values cannot be written now */
+  /** @returns false if another node repairs a replica @throws EngineError if the values cannot be written now */
   async take(stream: string): Promise<boolean> {
     const found = this.#cluster.value(key);
     if (found !== undefined && !this.#isOver(found)) return false;
@@ -42,7 +42,7 @@ export class RepairClaim {
     return true;
   }
 
-  /** Gives it up; if that cannot be written now, `releaseLeft` does. Never rejects. */
+  /** Releases the claim. If this cannot be written now, `releaseLeft` retries it. Never rejects. */
   async release(): Promise<void> {
     this.#isLeft = this.#own !== null;
     await this.releaseLeft();
@@ -53,14 +53,14 @@ export class RepairClaim {
     try {
       await this.#cluster.change([{ key, expected: this.#own, value: null }]);
     } catch (error) {
-      // With another claim there, this one is gone.
+      // Another node's claim has replaced this one.
       if (!(error instanceof EngineError) || error.code !== "concurrency") return;
     }
     this.#own = null;
     this.#isLeft = false;
   }
 
-  /** Is it one of this node, of an earlier start, or one that has stood for too long? */
+  /** Returns whether the claim is one of an earlier run of this node, or has expired. */
   #isOver(text: string): boolean {
     const { tag } = JSON.parse(text) as { tag: string };
     if (tag === this.#cluster.tag) return true;

@@ -1,51 +1,51 @@
 /**
- * Changes of the values that the nodes of a cluster share: made by the node that leads them, asked for by any.
+ * Changes of the shared values, made by the leading node at the request of any node.
  *
  * Invariants:
- * - When `change` resolves, this node's own copy has the change.
- * - A change whose outcome is not known is not made again.
+ * - When `change` resolves, this node's own copy includes the change.
+ * - A change with an unknown outcome is not repeated.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { EngineError, type SharedValues } from "../../engine/engine.ts";
 import type { ValueChange } from "./cluster-view.ts";
 import type { PeerLink } from "./peer-link.ts";
 
-/** A change waits this long for somebody who can make it, and then to come to this node. */
+/** Timeout of a change: for finding a leader, and again for the change to arrive at this node, in milliseconds. */
 const changeMs = 15_000;
 const retryMs = 100;
 const pollMs = 10;
-/** Routes between nodes: see endpoints/cluster-values.ts. */
+/** Path of the routes between nodes: see endpoints/cluster-values.ts. */
 const valuesPath = "/cluster/values";
 const standPath = "/cluster/stand";
 
-/** What another node answers. */
-interface PeerAnswer {
-  /** The shared values have the change from here on. */
+/** The response of another node. */
+interface PeerResponse {
+  /** Index at which the shared values include the change. */
   readonly Index?: number;
-  /** Why it was not made. */
+  /** Error code if the change was not made. */
   readonly Code?: string;
   readonly Message?: string;
 }
 
 export interface SharedChangesOptions {
-  /** Of this node. */
+  /** Tag of this node. */
   readonly tag: string;
   readonly shared: SharedValues;
-  /** Who leads the shared values; null: not known. */
+  /** Returns the tag of the node that leads the shared values, or null if not known. */
   readonly leaderTag: () => string | null;
   readonly isStopped: () => boolean;
 }
 
 export class SharedChanges {
   readonly #options: SharedChangesOptions;
-  /** Null until this node can ask others. */
+  /** Null until this node can reach others. */
   peers: PeerLink | null = null;
 
   constructor(options: SharedChangesOptions) {
     this.#options = options;
   }
 
-  /** See `ClusterView.change`. */
+  /** Implements `ClusterView.change`. */
   async change(changes: readonly ValueChange[]): Promise<void> {
     const untilMs = performance.now() + changeMs;
     for (;;) {
@@ -60,7 +60,7 @@ export class SharedChanges {
     }
   }
 
-  /** See `ClusterView.changeHere`. */
+  /** Implements `ClusterView.changeHere`. */
   async changeHere(changes: readonly ValueChange[]): Promise<number> {
     const { shared } = this.#options;
     if (shared.replication.role !== "leader") throw notLeading();
@@ -74,8 +74,8 @@ export class SharedChanges {
     return shared.index;
   }
 
-  /** Asks a node to lead a database. @throws EngineError node-unreachable */
-  async askToStand(tag: string, name: string): Promise<void> {
+  /** Requests another node to lead a database. @throws EngineError node-unreachable */
+  async requestCandidacy(tag: string, name: string): Promise<void> {
     await this.#post(tag, standPath, { Name: name });
   }
 
@@ -94,19 +94,19 @@ export class SharedChanges {
       if (performance.now() > untilMs) {
         throw new EngineError(
           "outcome-unknown",
-          `The change was made, and has not come to this node within ${changeMs} ms.`,
+          `The change was made, but did not arrive at this node within ${changeMs} ms.`,
         );
       }
       await pause(pollMs);
     }
   }
 
-  /** Asks another node. @throws EngineError node-unreachable, not-leader before this node can ask */
+  /** Sends a request to another node. @throws EngineError node-unreachable, not-leader before this node can reach others */
   async #post(
     tag: string,
     path: string,
     body: unknown,
-  ): Promise<{ readonly status: number; readonly answer: PeerAnswer }> {
+  ): Promise<{ readonly status: number; readonly answer: PeerResponse }> {
     if (this.peers === null) throw notLeading();
     const reply = await this.peers.send(tag, {
       method: "POST",
@@ -118,27 +118,27 @@ export class SharedChanges {
     const pieces: Buffer[] = [];
     for await (const piece of reply.body) pieces.push(piece as Buffer);
     const text = Buffer.concat(pieces).toString();
-    const answer = reply.status === 200 ? (JSON.parse(text) as PeerAnswer) : {};
+    const answer = reply.status === 200 ? (JSON.parse(text) as PeerResponse) : {};
     return { status: reply.status, answer };
   }
 }
 
 function notLeading(): EngineError {
-  return new EngineError("not-leader", "No node of the cluster orders its changes at the moment.");
+  return new EngineError("not-leader", "The cluster has no leader for its values at the moment.");
 }
 
-/** Was nothing changed for want of a leader, so that another try may help? */
+/** Returns whether nothing was changed because no leader was available, so that a retry may succeed. */
 export function wasNotMade(error: unknown): boolean {
   if (!(error instanceof EngineError)) return false;
   if (error.code === "not-leader") return true;
   return error.code === "node-unreachable" && error.details?.["wasSent"] === false;
 }
 
-function refusalOf(tag: string, status: number, { Code, Message }: PeerAnswer): EngineError {
+function refusalOf(tag: string, status: number, { Code, Message }: PeerResponse): EngineError {
   if (Code === "concurrency") return new EngineError("concurrency", Message ?? "");
   if (Code === "not-leader") return new EngineError("not-leader", Message ?? "");
   return new EngineError(
     "outcome-unknown",
-    Message ?? `Node ${tag} answered the change of the cluster's values by ${status}.`,
+    Message ?? `Node ${tag} answered the change of the shared values with status ${status}.`,
   );
 }

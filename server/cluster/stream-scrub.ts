@@ -1,12 +1,12 @@
 /**
- * Looks at the replicas of the streams on all servers of NATS, at the start and every minute, and mends what it finds: see
- * nats/stream-remedies.ts. Every node looks, not only the one that leads the cluster: each tells its own operator, it must
- * work while nobody leads, and only a node itself can stop its nats-server.
+ * Checks the replicas of the streams on all NATS servers at the start and every minute, and repairs damage: see
+ * nats/stream-remedies.ts. Every node does this, not only the leader of the cluster: each reports to its own operator, the
+ * scrub must work without a leader, and only a node itself can stop its nats-server.
  *
  * Invariants:
- * - One node at a time wipes a replica: it claims that in the cluster's values before. Only the replica of these values
- *   themselves is wiped without, when nobody can write them.
- * - What a look does not show is not acted on: a failed look changes nothing.
+ * - One node at a time wipes a replica, under a claim in the shared values. Only the replica of the shared values
+ *   themselves is wiped without a claim, when no node can write them.
+ * - A failed check causes no action.
  */
 import { EngineError } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
@@ -18,28 +18,28 @@ import { type Remedy, remediesOf } from "./nats/stream-remedies.ts";
 import { streamIdOf } from "./nats/stream-settings.ts";
 import { RepairClaim } from "./repair-claim.ts";
 
-/** Before the first look: the servers of a cluster that is started find each other first. */
+/** Delay of the first check, in milliseconds, so that the servers of a starting cluster can find each other. */
 const firstMs = 5_000;
 const intervalMs = 60_000;
-/** Until the next look while something is wrong. */
+/** Interval of the checks while a problem exists, in milliseconds. */
 const troubledMs = 10_000;
-/** The least between two looks. */
+/** Minimum time between two checks, in milliseconds. */
 const pauseMs = 3_000;
 
 export interface StreamScrubOptions {
   readonly nats: () => Pick<Nats, "look" | "lead" | "repair" | "ownServer">;
   readonly log: Log;
-  /** Of this node, and the values that all nodes share. */
+  /** This node and the shared values. */
   readonly cluster: Pick<ClusterView, "tag" | "value" | "change">;
-  /** The id of these values. */
+  /** Database id of the shared values. */
   readonly sharedId: string;
-  /** Is this the node that says who leads streams? One of those that are heard. */
+  /** Returns whether this node is the one, among those with heartbeats, that transfers the leadership of streams. */
   readonly isFirst: () => boolean;
-  /** Removes from the stream of a database, by its id, what the nodes have in their logs. false: it is not led here */
+  /** Removes the messages from a database's stream that the logs of the nodes contain. Resolves to false if this node does not lead it. */
   readonly purge: (id: string) => Promise<boolean>;
-  /** Opens the copy of a database again, which did not go on. */
+  /** Reopens the stopped copy of a database. */
   readonly restart: (id: string) => void;
-  /** The name of a database, for the operator. */
+  /** Returns the name of a database for log messages. */
   readonly nameOf: (id: string) => string;
 }
 
@@ -47,7 +47,7 @@ export class StreamScrub {
   readonly #options: StreamScrubOptions;
   readonly #claim: RepairClaim;
   readonly #blocked = new Set<string>();
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
   #timer: NodeJS.Timeout | null = null;
   #dueMs = Number.POSITIVE_INFINITY;
   #running: Promise<void> | null = null;
@@ -60,7 +60,7 @@ export class StreamScrub {
     this.#claim = new RepairClaim(options.cluster);
   }
 
-  /** The last look; null: there was none yet. */
+  /** Result of the last check, or null before the first one. */
   get state(): ScrubState | null {
     return this.#state;
   }
@@ -75,12 +75,12 @@ export class StreamScrub {
     await this.#running;
   }
 
-  /** Looks soon: a node has met something that should not be. */
+  /** Schedules a check soon, because the node has found an inconsistency. */
   soon(): void {
     if (this.#state !== null) this.#schedule(pauseMs);
   }
 
-  /** Notes that the copy of a database does not go on for what its stream shows. It is tried again when that is sound. */
+  /** Records that the copy of a database has stopped because of its stream. It is reopened when the stream is intact. */
   blocked(id: string): void {
     this.#blocked.add(id);
     this.soon();
@@ -134,7 +134,7 @@ export class StreamScrub {
         case "lead":
           if (!isFirst()) return;
           log.warn(
-            `${remedy.server} is to lead the stream of ${name}: the replica that does is damaged`,
+            `${remedy.server} takes over the stream of ${name}: the leading replica is damaged`,
             {
               event: "replica-repair",
             },
@@ -143,12 +143,12 @@ export class StreamScrub {
           return;
         case "wipe":
           if (remedy.server === nats().ownServer) await this.#wipe(remedy.stream, name);
-          else if (nats().ownServer === undefined) this.#tellHow(remedy, name);
+          else if (nats().ownServer === undefined) this.#logAdvice(remedy, name);
           return;
         case "purge":
           if (!(await purge(idOf(remedy.stream)))) return;
           log.warn(
-            `Most replicas of the stream of ${name} are damaged: what the nodes have in their own logs was removed from it`,
+            `Most replicas of the stream of ${name} are damaged. The messages that the logs of the nodes contain were removed from it`,
             { event: "replica-repair" },
           );
           return;
@@ -156,16 +156,16 @@ export class StreamScrub {
           return;
       }
     } catch (error) {
-      // It is tried again after the next look.
-      const told = `The stream of ${name} could not be mended: ${(error as Error).message}`;
-      log.warn(told, { event: "replica-repair" });
+      // Retried after the next check.
+      const failure = `The stream of ${name} could not be repaired: ${(error as Error).message}`;
+      log.warn(failure, { event: "replica-repair" });
     }
   }
 
   async #wipe(stream: string, name: string): Promise<void> {
     const { nats, log, sharedId } = this.#options;
     const isClaimed = await this.#claim.take(stream).catch((error: unknown) => {
-      // Nobody can write the values of which the stream itself is damaged.
+      // The damaged stream is that of the shared values, so no claim can be written.
       if (error instanceof EngineError && idOf(stream) === sharedId) return true;
       throw error;
     });
@@ -173,30 +173,30 @@ export class StreamScrub {
     try {
       const outcome = await nats().repair(stream);
       if (outcome.kind === "refused") {
-        log.info(`The replica of ${name} here is not wiped: ${outcome.reason}`);
+        log.info(`The local replica of ${name} is not wiped: ${outcome.reason}`);
         return;
       }
       const isWhole = outcome.kind === "repaired";
-      const how = isWhole ? "is whole again" : "was wiped, and comes back from the others";
-      log.info(`The replica of the stream of ${name} here ${how}`, { event: "replica-repaired" });
+      const how = isWhole ? "is intact again" : "was wiped, and is copied from the others";
+      log.info(`The local replica of the stream of ${name} ${how}`, { event: "replica-repaired" });
     } finally {
       await this.#claim.release();
     }
   }
 
-  /** What an operator can do where no node may stop the server. Once. */
-  #tellHow({ stream, server }: Remedy & { kind: "wipe" }, name: string): void {
+  /** Logs once what an operator can do where no node may stop the server. */
+  #logAdvice({ stream, server }: Remedy & { kind: "wipe" }, name: string): void {
     const key = `${server} ${stream}`;
-    if (this.#told.has(key) || !this.#options.isFirst()) return;
-    this.#told.add(key);
+    if (this.#logged.has(key) || !this.#options.isFirst()) return;
+    this.#logged.add(key);
     this.#options.log.write(
       "Error",
-      `The replica of the stream of ${name} on ${server} is damaged. The others are sound: stop ${server}, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
+      `The replica of the stream of ${name} on ${server} is damaged; the others are intact. Stop ${server}, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
       { event: "replica-repair" },
     );
   }
 
-  /** Copies that did not go on for what their stream showed, which is sound now. */
+  /** Reopens copies that had stopped because of a stream that is intact now. */
   #restartBlocked(): void {
     const bad = new Set(
       this.#problems.filter(({ kind }) => kind !== "unsafe").map(({ stream }) => idOf(stream)),

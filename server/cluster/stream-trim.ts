@@ -1,39 +1,40 @@
 /**
- * Removes from a stream what no node needs any more: each goes on from a message of the stream, its mark, and needs that
- * and all after it. A node that was not heard for too long, or has stopped, does not hold the stream for ever: it takes a
- * copy of another node's files when it comes back.
+ * Removes messages from a stream that no node needs. Each node resumes from a message of the stream, its mark, and needs
+ * that message and all later ones. A node that has been silent too long, or has stopped, no longer holds back the trim:
+ * when it returns, it fetches a copy of another node's files.
  *
  * Invariants:
- * - The mark of the node that trims, and of every node that is heard and goes on, stays in the stream.
- * - What is removed is in the own logs of two nodes, unless the database has one copy only.
+ * - The marks of the trimming node and of every running node with heartbeats stay in the stream.
+ * - Removed messages are in the logs of two nodes, unless the database has only one copy.
  */
 import type { ReplicatedStream, Replication, StreamBounds } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
-import type { ReplicaSighting } from "./cluster-view.ts";
+import type { ReplicaReport } from "./cluster-view.ts";
 
-/** Bytes that the stream keeps for nodes that are away. */
+/** Maximum size of the messages that the stream retains for absent nodes, in bytes. */
 const absenceBytesMax = 16 * 1024 * 1024 * 1024;
-/** Messages, and bytes, that stay though every node has them: a node that was restarted finds the last ones there. */
+/** Number of messages, and bytes, that are retained even if every node has them, so that a restarted node finds the last ones. */
 const marginCount = 1000;
 const marginBytes = 16 * 1024 * 1024;
-/** A removal of fewer messages is not worth it. */
+/** Minimum number of messages per removal. */
 const countMin = 500;
-/** Messages since the own mark after which it is moved. */
+/** Number of messages after its own mark at which a node moves the mark. */
 const idleFramesMax = 5000;
-/** Without a heartbeat for this long a node is away. */
+/** Time without a heartbeat after which a node is absent, in milliseconds. */
 const silentMs = 10_000;
 
-/** A node that has, or should have, a copy. */
+/** A node that has a copy, or is to have one. */
 export interface TrimMember {
-  /** 0: it has nothing yet, or nothing is known of it. */
+  /** 0 if it has nothing yet, or its mark is not known. */
   readonly mark: number;
-  /** How long it has been away; 0: it is here and goes on. */
+  /** Time of absence, in milliseconds; 0 if it is running. */
   readonly awayMs: number;
 }
 
 /**
- * The sequence below which everything may be removed; null: nothing worth it. Pure. @param own the mark of the leader
- * @param absenceMs how long a node may be away before the stream keeps nothing for it
+ * Returns the sequence below which everything may be removed, or null if a removal is not worthwhile. Pure.
+ * @param own the mark of the leader
+ * @param absenceMs maximum absence for which the stream retains messages for a node
  */
 export function planTrim(
   { first, last, bytes }: StreamBounds,
@@ -52,18 +53,18 @@ export function planTrim(
   const marks = [own, ...others.map(({ mark }) => mark)].sort((one, other) => other - one);
   const margin = Math.max(marginMin, Math.ceil(marginBytes / bytesEach));
   const kept = marginMin === 0 ? 0 : margin;
-  // Two nodes must have what is removed.
+  // Two nodes must have the removed messages.
   const durable = marks[1] ?? own;
   const below = Math.min(own, durable, last - kept + 1, ...holders);
   return below - first >= removedMin ? below : null;
 }
 
-/** A database that this node leads, as the trim sees it. */
+/** A database that this node leads. */
 export interface TrimmedDatabase {
   readonly id: string;
   readonly name: string;
   readonly replication: Replication;
-  /** Tags of the other nodes that have copies. */
+  /** Tags of the other nodes with copies. */
   readonly others: readonly string[];
   readonly stream: ReplicatedStream;
 }
@@ -71,11 +72,11 @@ export interface TrimmedDatabase {
 export interface StreamTrimOptions {
   readonly absenceMs: number;
   readonly log: Log;
-  /** What was heard last of the copy of a node, and how long ago. */
-  readonly sighting: (
+  /** Returns the last report of a node's copy, and its age. */
+  readonly lastHeartbeat: (
     tag: string,
     id: string,
-  ) => { readonly ageMs: number; readonly replica: ReplicaSighting } | undefined;
+  ) => { readonly ageMs: number; readonly replica: ReplicaReport } | undefined;
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
 }
@@ -83,7 +84,7 @@ export interface StreamTrimOptions {
 export class StreamTrim {
   readonly #options: StreamTrimOptions;
   readonly #nowMs: () => number;
-  /** When a copy of a node was last known to go on, by database and tag; since the start of this process at least. */
+  /** Last time at which a node's copy was running, by database and tag; not before the start of this process. */
   readonly #seenMs = new Map<string, number>();
 
   constructor(options: StreamTrimOptions) {
@@ -91,7 +92,7 @@ export class StreamTrim {
     this.#nowMs = options.nowMs ?? (() => performance.now());
   }
 
-  /** Trims the streams of these databases, one after another. A failure is told, and left to the next time. */
+  /** Trims the streams of these databases one by one. Failures are logged; the next run retries them. */
   async run(databases: readonly TrimmedDatabase[], isEnding = () => false): Promise<void> {
     const known = new Set(databases.flatMap(({ id, others }) => others.map((tag) => id + tag)));
     for (const key of this.#seenMs.keys()) if (!known.has(key)) this.#seenMs.delete(key);
@@ -107,12 +108,12 @@ export class StreamTrim {
   }
 
   /**
-   * Removes all that the nodes have in their own logs, without a margin: what the stream has of it is damaged.
-   * @returns was anything removed? @throws EngineError
+   * Removes all messages that the logs of the nodes contain, without a margin, because the stream's copy of them is damaged.
+   * @returns whether anything was removed @throws EngineError
    */
   async purgeDamaged({ id, name, replication, others, stream }: TrimmedDatabase): Promise<boolean> {
     const extent = await stream.bounds();
-    // The marks move only with something new; those of the others are heard, and so the next time.
+    // Marks move only with new messages. The new marks of other nodes are known at the next run.
     await replication.noteTrim(extent.first);
     const members = others.map((tag) => this.#member(tag, id));
     const own = replication.mark?.sequence ?? 0;
@@ -122,7 +123,7 @@ export class StreamTrim {
     await replication.confirm();
     await stream.purgeBelow(below);
     const { log } = this.#options;
-    log.info(`The stream of ${name} begins at ${below} now, and ends at ${extent.last}`);
+    log.info(`The stream of ${name} now begins at ${below} and ends at ${extent.last}`);
     return true;
   }
 
@@ -135,7 +136,7 @@ export class StreamTrim {
       if (extent.last - own > idleFramesMax) await replication.noteTrim(extent.first);
       return;
     }
-    // Only who leads knows that the marks are of this stream: not one that was replaced long ago.
+    // Only the leader knows that the marks belong to this stream, and not to one that it replaced.
     await replication.confirm();
     await stream.purgeBelow(below);
     const removed = below - extent.first;
@@ -147,7 +148,7 @@ export class StreamTrim {
   #member(tag: string, id: string): TrimMember {
     const key = id + tag;
     const nowMs = this.#nowMs();
-    const found = this.#options.sighting(tag, id);
+    const found = this.#options.lastHeartbeat(tag, id);
     const goesOn =
       found !== undefined && found.ageMs <= silentMs && found.replica.role !== "stopped";
     if (goesOn || !this.#seenMs.has(key)) this.#seenMs.set(key, nowMs);

@@ -1,27 +1,27 @@
 /**
- * What clients are told of the nodes of a cluster and of each database: who is one of them, who leads, and which copies
- * are to be asked. Made of a `ClusterView` and nothing else.
+ * The topology that clients receive for a cluster and for each database: members, leaders, and the copies to query.
+ * Computed from a `ClusterView` alone.
  *
  * Invariants:
- * - Members come before those that are behind or silent, and the leader before all: clients send to the first that answers.
- * - Only registered nodes are told of, each with the address that it is registered with.
+ * - The leader comes first, then the other members, then lagging or silent nodes: clients try them in this order.
+ * - Only registered nodes are listed, with their registered addresses.
  */
 
 import { createHash } from "node:crypto";
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { ClusterMember, ClusterView, ReplicaState } from "./cluster-view.ts";
 
-/** A node that has been silent for longer counts as gone: ten heartbeats. */
+/** Time without a heartbeat (ten intervals) after which a node counts as unavailable, in milliseconds. */
 const silentMsMax = 5_000;
-/** Messages of the stream that a copy may be behind the leader's; more, and clients had better read elsewhere. */
+/** Maximum lag of a member's copy, in messages. Beyond it, clients should read from other nodes. */
 const lagMessagesMax = 1_000;
-/** Copies of a database whose creator does not say how many. */
+/** Default number of copies of a new database. */
 export const copiesDefault = 3;
 
 /**
  * - Member: up to date, or nearly.
- * - Promotable: it has nothing of the database yet.
- * - Rehab: silent, stopped, or far behind.
+ * - Promotable: it has no data of the database yet.
+ * - Rehab: silent, stopped, or lagging.
  */
 export type NodeRole = "Member" | "Promotable" | "Rehab";
 
@@ -29,31 +29,31 @@ export interface DatabaseNode {
   readonly tag: string;
   readonly url: string;
   readonly role: NodeRole;
-  /** Why it is not a member, as RavenDB names it, and in words; null: it is one. */
+  /** RavenDB's name of the reason why it is not a member, and a sentence for people; null for members. */
   readonly demotion: { readonly status: string; readonly reason: string } | null;
 }
 
 export type NodeState = "Leader" | "Follower" | "Candidate" | "Passive";
 
-/** What this node is in the ordering of the cluster's own values. */
+/** Returns the role of this node in the ordering of the shared values. */
 export function ownState(cluster: ClusterView): NodeState {
   if (!cluster.members().some(({ tag }) => tag === cluster.tag)) return "Passive";
   if (cluster.leaderTag === null) return "Candidate";
   return cluster.leaderTag === cluster.tag ? "Leader" : "Follower";
 }
 
-/** Has the node said something lately? This one always has. */
+/** Returns whether the node has sent a heartbeat recently. Always true for this node. */
 export function isHeard(cluster: ClusterView, tag: string): boolean {
   if (tag === cluster.tag) return true;
-  const sighting = cluster.sighting(tag);
-  return sighting !== undefined && sighting.ageMs <= silentMsMax;
+  const heartbeat = cluster.lastHeartbeat(tag);
+  return heartbeat !== undefined && heartbeat.ageMs <= silentMsMax;
 }
 
 export function memberOf(cluster: ClusterView, tag: string): ClusterMember | undefined {
   return cluster.members().find((one) => one.tag === tag);
 }
 
-/** The nodes of a database, in the order in which clients try them. */
+/** Returns the nodes of a database in the order in which clients try them. */
 export function nodesOf(cluster: ClusterView, state: ReplicaState): DatabaseNode[] {
   const nodes = state.registered.members.flatMap((tag) => {
     const member = memberOf(cluster, tag);
@@ -78,12 +78,12 @@ function nodeOf(
     demotion: { status, reason },
   });
   if (!isHeard(cluster, tag)) {
-    return demoted("Rehab", "NotResponding", `Node ${tag} has not been heard for a while.`);
+    return demoted("Rehab", "NotResponding", `Node ${tag} has sent no heartbeats recently.`);
   }
   if (tag === state.leaderTag) return { tag, url, role: "Member", demotion: null };
   const copy = copyOn(cluster, state, tag);
   if (copy === null) {
-    const reason = `Node ${tag} is getting its copy of the database.`;
+    const reason = `Node ${tag} is receiving its copy of the database.`;
     return demoted("Promotable", "WaitingForFirstPromotion", reason);
   }
   if (copy.role === "stopped") {
@@ -91,20 +91,20 @@ function nodeOf(
   }
   const behind = newestApplied(cluster, state) - copy.applied;
   if (behind > lagMessagesMax) {
-    const reason = `The copy on node ${tag} is ${behind} messages behind.`;
+    const reason = `The copy on node ${tag} lags by ${behind} messages.`;
     return demoted("Rehab", "ChangeVectorNotMerged", reason);
   }
   return { tag, url, role: "Member", demotion: null };
 }
 
-/** How far the copy of a node is; null: it has nothing of the database. */
+/** Returns the last applied message of a node's copy, or null if it has no data of the database. */
 function copyOn(
   cluster: ClusterView,
   { registered, role, applied }: ReplicaState,
   tag: string,
 ): { readonly role: string; readonly applied: number } | null {
   if (tag === cluster.tag) return role === null || applied === 0 ? null : { role, applied };
-  const copy = cluster.sighting(tag)?.databases.get(registered.id);
+  const copy = cluster.lastHeartbeat(tag)?.databases.get(registered.id);
   return copy === undefined || copy.applied === 0 ? null : copy;
 }
 
@@ -114,11 +114,11 @@ function newestApplied(cluster: ClusterView, state: ReplicaState): number {
 }
 
 /**
- * Nodes for copies of the database `name`: those that are heard first, then those with the fewest copies. Among equals the
- * database's own order counts, so that databases have their copies on many different groups of nodes: when a node is lost, all
- * others share what it did.
+ * Selects nodes for copies of the database `name`: available nodes first, then nodes with the fewest copies. Ties are broken
+ * by an order specific to the database, so that databases spread over many groups of nodes, and all remaining nodes share
+ * the load of a lost one.
  *
- * @param count at least 1; more than there are nodes means all of them
+ * @param count at least 1; values above the number of nodes select all of them
  */
 export function placesFor(cluster: ClusterView, name: string, count: number): string[] {
   const copies = new Map<string, number>();
@@ -137,13 +137,13 @@ export function placesFor(cluster: ClusterView, name: string, count: number): st
 }
 
 /**
- * Nodes for a new database, as by `placesFor`. The first of them is to create it, and leads it then: of those that are
- * heard the one that leads the fewest, if possible this one. So who creates all databases at one node has leaders on all.
+ * Selects nodes for a new database, as `placesFor`. The first one creates the database and then leads it: the available
+ * node that leads the fewest databases, preferably this one. Leaders are therefore spread even if one node creates all.
  */
 export function placesForNew(cluster: ClusterView, name: string, count: number): string[] {
   const led = new Map<string, number>();
   for (const { leaderTag, registered } of cluster.databases()) {
-    // A leader that was not heard yet is the first member, which creates it: many may be created at once.
+    // A database without a known leader is counted for its first member, which creates it: many may be created together.
     const tag = leaderTag ?? registered.members[0];
     if (tag !== undefined) led.set(tag, (led.get(tag) ?? 0) + 1);
   }
@@ -154,7 +154,7 @@ export function placesForNew(cluster: ClusterView, name: string, count: number):
   ]);
 }
 
-/** The place of a node in the order of a database: the same on all nodes, and as if it were drawn for each database. */
+/** Returns a pseudo-random rank of a node for a database, the same on all nodes. */
 function drawnPlace(name: string, tag: string): number {
   return createHash("sha256")
     .update(`${foldedName(name)}/${tag}`)
@@ -176,8 +176,8 @@ function compared(one: readonly number[], other: readonly number[]): number {
 }
 
 /**
- * Why copies of a database cannot be taken away: no other one is up to date, so that what was written could be lost. Null:
- * they can.
+ * Returns the reason why copies of a database cannot be removed, namely that no other copy is up to date and writes could
+ * be lost, or null if they can.
  */
 export function lossBy(
   cluster: ClusterView,
@@ -188,5 +188,5 @@ export function lossBy(
   if (left.some(({ role }) => role === "Member")) return null;
   const { name } = state.registered;
   const reasons = left.flatMap(({ demotion }) => (demotion === null ? [] : [demotion.reason]));
-  return `Without ${tags.join(", ")}, the database '${name}' would have no copy that is up to date. ${reasons.join(" ")}`.trim();
+  return `Without ${tags.join(", ")}, the database '${name}' would have no up-to-date copy. ${reasons.join(" ")}`.trim();
 }

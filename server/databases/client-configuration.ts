@@ -14,16 +14,16 @@ import type { ValueStore } from "../settings/value-store.ts";
 /** The key of the configuration for all databases. */
 export const clientConfigurationKey = "server/client-configuration";
 
-/** The ETag before any configuration was put. */
+/** ETag before the first configuration. */
 const neverPut = -2;
 
 export interface EffectiveClientConfiguration {
-  /** `neverPut`: there is none. */
+  /** `neverPut` without a configuration. */
   readonly etag: number;
   readonly configuration: JsonObject | null;
 }
 
-/** The configuration to store for one that was sent. @throws EngineError invalid-operation, invalid-format */
+/** Returns the configuration to store. @throws EngineError invalid-operation, invalid-format */
 export function keptClientConfiguration(sent: JsonObject, etag: number): JsonObject {
   const separator = sent["IdentityPartsSeparator"] ?? null;
   if (separator === "|") {
@@ -64,7 +64,7 @@ function unconvertible(value: unknown, type: string): EngineError {
 /** Caches the newest parsed configuration: every client request needs it. */
 let parsed: { readonly text: string; readonly configuration: JsonObject } | undefined;
 
-/** The configuration for all databases; undefined: none was put. */
+/** Returns the configuration for all databases, or undefined. */
 export function serverClientConfiguration(values: ValueStore): JsonObject | undefined {
   const text = values.get(clientConfigurationKey);
   if (text === undefined) return undefined;
@@ -72,7 +72,7 @@ export function serverClientConfiguration(values: ValueStore): JsonObject | unde
   return parsed.configuration;
 }
 
-/** The effective configuration for clients of a database. Cost: two look-ups. */
+/** Returns the effective configuration for clients of a database. Cost: two lookups. */
 export function clientConfigurationOf(
   database: Database,
   values: ValueStore,

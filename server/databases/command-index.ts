@@ -1,15 +1,14 @@
 /**
- * The index of administrative commands: a number that grows with each command and is never reused, across restarts
- * either. Clients know it as RaftCommandIndex. In a cluster, each node takes blocks of numbers from a value that all
- * nodes share.
+ * The index of administrative commands: a number that grows with each command and is never reused, even across restarts.
+ * Clients know it as RaftCommandIndex. In a cluster, each node reserves blocks of numbers from a shared value.
  */
 import type { ValueStore } from "../settings/value-store.ts";
 
 export const commandIndexKey = "server/command-index";
-/** Numbers reserved by one durable write. */
+/** Number of indexes reserved by one durable write. */
 export const commandBlockSize = 256;
 
-/** Takes a block of numbers durably. @returns the number before its first */
+/** Reserves a block of numbers durably. @returns the number before its first */
 type Reserve = () => Promise<number>;
 
 export class CommandIndex {
@@ -22,7 +21,7 @@ export class CommandIndex {
     this.#reserve = reserve;
   }
 
-  /** Of a single node. */
+  /** Creates the index of a single node. */
   static of(values: ValueStore): CommandIndex {
     let end = Number(values.get(commandIndexKey) ?? "0");
     return new CommandIndex(async () => {
@@ -33,12 +32,12 @@ export class CommandIndex {
     });
   }
 
-  /** The last that this process has given out; 0: none. */
+  /** Last index returned by this process, or 0. */
   get last(): number {
     return this.#last;
   }
 
-  /** The next index. Resolves once no later start can return it again. */
+  /** Returns the next index. Resolves once no later start can return it again. */
   async next(): Promise<number> {
     while (this.#last >= this.#end) {
       this.#reserving ??= this.#takeBlock().finally(() => {

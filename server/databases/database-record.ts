@@ -1,6 +1,6 @@
 /**
- * The record of a database, as clients of the interface know it: what its creator sent, completed with the members that
- * every record has. Keys and their order are those of RavenDB 7.2.7.
+ * The record of a database as clients see it: the members sent by its creator, completed with the members that every
+ * record has. Keys and their order are those of RavenDB 7.2.7.
  */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
@@ -23,7 +23,7 @@ export interface KeptRecord extends JsonObject {
   CreatedAt: string;
 }
 
-/** `DatabaseState` of a database that is being restored: it serves nobody yet. */
+/** `DatabaseState` of a database that is being restored and serves no requests yet. */
 export const restoringState = "RestoreInProgress";
 
 /** Keys that clients cannot set, because they are derived from the database. */
@@ -89,7 +89,7 @@ const defaults: Readonly<JsonObject> = {
   UnusedDatabaseIds: [],
 };
 
-/** Members of the definitions of periodic backups that are in no record: what they belong to, and their names. */
+/** Members of periodic backup definitions that records omit: their parents, and their names. */
 const backupSecrets = {
   BackupEncryptionSettings: ["Key"],
   S3Settings: ["AwsSecretKey", "AwsSessionToken"],
@@ -99,7 +99,7 @@ const backupSecrets = {
   FtpSettings: ["Password"],
 } as const;
 
-/** A definition of a periodic backup with null in place of its secrets. */
+/** Returns a definition of a periodic backup with null in place of its secrets. */
 export function withoutBackupSecrets(definition: unknown): unknown {
   if (typeof definition !== "object" || definition === null) return definition;
   const kept: Record<string, unknown> = { ...definition };
@@ -111,7 +111,7 @@ export function withoutBackupSecrets(definition: unknown): unknown {
   return kept;
 }
 
-/** The record to store for one that a client sent. */
+/** Returns the record to store for a record that a client sent. */
 export function keptRecord(
   name: string,
   sent: JsonObject,
@@ -139,12 +139,12 @@ export function recordOf(database: Database): KeptRecord {
   return database.settings as KeptRecord;
 }
 
-/** Which nodes have a database. */
+/** The nodes of a database. */
 export interface DatabaseNodes {
   readonly members: readonly string[];
   readonly promotables: readonly string[];
   readonly rehabs: readonly string[];
-  /** Why some are not members, by their tags, as RavenDB names it and in words. */
+  /** Reasons why nodes are not members, by tag, with RavenDB's names and sentences. */
   readonly promotablesStatus: Readonly<Record<string, string>>;
   readonly demotionReasons: Readonly<Record<string, string>>;
   /** The index of the command that last changed them, and the term of the leader. */
@@ -152,7 +152,7 @@ export interface DatabaseNodes {
   readonly term: number;
 }
 
-/** Of a database that has one copy, here. */
+/** Returns the node of a database with one copy, on this node. */
 export function onlyNode(database: Database): DatabaseNodes {
   return {
     members: [database.nodeTag],
@@ -165,7 +165,7 @@ export function onlyNode(database: Database): DatabaseNodes {
   };
 }
 
-/** The topology of a database, with the keys in the order of the record, or of the creation reply. */
+/** Returns the topology of a database, with the keys in the order of the record, or of the creation reply. */
 export function databaseTopology(
   database: Database,
   inRecord: boolean,
@@ -206,7 +206,7 @@ export function databaseTopology(
   };
 }
 
-/** The whole record, as returned by `GET /admin/databases?name=`. */
+/** Returns the whole record, as in `GET /admin/databases?name=`. */
 export function fullRecord(database: Database, nodes = onlyNode(database)): JsonObject {
   const kept = recordOf(database);
   const record: JsonObject = {
@@ -239,7 +239,7 @@ export function fullRecord(database: Database, nodes = onlyNode(database)): Json
   return record;
 }
 
-/** As in RavenDB, the roll-out is `null` for the newest definition of all, and `{}` for the others. */
+/** As in RavenDB, the roll-out is `null` for the newest of all definitions, and `{}` for the others. */
 function historiesJson(database: Database): JsonObject {
   const histories = [...database.indexes.histories()];
   const newest = Math.max(...histories.map(([, [first]]) => first?.createdAtMicros ?? 0));

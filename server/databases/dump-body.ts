@@ -1,5 +1,5 @@
 /**
- * The text of a dump sent by a client: plain, gzip or zstd, detected by its first bytes.
+ * Decodes the text of a dump sent by a client: uncompressed, gzip, or zstd, detected by its first bytes.
  *
  * Invariants:
  * - A small body cannot decompress without bound: see `dumpUnfoldFactorMax`.
@@ -12,8 +12,8 @@ import { RequestError } from "../http/request-error.ts";
 const magicBytes = 4;
 
 /**
- * @param mustEnd a compressed dump without its end is damaged, even if its text is complete
- * @throws (while iterating) EngineError json-invalid, too-large, and what `source` throws
+ * @param mustEnd whether a compressed dump without its end counts as damaged, even if its text is complete
+ * @throws (while iterating) EngineError json-invalid, too-large, and errors of `source`
  */
 export async function* dumpText(
   source: AsyncIterable<Buffer>,
@@ -40,7 +40,7 @@ export async function* dumpText(
       if (unfolded > dumpUnfoldedBytesFree + received.bytes * dumpUnfoldFactorMax) {
         throw new EngineError(
           "too-large",
-          `The dump unfolds to more than ${unfolded} bytes from ${received.bytes}: that is no dump.`,
+          `The dump decompresses from ${received.bytes} bytes to more than ${unfolded}, which exceeds the limit for dumps.`,
         );
       }
       yield chunk;
@@ -49,7 +49,7 @@ export async function* dumpText(
     if (!(error instanceof RequestError) || error.status !== 400) throw error;
     throw new EngineError(
       "json-invalid",
-      `The dump is damaged: what is compressed with ${encoding} cannot be read behind ${unfolded} bytes.`,
+      `The dump is damaged: its ${encoding} data cannot be decompressed after ${unfolded} bytes.`,
       { cause: error },
     );
   }

@@ -1,7 +1,6 @@
 /**
- * Definitions of ETL tasks and queue sinks, and of the connection strings they reference: members of a database's
- * record, stored for clients to write and read back. Nothing here moves a document. Shapes and texts are those of
- * RavenDB 7.2.7.
+ * Definitions of ETL tasks and queue sinks, and of their connection strings: members of a database's record, which clients
+ * write and read. No task is run. Shapes and texts are those of RavenDB 7.2.7.
  *
  * Invariants:
  * - A task's id is the index of the command that created it, so it is unique within a server.
@@ -37,7 +36,7 @@ function taskTypeOf(kind: TaskKind): string {
 
 function notCarriedOut(kind: TaskKind): string {
   const what = kind === "QueueSink" ? "queue sinks are" : "ETL is";
-  return `This server keeps the definition of the task, and does not carry it out: ${what} not supported.`;
+  return `This server stores the definition of the task but does not run it: ${what} not supported.`;
 }
 
 /** @throws EngineError not-supported */
@@ -54,18 +53,18 @@ export function etlTypeOf(text: string): EtlType {
   throw new EngineError("not-supported", `Unknown ETL configuration type: ${text}`);
 }
 
-/** The kind for a task type (`SqlEtl`, `QueueSink`); undefined for other tasks. */
+/** Returns the category of a task type (`SqlEtl`, `QueueSink`), or undefined for other tasks. */
 export function taskKindOf(taskType: string): TaskKind | undefined {
   const lower = taskType.toLowerCase();
   return taskKinds.find((kind) => taskTypeOf(kind).toLowerCase() === lower);
 }
 
-/** The type of connection string that tasks of this kind reference. */
+/** Returns the type of connection string that tasks of this category reference. */
 export function connectionTypeOfTask(kind: TaskKind): ConnectionType {
   return kind === "QueueSink" ? "Queue" : kind;
 }
 
-/** Connection strings by name, as they were sent. */
+/** Returns connection strings by name, as sent. */
 export function connectionStringsOf(record: JsonObject, type: ConnectionType): JsonObject {
   return (record[`${type}ConnectionStrings`] ?? {}) as JsonObject;
 }
@@ -74,14 +73,14 @@ export function definitionsOf(record: JsonObject, kind: TaskKind): readonly Json
   return (record[`${taskTypeOf(kind)}s`] ?? []) as JsonObject[];
 }
 
-/** All tasks with their kinds. */
+/** Returns all tasks with their categories. */
 export function allDefinitions(record: JsonObject): readonly (readonly [TaskKind, JsonObject])[] {
   return taskKinds.flatMap((kind) =>
     definitionsOf(record, kind).map((definition) => [kind, definition] as const),
   );
 }
 
-/** The record with `definition` added, replacing the one with the same id. */
+/** Returns the record with `definition`, which replaces the one with the same id. */
 export function withDefinition(
   record: JsonObject,
   kind: TaskKind,
@@ -110,7 +109,7 @@ export function findDefinition(
   );
 }
 
-/** The description of a task for clients. */
+/** Returns the description of a task for clients. */
 export function definitionInfo(
   database: Database,
   baseUrl: string,
@@ -144,7 +143,7 @@ export function definitionInfo(
   };
 }
 
-/** The address of a queue, without credentials; null when the connection string has none. */
+/** Returns the address of a queue, without credentials, or null if the connection string has none. */
 function brokerUrlOf(connection: JsonObject): string | null {
   const { KafkaConnectionSettings, RabbitMqConnectionSettings } = connection;
   const servers = ((KafkaConnectionSettings ?? {}) as JsonObject)["BootstrapServers"];

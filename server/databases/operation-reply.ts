@@ -1,4 +1,4 @@
-/** The wire form of operations in replies and notifications: the shapes and type names of RavenDB 7.2.7. */
+/** Formats operations for replies and notifications, with the shapes and type names of RavenDB 7.2.7. */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type {
@@ -17,7 +17,7 @@ const statusNames: Readonly<Record<OperationState["status"], string>> = {
   cancelled: "Canceled",
 };
 
-/** Result types by kind of operation; all others are `Operations.BulkOperationResult`. */
+/** Result types by operation type; all others are `Operations.BulkOperationResult`. */
 const resultTypes: Readonly<Record<string, string>> = {
   DatabaseRevert: "Operations.Revisions.RevertResult",
   EnforceRevisionConfiguration: "Operations.Revisions.EnforceConfigurationResult",
@@ -30,7 +30,7 @@ const resultTypes: Readonly<Record<string, string>> = {
     "Raven.Client.ServerWide.Operations.Certificates.ClientCertificateGenerationResult",
 };
 
-/** Progress types by kind of operation; all others are `Operations.DeterminateProgress`. */
+/** Progress types by operation type; all others are `Operations.DeterminateProgress`. */
 const progressTypes: Readonly<Record<string, string>> = {
   BulkInsert: "Operations.BulkInsertProgress",
   DatabaseExport: "Smuggler.SmugglerResult+SmugglerProgress",
@@ -40,8 +40,8 @@ const progressTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * `{"$type","Progress","Result","Status"}`; and of an operation that can be paused, limited, undone or resumed, which
- * RavenDB has none of: what is so.
+ * Returns `{"$type","Progress","Result","Status"}`, with further members for operations that can be paused, limited,
+ * undone, or resumed, which RavenDB does not have.
  */
 export function operationStateReply(info: OperationInfo): OperationFigures {
   const { kind, state } = info;
@@ -59,7 +59,7 @@ export function operationStateReply(info: OperationInfo): OperationFigures {
   });
 }
 
-/** `Reached`: the last progress of one that has ended. Nothing of operations that can only be stopped. */
+/** `Reached` is the last progress of a finished operation. Empty for operations that can only be stopped. */
 function steeringReply(info: OperationInfo): OperationFigures {
   const { isPaused, rateMax, reached, facts = {} } = info;
   return {
@@ -83,14 +83,14 @@ function reachedReply({
 }
 
 /**
- * The text of replies about operations. RavenDB writes rates, which are doubles, with a decimal; none of ours is another
- * number than 0, and within a string the quotes would be escaped.
+ * Returns the text of replies about operations. RavenDB writes rates, which are doubles, with a decimal. Our rates are all 0,
+ * and inside strings the quotes would be escaped.
  */
 export function operationText(reply: unknown): string {
   return JSON.stringify(reply).replaceAll('"BytesPutsPerSec":0,', '"BytesPutsPerSec":0.0,');
 }
 
-/** An item of the list of operations. */
+/** Returns an item of the list of operations. */
 export function operationReply(info: OperationInfo): OperationFigures {
   return {
     Id: info.id,
@@ -110,7 +110,7 @@ export function operationReply(info: OperationInfo): OperationFigures {
   };
 }
 
-/** Errors that are 400 as replies are 500 here, where clients expect one of two: 409 or 500. */
+/** Errors with status 400 become 500 here, because clients expect 409 or 500. */
 function failureReply({ code, message }: OperationFailure): OperationFigures {
   const { status, type } =
     code === undefined ? { status: 500, type: "System.Exception" } : errorStatus[code];
@@ -123,7 +123,7 @@ function failureReply({ code, message }: OperationFailure): OperationFigures {
   });
 }
 
-/** Adds the .NET type; `type` is relative to the namespace that most of them share, or complete. */
+/** Adds the .NET type; `type` is relative to the most common namespace, or complete. */
 export function typed(type: string, figures: OperationFigures): OperationFigures {
   const name = type.startsWith("Raven.") ? type : `Raven.Client.Documents.${type}`;
   return { $type: `${name}, Raven.Client`, ...figures };

@@ -22,7 +22,7 @@ import {
 
 type Json = Readonly<Record<string, unknown>>;
 type Line = readonly [product: number, quantity: number, price: number, discount: number];
-/** `…At` are days, `2020-01-31`. `shipTo` is present when the address is not that of the order's company. */
+/** `…At` are days, `2020-01-31`. `shipTo` is present if the address differs from that of the order's company. */
 type OrderRow = readonly [
   company: number,
   employee: number,
@@ -47,13 +47,13 @@ interface SampleFile {
 const fileName = "sample-data/northwind.json.gz";
 /** The database id in the change vectors of revisions. */
 const origin = new ChangeOrigin(nodeTagDefault, "NorthwindSampleDataset");
-/** Milliseconds since 1970 of the documents' last change. */
+/** Time of the documents' last change, in milliseconds since the Unix epoch. */
 const changedAt = Date.UTC(2018, 6, 27, 12, 11, 53);
 const dayMs = 86_400_000;
-/** Time series entries per segment of the dump. */
+/** Number of time series entries per segment of the dump. */
 const segmentEntriesMax = 64;
 
-/** Settings in the database record that go with revisions, and with time series. */
+/** Settings in the database record for revisions, and for time series. */
 export const sampleRevisionSettings: Json = {
   Default: null,
   Collections: {
@@ -146,7 +146,7 @@ const indexes: readonly Json[] = [
   },
 ];
 
-/** The dump in chunks. @throws Error when the package lacks its file */
+/** Yields the dump in chunks. @throws Error if the package lacks its file */
 export async function* sampleDump(): AsyncGenerator<Buffer> {
   for await (const piece of pieces()) {
     yield piece;
@@ -154,7 +154,7 @@ export async function* sampleDump(): AsyncGenerator<Buffer> {
   }
 }
 
-/** The first document of each collection, without its metadata. */
+/** Returns the first document of each collection, without its metadata. */
 export async function sampleExamples(): Promise<ReadonlyMap<string, Json>> {
   const file = await readSampleFile();
   const examples = new Map<string, Json>();
@@ -178,7 +178,7 @@ async function* pieces(): AsyncGenerator<Buffer> {
 }
 
 async function readSampleFile(): Promise<SampleFile> {
-  // Beside the sources, or further up from the bundle and from the output of tsc.
+  // Beside the sources, or further up from the bundle and the build output.
   const places = ["..", "../..", "../../.."].map(
     (up) => new URL(`${up}/${fileName}`, import.meta.url),
   );
@@ -188,12 +188,12 @@ async function readSampleFile(): Promise<SampleFile> {
   return JSON.parse(text.toString()) as SampleFile;
 }
 
-/** Items separated by commas. */
+/** Yields items separated by commas. */
 function* section(head: string, items: Iterable<string | Buffer>): Generator<Buffer> {
   yield Buffer.from(head);
   let isFirst = true;
   for (const item of items) {
-    // A buffer belongs to the item before it.
+    // A buffer belongs to the previous item.
     if (typeof item === "string" && !isFirst) yield Buffer.from(",");
     isFirst = false;
     yield typeof item === "string" ? Buffer.from(item) : item;
@@ -209,7 +209,7 @@ function idOf(collection: string, number: number): string {
   return `${collection.toLowerCase()}/${number}-A`;
 }
 
-/** The start of a day, as documents write it. */
+/** Returns the start of a day, in the format of documents. */
 function dayText(day: string | null): string | null {
   return day === null ? null : `${day}T00:00:00.0000000`;
 }
@@ -271,7 +271,7 @@ function* documents(file: SampleFile): Generator<string | Buffer> {
   }
 }
 
-/** An order with its first `lineCount` lines. */
+/** Returns an order with its first `lineCount` lines. */
 function order(file: SampleFile, row: OrderRow, lineCount = row[7].length): Json {
   const [company, employee, freight, orderedAt, requireAt, shippedAt, shipper, lines] = row;
   const shipTo = row[8] ?? (file.collections["Companies"]?.[company - 1]?.["Address"] as Json);
@@ -324,7 +324,7 @@ function stock(file: SampleFile): Json[] {
   }));
 }
 
-/** Votes of one to five stars for each product. */
+/** Returns votes of one to five stars for each product. */
 function votes(file: SampleFile): Json[] {
   const random = randomNumbers(1);
   const names = [1, 2, 3, 4, 5].map((stars) => "⭐".repeat(stars));
@@ -361,7 +361,7 @@ function* segments(
   entries: readonly SeriesEntry[],
 ): Generator<string | Buffer> {
   for (let from = 0; from < entries.length; ) {
-    // Encoding a fixed few at a time: computing how many more would fit costs more than it saves.
+    // Encodes a fixed number of entries: computing how many more would fit costs more than it saves.
     const { bytes, count } = encodeSeriesBlob(entries.slice(from, from + segmentEntriesMax), 0);
     const data = {
       DocId: id,
@@ -386,7 +386,7 @@ const holidays: ReadonlySet<string> = new Set([
 ]);
 const tradingDays = 100;
 
-/** A random walk from some price, one entry per trading day, tagged with the employee who recorded it. */
+/** Returns a random walk from some price, one entry per trading day, tagged with the employee who recorded it. */
 function stockPrices(company: number): SeriesEntry[] {
   const random = randomNumbers(1000 + company);
   const cents = (value: number) => Math.round(value * 100) / 100;

@@ -96,8 +96,8 @@ async function postAttachment(exchange: Exchange, { database }: DatabaseContext)
  * revision.
  */
 async function postBulk(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const asked = bulkKeys(await jsonBody(exchange));
-  const found = asked.flatMap((name) => {
+  const requested = bulkKeys(await jsonBody(exchange));
+  const found = requested.flatMap((name) => {
     const attachment = database.attachments.find(name);
     return attachment === undefined ? [] : [{ id: name.id, attachment }];
   });

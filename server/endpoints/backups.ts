@@ -1,6 +1,6 @@
 /**
- * Backups: one now, definitions of periodic ones, restore points and restores. Shapes and texts are those of RavenDB
- * 7.2.7, except that enabled definitions need no licence.
+ * Backups: one-time and periodic backups, restore points, and restores. Shapes and texts are those of RavenDB 7.2.7,
+ * except that enabled definitions need no licence.
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
@@ -131,7 +131,7 @@ async function postPeriodic(
   exchange.replyJson(200, { RaftCommandIndex: index, TaskId: taskId });
 }
 
-/** GET admin/periodic-backup/config, /admin/configuration/server-wide: what backups may do here */
+/** GET admin/periodic-backup/config, /admin/configuration/server-wide: restrictions on backups of this server */
 function getBackupLimits(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     LocalRootPath: server.config.backupRoot ?? null,
@@ -151,7 +151,7 @@ async function getPeriodic(exchange: Exchange, { server }: Context): Promise<voi
   exchange.replyJson(200, task);
 }
 
-/** GET /periodic-backup/status?name&taskId: what the last runs were; `Status` null before the first */
+/** GET /periodic-backup/status?name&taskId: the last runs; `Status` null before the first */
 async function getStatus(exchange: Exchange, { server }: Context): Promise<void> {
   const database = await namedDatabase(exchange, server);
   const status = server.backups.periodic.status(database, requiredTaskId(exchange));
@@ -180,7 +180,7 @@ async function postRestorePoints(exchange: Exchange, { server }: Context): Promi
   if (kind !== "local" && kind !== "s3") {
     throw new EngineError(
       "not-supported",
-      `Restoring from ${type} is not supported: only from a folder, and from S3.`,
+      `Restoring from ${type} is not supported. Restore from a folder or from S3.`,
     );
   }
   const sent = await jsonBody(exchange);
@@ -197,13 +197,13 @@ async function postRestore(exchange: Exchange, { server }: Context): Promise<voi
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 
-/** POST /admin/backups/verify: as a restore, with `CompareWith`; the operation's result has `Verification` */
+/** POST /admin/backups/verify: as a restore, with `CompareWith`; the result of the operation has `Verification` */
 async function postVerify(exchange: Exchange, { server }: Context): Promise<void> {
   const { id } = await server.backups.restores.verify(await jsonBody(exchange));
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 
-/** The item of a task in the list of tasks. */
+/** Returns the item of a task in the list of tasks. */
 export function backupInfo(
   exchange: Exchange,
   server: ServerServices,
@@ -275,7 +275,7 @@ function nextInfo(
   };
 }
 
-/** @throws RequestError when the caller may not see it, or there is none */
+/** @throws RequestError if the database does not exist or the caller may not see it */
 async function namedDatabase(
   { query, identity }: Exchange,
   { databases }: ServerServices,

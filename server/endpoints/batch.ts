@@ -40,7 +40,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
       : await readParts(exchange, database, boundary, limits);
   if (batch.isClusterWide) {
     await runClusterWide(exchange, batch).catch(async (error: unknown) => {
-      // Nothing was written: what it was compared with was read, and another node may have led by then.
+      // Nothing was written. The values compared were read here, and another node may have led by then.
       const isRefused = error instanceof EngineError && error.code === "cluster-concurrency";
       if (isRefused) await confirmLeading(database);
       throw error;
@@ -54,7 +54,7 @@ async function postBatch(exchange: Exchange, { database, server }: DatabaseConte
   exchange.replyJson(201, Buffer.concat([resultsOpen, isQuiet ? noRows : rows, resultsClose]));
 }
 
-/** Not awaited in parts: the caller would keep the body beside its commands. */
+/** Not awaited in parts, because the caller would hold the body in addition to its commands. */
 function readBatch(
   exchange: Exchange,
   { batches }: Database,
@@ -76,7 +76,7 @@ async function runClusterWide(exchange: Exchange, batch: PreparedBatch): Promise
   exchange.replyJson(201, `{"Results":[${rows}],"TransactionIndex":${index}}`);
 }
 
-/** The first part is the JSON, the others are contents of attachments, in the order of the commands. */
+/** Reads the first part as JSON, and the others as contents of attachments, in the order of the commands. */
 async function readParts(
   exchange: Exchange,
   database: Database,
@@ -94,7 +94,7 @@ async function readParts(
   );
 }
 
-/** The whole part; `grow` waits until there is memory for so many bytes. */
+/** Reads the whole part; `grow` waits until memory for the given number of bytes is available. */
 async function collect(
   content: AsyncIterable<Buffer>,
   bytesMax: number,
@@ -118,17 +118,17 @@ async function collect(
   return whole.subarray(0, length);
 }
 
-/** The replication that the caller wants to wait for. */
+/** The replication that the caller waits for. */
 interface ReplicaWait {
-  /** Other nodes than the one that writes. */
+  /** Number of nodes besides the one that writes. */
   readonly replicas: number;
   readonly timeoutMs: number;
   readonly isThrowing: boolean;
 }
 
 /**
- * Undefined unless there is something to wait for, or to refuse: a majority of one node is this node.
- * @param copies how many nodes have the database, this one included
+ * Returns undefined unless there is replication to wait for, or a value to refuse: the majority of one node is this node.
+ * @param copies number of nodes with the database, including this one
  * @throws EngineError invalid-argument
  */
 function waitOf({ query }: Exchange, copies: number): ReplicaWait | undefined {
@@ -141,7 +141,7 @@ function waitOf({ query }: Exchange, copies: number): ReplicaWait | undefined {
   return { replicas, timeoutMs, isThrowing };
 }
 
-/** Waiting for more nodes than there are is useless. The write stays in any case. @throws EngineError timeout */
+/** Waiting for more nodes than exist cannot succeed. The write is kept in any case. @throws EngineError timeout */
 async function waitForReplicas(
   { replicas, timeoutMs, isThrowing }: ReplicaWait,
   database: Database,
@@ -162,7 +162,7 @@ async function waitForReplicas(
 
 /** The indexes that must have processed the batch before the reply. */
 interface IndexWait {
-  /** Empty: all. */
+  /** Empty for all. */
   readonly names: readonly string[];
   readonly timeoutMs: number;
   readonly isThrowing: boolean;

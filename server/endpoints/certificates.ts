@@ -3,7 +3,7 @@
  * Shapes are those of RavenDB 7.2.7.
  *
  * Invariants:
- * - Nobody can grant, change or revoke a clearance above their own; a ClusterNode counts as a ClusterAdmin.
+ * - No client can grant, change, or revoke a clearance above its own; a ClusterNode counts as a ClusterAdmin.
  * - A private key generated here is sent once and not stored.
  */
 import { createHash, X509Certificate } from "node:crypto";
@@ -96,8 +96,8 @@ function listCertificates(exchange: Exchange, { server }: Context): void {
 }
 
 /**
- * GET /admin/certificates/usage: `{"Since":time,"Results":[{"Thumbprint","OpenConnections","LastUsed"}]}` of those that were
- * used since the server was started; RavenDB has no such list
+ * GET /admin/certificates/usage: `{"Since":time,"Results":[{"Thumbprint","OpenConnections","LastUsed"}]}`, the certificates
+ * used since the start of the server; not part of RavenDB's interface
  */
 function getUsage(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, { Since: dateText(server.startedAt), Results: usedCertificates(server) });
@@ -109,7 +109,7 @@ interface UsedCertificate {
   readonly LastUsed: string;
 }
 
-/** Of the registered certificates those that were used since the server was started. */
+/** Returns the registered certificates that were used since the start of the server. */
 export function usedCertificates(server: ServerServices): UsedCertificate[] {
   const nowMs = performance.now();
   return server.certificates.list().flatMap(({ Thumbprint }) => {
@@ -120,7 +120,7 @@ export function usedCertificates(server: ServerServices): UsedCertificate[] {
   });
 }
 
-/** GET /admin/certificates/mode: `{"SetupMode":"None"}`: RavenDB's wizard has set this server up in no way */
+/** GET /admin/certificates/mode: `{"SetupMode":"None"}`, because RavenDB's setup wizard was not used */
 function getMode(exchange: Exchange): void {
   exchange.replyJson(200, { SetupMode: "None" });
 }
@@ -150,7 +150,7 @@ async function generateCertificate(exchange: Exchange, { server }: Context): Pro
   sendArchive(exchange, made);
 }
 
-/** For the description of an operation: it may not be a name yet. */
+/** Returns a name for the description of an operation; the value is not validated yet. */
 function shownName(value: unknown): string {
   return typeof value === "string" ? value.slice(0, nameLengthMax) : "";
 }
@@ -201,7 +201,7 @@ async function putCertificate(exchange: Exchange, { server }: Context): Promise<
   if (own?.fingerprint256 === certificate.fingerprint256) {
     throw new EngineError(
       "invalid-operation",
-      "The server's own certificate is registered by itself and cannot be put.",
+      "The server's own certificate is registered automatically and cannot be added.",
     );
   }
   checkNotExpired(new Date(certificate.validTo));
@@ -211,16 +211,16 @@ async function putCertificate(exchange: Exchange, { server }: Context): Promise<
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Registering an expired certificate is a mistake. (RavenDB 7.2.7 accepts it.) @throws EngineError invalid-argument */
+/** Refuses an expired certificate. (RavenDB 7.2.7 accepts it.) @throws EngineError invalid-argument */
 function checkNotExpired(validTo: Date): void {
   if (validTo.getTime() > Date.now()) return;
   throw new EngineError(
     "invalid-argument",
-    `The certificate expired on ${validTo.toISOString()}: nobody gets in with it. Register one that is still good.`,
+    `The certificate expired on ${validTo.toISOString()} and grants no access. Register a valid one.`,
   );
 }
 
-/** Deletes a certificate; a no-op when it is not registered. */
+/** Deletes a certificate; has no effect if it is not registered. */
 async function deleteCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   const thumbprint = exchange.query.required("thumbprint").toUpperCase();
   const known = server.certificates.find(thumbprint);
@@ -285,48 +285,48 @@ async function editCertificate(exchange: Exchange, { server }: Context): Promise
 
 /**
  * Presents another certificate from now on: body `{"Certificate","Password"?}`, the base64 of a PFX or of PEM with its
- * key. A single node waits for no other, so `?replaceImmediately` makes no difference.
+ * key. A single node waits for no other node, so `?replaceImmediately` has no effect.
  */
 async function replaceServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.query.bool("replaceImmediately", false);
   const body: CertificateBody = parseObject(await exchange.body());
   const password = typeof body.Password === "string" ? body.Password : "";
-  const { shownCertificate } = server;
-  if (shownCertificate === undefined) throw notShown();
-  await orRefuse(shownCertificate.replace(bytesOf(body.Certificate), password));
+  const { presentedCertificate } = server;
+  if (presentedCertificate === undefined) throw notShown();
+  await mapConflict(presentedCertificate.replace(bytesOf(body.Certificate), password));
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Reloads the configured certificate, as the server does by itself soon after its file has changed. */
+/** Reloads the configured certificate, as the server does soon after a change of the file. */
 async function refreshServerCertificate(exchange: Exchange, { server }: Context): Promise<void> {
-  const { shownCertificate } = server;
-  if (shownCertificate === undefined) throw notShown();
-  await orRefuse(shownCertificate.reload());
+  const { presentedCertificate } = server;
+  if (presentedCertificate === undefined) throw notShown();
+  await mapConflict(presentedCertificate.reload());
   exchange.reply(204);
 }
 
 function notShown(): EngineError {
   return new EngineError(
     "invalid-operation",
-    "This server is unsecured and shows no certificate: there is none to replace.",
+    "This server is unsecured and presents no certificate.",
   );
 }
 
 /** @throws EngineError invalid-argument for a certificate that is not suitable */
-async function orRefuse(change: Promise<unknown>): Promise<void> {
+async function mapConflict(change: Promise<unknown>): Promise<void> {
   try {
     await change;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     throw new EngineError(
       "invalid-argument",
-      `Unable to load the provided certificate. The server goes on with the one before. ${error.message}.`,
+      `Unable to load the provided certificate. The server keeps the previous one. ${error.message}.`,
       { cause: error },
     );
   }
 }
 
-/** The caller's own certificate; 204 when it is not registered. */
+/** The caller's own certificate; 204 if it is not registered. */
 function whoAmI(exchange: Exchange, { server }: Context): void {
   const { identity, remoteCertificate } = exchange;
   if (identity.standing !== "known" || remoteCertificate === undefined) {
@@ -400,12 +400,12 @@ function describeOwn(certificate: X509Certificate, withBytes: boolean): Descript
   return describe(terms, withBytes, "RavenServer");
 }
 
-/** @throws RequestError 403 when `clearance` is above the caller's */
+/** @throws RequestError 403 if `clearance` is above the caller's */
 function checkRank(identity: Identity, clearance: SecurityClearance): void {
   if (clearanceRank[clearance] <= identity.rank) return;
   throw forbidden(
     `${refusalMessage(identity, "cluster-admin", undefined)} ` +
-      `Only who has the clearance ${clearance} may give, change or take it.`,
+      `Only a certificate with the clearance ${clearance} may grant, change or revoke it.`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** Changes of a database as they happen, over web sockets; and the list of subscribed connections. */
+/** The Changes API: changes of a database over web sockets, and the list of subscribed connections. */
 
 import type { Database } from "../../engine/engine.ts";
 import { ChangeHub } from "../changes/change-hub.ts";
@@ -41,7 +41,7 @@ function followChanges(
   exchange: Exchange,
   { database }: Parameters<WebSocketRoute["connect"]>[2],
 ): void {
-  // It existed when the route was matched; the handshake took a moment.
+  // The database may have been closed during the handshake.
   if (database === undefined || database.hasEnded || database.isDisabled) {
     socket.close(1001, "The database serves no longer.");
     return;
@@ -56,11 +56,11 @@ function followChanges(
   connection.onWatches = () => hub.watchesChanged(connection);
   connection.onEnd = () => hub.remove(connection);
   connection.onMistake = (error) =>
-    database.report(`Connection ${connection.id} that follows changes was ended`, error);
+    database.report(`Connection ${connection.id} of the Changes API was closed`, error);
   hub.add(connection);
 }
 
-/** DELETE changes?id=…: closes the connection with that id; 204, even when there is none */
+/** DELETE changes?id=…: closes the connection with that id; 204, even if it does not exist */
 function deleteConnection(exchange: Exchange, { database }: DatabaseContext): void {
   const id = requiredId(exchange);
   const connection = hubOf(database).connections.find((one) => one.id === id);

@@ -1,12 +1,12 @@
 /**
- * Copies of databases for other nodes of the cluster, which alone may ask: a base, which is the log of a database as of a
- * moment (engine/shipping), and the contents of attachments by their hashes. What takes them is in
+ * Copies of databases for other nodes of the cluster, the only permitted callers: a base, which is the log of a database
+ * at one moment (engine/shipping), and the contents of attachments by hash. The fetching side is
  * server/cluster/copy-fetch.ts.
  *
- *     GET    /cluster/copies/<id>/base?node=B            the base; the headers name the copy, and its place in the stream
- *     GET    /cluster/copies/<id>/contents?copy=<key>    names of the contents that belong to the base, one a line
- *     GET    /cluster/copies/<id>/contents/<name>        a content; with ?copy=<key> it keeps that copy open
- *     DELETE /cluster/copies/<id>/base?copy=<key>        everything was taken
+ *     GET    /cluster/copies/<id>/base?node=B            the base; headers contain the copy's key, and its position
+ *     GET    /cluster/copies/<id>/contents?copy=<key>    names of the base's contents, one per line
+ *     GET    /cluster/copies/<id>/contents/<name>        a content; ?copy=<key> also keeps that copy open
+ *     DELETE /cluster/copies/<id>/base?copy=<key>        the copy is complete
  */
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { nodeTagPattern } from "../../engine/base/names.ts";
@@ -27,23 +27,23 @@ export const clusterCopyRoutes: readonly Route[] = [
 const bytesHeaders = { "content-type": "application/octet-stream" };
 const namesPerPiece = 1000;
 
-/** What is asked for: `<id>/base`, `<id>/contents` or `<id>/contents/<name>`. */
-interface Asked {
+/** A parsed path: `<id>/base`, `<id>/contents` or `<id>/contents/<name>`. */
+interface RequestedPart {
   readonly id: string;
   readonly part: string;
   readonly name: string | undefined;
 }
 
-/** GET /cluster/copies/*: 200; 404 for a copy that has ended, or a content that is not there */
+/** GET /cluster/copies/*: 200; 404 for a closed copy, or a content that does not exist */
 async function getPart(exchange: Exchange, { server }: Context): Promise<void> {
-  const { id, part, name } = askedBy(exchange);
+  const { id, part, name } = requestedPart(exchange);
   const copies = copiesOf(server.copies);
   if (part === "base") await sendBase(exchange, copies, id);
   else if (name === undefined) await sendNames(exchange, copies);
   else await sendContent(exchange, copies, id, name);
 }
 
-/** DELETE /cluster/copies/<id>/base?copy=…: 204, also when it has ended */
+/** DELETE /cluster/copies/<id>/base?copy=…: 204, also if it is closed already */
 function endCopy(exchange: Exchange, { server }: Context): void {
   copiesOf(server.copies).end(exchange.query.required("copy"));
   exchange.reply(204);
@@ -52,8 +52,8 @@ function endCopy(exchange: Exchange, { server }: Context): void {
 async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Promise<void> {
   const tag = exchange.query.required("node");
   if (!nodeTagPattern.test(tag)) throw invalidArgument(`'${tag}' is not the tag of a node.`);
-  const give = await takeRoom("replies", streamHeldBytes, exchange);
-  const { copy, release } = begun(copies, id, tag, give);
+  const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
+  const { copy, release } = openCopy(copies, id, tag, releaseRoom);
   const { key, base, mark } = copy;
   try {
     const stream = exchange.stream(
@@ -64,7 +64,7 @@ async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Pro
         "x-jackdaw-mark": mark === null ? "" : `${mark.generation}:${mark.sequence}`,
         "x-jackdaw-contents": base.contents.length,
       },
-      give,
+      releaseRoom,
     );
     await sendAll(stream, base.bytes);
   } finally {
@@ -73,12 +73,12 @@ async function sendBase(exchange: Exchange, copies: OpenCopies, id: string): Pro
   }
 }
 
-/** Gives the room back when there is no copy. */
-function begun(copies: OpenCopies, id: string, tag: string, give: () => void) {
+/** Opens a copy, or releases the reserved memory if that fails. */
+function openCopy(copies: OpenCopies, id: string, tag: string, releaseRoom: () => void) {
   try {
     return copies.begin(id, tag);
   } catch (error) {
-    give();
+    releaseRoom();
     throw error;
   }
 }
@@ -89,8 +89,8 @@ async function sendNames(exchange: Exchange, copies: OpenCopies): Promise<void> 
   if (used === undefined) throw copyEnded(key);
   try {
     const { contents } = used.copy.base;
-    const give = await takeRoom("replies", streamHeldBytes, exchange);
-    const stream = exchange.stream(200, { "content-type": "text/plain" }, give);
+    const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
+    const stream = exchange.stream(200, { "content-type": "text/plain" }, releaseRoom);
     for (let at = 0; at < contents.length && !stream.isClosed; at += namesPerPiece) {
       await stream.write(`${contents.slice(at, at + namesPerPiece).join("\n")}\n`);
     }
@@ -110,11 +110,11 @@ async function sendContent(
   try {
     const content = await openContent(copies, id, name);
     try {
-      const give = await takeRoom("replies", streamHeldBytes, exchange);
+      const releaseRoom = await takeRoom("replies", streamHeldBytes, exchange);
       const stream = exchange.stream(
         200,
         { ...bytesHeaders, "content-length": content.size },
-        give,
+        releaseRoom,
       );
       await sendAll(stream, content.read(0, content.size));
     } finally {
@@ -131,11 +131,11 @@ async function openContent(copies: OpenCopies, id: string, name: string) {
     return await copies.database(id).shipping.openContent(name);
   } catch (error) {
     if (!(error instanceof EngineError) || error.code !== "record-damaged") throw error;
-    throw missing(`The content ${name} is not there.`);
+    throw missing(`The content ${name} does not exist.`);
   }
 }
 
-/** Until the other node has gone, which ends `bytes`. */
+/** Sends all bytes, unless the other node disconnects, which closes `bytes`. */
 async function sendAll(stream: ReplyStream, bytes: AsyncGenerator<Buffer>): Promise<void> {
   for await (const piece of bytes) {
     await stream.write(piece);
@@ -146,25 +146,24 @@ async function sendAll(stream: ReplyStream, bytes: AsyncGenerator<Buffer>): Prom
 
 function copiesOf(copies: OpenCopies | undefined): OpenCopies {
   if (copies !== undefined) return copies;
-  throw new EngineError(
-    "not-supported",
-    "This server is a single node: nobody takes copies of it.",
-  );
+  throw new EngineError("not-supported", "This server is a single node and provides no copies.");
 }
 
 /** @throws RequestError 404 */
-function askedBy(exchange: Exchange): Asked {
+function requestedPart(exchange: Exchange): RequestedPart {
   const found =
     /^\/cluster\/copies\/([0-9a-f]{32})\/(?:(base)|(contents)(?:\/([0-9a-f]{64}))?)$/.exec(
       exchange.path,
     );
-  if (found === null) throw missing(`There is nothing at ${exchange.path}.`);
+  if (found === null) throw missing(`The path ${exchange.path} does not exist.`);
   const [, id = "", base, contents = "", name] = found;
   return { id, part: base ?? contents, name };
 }
 
 function copyEnded(key: OpenCopy["key"]): RequestError {
-  return missing(`The copy ${key} has ended: nobody asked about it for too long. Begin another.`);
+  return missing(
+    `The copy ${key} was closed after a long time without requests. Open another one.`,
+  );
 }
 
 function missing(message: string): RequestError {

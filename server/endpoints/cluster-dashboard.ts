@@ -1,10 +1,10 @@
 /**
- * The dashboard of RavenDB's Studio, over a web socket: a client names the widgets that it shows, and gets the figures of
- * each at its interval, in the shapes of RavenDB 7.2.7.
+ * The dashboard of RavenDB's Studio, over a web socket: a client subscribes to widgets, and receives the data of each at
+ * its interval, in the shapes of RavenDB 7.2.7.
  *
  * Invariants:
- * - Only the databases that the caller may read are told of; none is opened.
- * - What costs something, as counting changes, is done only while a widget shows it.
+ * - Only databases that the caller may read are included; none is opened.
+ * - Expensive data, such as counts of changes, is collected only for subscribed widgets.
  */
 import { platform, release } from "node:os";
 import type { Database } from "../../engine/engine.ts";
@@ -39,23 +39,23 @@ export const clusterDashboardRoutes: readonly Route[] = [
   },
 ];
 
-/** Milliseconds between two looks at what is due. */
+/** Interval of checks for due widgets, in milliseconds. */
 const tickMs = 250;
-/** Widgets of one socket: the Studio asks for each kind once. */
+/** Maximum number of widgets per socket: the Studio subscribes to each type once. */
 const widgetsMax = 64;
 
-/** What a widget sees. */
+/** The data available to widgets. */
 interface Seen {
   readonly server: ServerServices;
   readonly baseUrl: string;
-  /** The names that the caller may see, and those of them that are open. */
+  /** Databases that the caller may see, and those of them that are open. */
   names(): readonly string[];
   opened(): readonly Database[];
 }
 
 interface Widget {
   readonly everyMs: number;
-  /** The members of its message besides its type and the time; null: they are not known yet, look again soon. */
+  /** Returns the members of its message besides type and time, or null if they are not known yet and must be polled soon. */
   look(): JsonObject | null;
   end?(): void;
 }
@@ -67,7 +67,7 @@ interface Shown {
   dueMs: number;
 }
 
-/** /cluster-dashboard/watch?node=A: takes `{"Command":"watch","Id":1,"Type":"CpuUsage"}` and `unwatch`, tells figures */
+/** /cluster-dashboard/watch?node=A: accepts `{"Command":"watch","Id":1,"Type":"CpuUsage"}` and `unwatch`, sends metrics */
 function watchDashboard(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   if (!exchange.query.has("node")) {
     socket.close(1008, "Query string node is mandatory, but wasn't specified.");
@@ -123,19 +123,19 @@ function message(id: number, type: string, members: JsonObject): string {
   });
 }
 
-/** @returns what is wrong with it; null: nothing */
+/** Executes a command. @returns an error message, or null */
 function command(text: string, shown: Map<number, Shown>, seen: Seen): string | null {
   const sent = parsed(text);
   const id = sent["Id"];
-  if (typeof id !== "number") return "A command needs an 'Id', which is a number.";
+  if (typeof id !== "number") return "A command needs a numeric 'Id'.";
   shown.get(id)?.widget.end?.();
   shown.delete(id);
   if (sent["Command"] === "unwatch") return null;
   if (sent["Command"] !== "watch") return "'Command' must be 'watch' or 'unwatch'.";
-  if (shown.size >= widgetsMax) return `No more than ${widgetsMax} widgets are shown at a time.`;
+  if (shown.size >= widgetsMax) return `A connection may watch at most ${widgetsMax} widgets.`;
   const type = String(sent["Type"]);
   const make = Object.hasOwn(widgets, type) ? widgets[type] : undefined;
-  if (make === undefined) return `There is no widget '${type.slice(0, 60)}'.`;
+  if (make === undefined) return `The widget '${type.slice(0, 60)}' does not exist.`;
   shown.set(id, { id, type, widget: make(seen), dueMs: 0 });
   return null;
 }
@@ -198,7 +198,7 @@ function memory(): Widget {
       SystemCommitLimit: now.commitLimitBytes,
       EncryptionBuffersInUse: 0,
       EncryptionBuffersPool: 0,
-      // Files are read, not mapped, and what is written is synced at once.
+      // Files are read, not mapped, and writes are synced immediately.
       MemoryMapped: 0,
       DirtyMemory: 0,
       AvailableMemory: now.freeBytes,
@@ -212,7 +212,7 @@ function memory(): Widget {
   return { everyMs: usualMs, look };
 }
 
-/** The device with the data; RavenDB, too, has no items for data in memory. */
+/** The device with the data. As in RavenDB, data in memory has no items. */
 function disk({ server }: Seen): Widget {
   const watch = server.config.runInMemory ? null : new DiskWatch(folderOf(server));
   const look = () => {
@@ -262,7 +262,7 @@ function storage({ server }: Seen): Widget {
   return { everyMs: slowMs, look };
 }
 
-/** The share of a disk below which RavenDB calls its room low. */
+/** Share of free space below which RavenDB calls a disk low on space. */
 const lowShare = 0.15;
 
 function databaseStorage({ server, opened }: Seen): Widget {
@@ -332,7 +332,7 @@ class TrafficRates {
 
 const noRequests = { requests: 0, requestMs: 0, writtenBytes: 0 };
 
-/** The log does not tell of what kind its bytes are: all are told with the documents. Attachments come with documents. */
+/** The log does not count bytes by type, so all are reported as documents. Attachments are included. */
 function trafficRow(
   { requests, requestMs, writtenBytes }: Readonly<Record<keyof typeof noRequests, number>>,
   writes: readonly ChangedKinds[],
@@ -388,7 +388,7 @@ function indexingRow({ indexed, mapped, reduced }: Record<IndexingCounts, number
   return { IndexedPerSecond: indexed, MappedPerSecond: mapped, ReducedPerSecond: reduced };
 }
 
-/** A database that is not open is not opened for this: RavenDB calls such a one offline. */
+/** A closed database is not opened for this: RavenDB calls it offline. */
 function overview({ server, names, opened }: Seen): Widget {
   const look = () => {
     const open = new Map(opened().map((database) => [database.name, database]));
@@ -472,7 +472,7 @@ function node({ server, baseUrl }: Seen): Widget {
   return { everyMs: slowMs, look };
 }
 
-/** Alerts and hints are not kept. */
+/** Alerts and hints are not stored. */
 function notifications({ names }: Seen): Widget {
   const look = () => ({
     NotificationsSummary: names().map((name) => ({
@@ -488,7 +488,7 @@ function notifications({ names }: Seen): Widget {
   return { everyMs: slowMs, look };
 }
 
-/** V8 has no such generations: as RavenDB tells before the first collection of each. */
+/** V8 has no such generations: the values are those of RavenDB before the first collection of each. */
 function collections(): Widget {
   const look = () => ({ Ephemeral: null, Background: null, FullBlocking: null });
   return { everyMs: usualMs, look };

@@ -1,9 +1,9 @@
 /**
- * Databases of a cluster: where they are created, and what of the routes in `databases.ts` another node has to do.
+ * Databases of a cluster: selection of nodes for new databases, and requests of `databases.ts` that other nodes must run.
  *
  * Invariants:
- * - A database is created by a node that will have a copy, and its record is changed by the node that leads it.
- * - Lists have every database of the cluster that the caller may see, whether this node has a copy or not.
+ * - A database is created by a node that will have a copy, and its record is changed by the leading node.
+ * - Lists contain every database of the cluster that the caller may see, whether this node has a copy or not.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, EngineError } from "../../engine/engine.ts";
@@ -21,28 +21,28 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { databaseMissing, RequestError } from "../http/request-error.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer, isForwarded, passOn } from "./peer-calls.ts";
+import { callPeer, forwardToPeer, isForwarded } from "./peer-calls.ts";
 
-/** Names for a list: of all databases, or, when another node asks, of those that this one has copies of. */
+/** Returns the names for a list: all databases, or, in a request of another node, those with a copy here. */
 export function namesFor(exchange: Exchange, { cluster, databases }: ServerServices): string[] {
   const names = [...databases.names()];
   if (!isForwarded(exchange)) return names;
   return names.filter((name) => cluster?.find(name)?.role !== null);
 }
 
-/** Milliseconds that a request waits until this node knows the members of its cluster, and between two looks. */
+/** Maximum time that a request waits until this node knows the members of its cluster, and the poll interval, in milliseconds. */
 const membersWaitMs = 5_000;
 const membersLookMs = 50;
 
-/** Of a new database. */
+/** The nodes of a new database. */
 export interface NewNodes {
   readonly members: readonly string[];
-  /** The first of these that answers is to create it, and then leads it. */
+  /** Candidates for creating the database, in order. The creator then leads it. */
   readonly creators: readonly string[];
 }
 
 /**
- * The nodes that a new database will be on: those that its record names, or so many as are asked for.
+ * Selects the nodes of a new database: those in its record, or the requested number.
  *
  * @throws EngineError invalid-argument, RequestError
  */
@@ -70,7 +70,7 @@ export async function membersOfNew(
   return { members, creators: members };
 }
 
-/** A node that has just started learns the members a little later. @throws EngineError node-unreachable */
+/** Waits until a recently started node knows the members. @throws EngineError node-unreachable */
 async function knowsMembers(cluster: ClusterView): Promise<void> {
   const deadlineMs = performance.now() + membersWaitMs;
   while (cluster.members().length === 0) {
@@ -101,13 +101,13 @@ function checkMembers(cluster: ClusterView, name: string, named: readonly string
   }
 }
 
-/** Tags in a list of a topology. @throws EngineError invalid-format */
+/** Parses the tags in a list of a topology. @throws EngineError invalid-format */
 export function tagsIn(list: unknown): string[] {
   if (list === undefined || list === null) return [];
   if (Array.isArray(list) && list.every((tag) => typeof tag === "string")) return list;
   throw new EngineError(
     "invalid-format",
-    `The nodes of a topology are a list of tags, as ["A","B"], and this is ${JSON.stringify(list)}.`,
+    `The nodes of a topology must be a list of tags, for example ["A","B"], but are: ${JSON.stringify(list)}.`,
   );
 }
 
@@ -116,7 +116,7 @@ function objectOf(value: unknown): JsonObject {
 }
 
 /**
- * Lets the first of `creators` that answers create the database. @returns false: that is this node
+ * Lets the first responding node of `creators` create the database. @returns false if that is this node
  *
  * @throws EngineError node-unreachable
  */
@@ -131,7 +131,7 @@ export async function createElsewhere(
   for (const tag of creators) {
     if (tag === server.cluster?.tag) return false;
     try {
-      await passOn(exchange, server, tag, { ...sent, Topology: topology });
+      await forwardToPeer(exchange, server, tag, { ...sent, Topology: topology });
       return true;
     } catch (error) {
       if (!wasNotSent(error)) throw error;
@@ -150,7 +150,7 @@ function wasNotSent(error: unknown): boolean {
 }
 
 /**
- * Deletes a database, or copies of it. @returns the nodes that have not confirmed it; null: there was nothing to delete
+ * Deletes a database, or copies of it. @returns the nodes that have not confirmed, or null if it does not exist
  *
  * @throws EngineError invalid-operation
  */
@@ -180,19 +180,19 @@ export async function deleteCopies(
   return from.filter((tag) => !isHeard(cluster, tag));
 }
 
-/** @throws EngineError invalid-operation when what was written could be lost */
+/** @throws EngineError invalid-operation if writes could be lost */
 function checkKept(cluster: ClusterView, state: ReplicaState, taken: readonly string[]): void {
   const loss = lossBy(cluster, state, taken);
   if (loss === null) return;
   throw new EngineError(
     "invalid-operation",
-    `${loss} Add a copy elsewhere, wait until GET /topology?name=${encodeURIComponent(state.registered.name)} tells that it is a Member, and try again; or delete the database.`,
+    `${loss} Add a copy elsewhere, wait until GET /topology?name=${encodeURIComponent(state.registered.name)} lists it as a Member, and try again; or delete the database.`,
   );
 }
 
 /**
- * Is every node of a database named, and none heard, so that nobody can say whether its record forbids the deletion? Who
- * names them all knows that they are lost.
+ * Returns whether every node of a database is listed and none is available, so that its record cannot be checked for a
+ * deletion lock. A caller that lists all of them knows that they are lost.
  */
 export function isLost(
   cluster: ClusterView | undefined,
@@ -204,7 +204,7 @@ export function isLost(
   return members.every((tag) => from.includes(tag) && !isHeard(cluster, tag));
 }
 
-/** Gives a database a copy on the node of that tag; undefined: on one that has none. @throws EngineError invalid-operation */
+/** Adds a copy on the node of that tag, or on any node without one if undefined. @throws EngineError invalid-operation */
 export async function addCopyTo(
   cluster: ClusterView,
   { registered: { name, members } }: ReplicaState,
@@ -233,7 +233,7 @@ export async function addCopyTo(
   await cluster.addCopy(name, tag);
 }
 
-/** Lets the first node of `order` lead, and clients try the others in this order. @throws EngineError invalid-argument, … */
+/** Makes the first node of `order` the leader, and clients try the others in this order. @throws EngineError invalid-argument, … */
 export async function reorderCopies(
   cluster: ClusterView,
   { registered: { name, members }, leaderTag }: ReplicaState,
@@ -255,7 +255,7 @@ export async function reorderCopies(
   if (registered.members.length !== order.length) {
     throw new EngineError(
       "concurrency",
-      `The nodes of database '${name}' were changed at the same time: they are ${registered.members.join(", ")} now.`,
+      `The nodes of database '${name}' were changed concurrently, to ${registered.members.join(", ")}.`,
     );
   }
   const index = Math.max(registered.index, cluster.index) + 1;
@@ -263,7 +263,7 @@ export async function reorderCopies(
   await cluster.change([{ key, expected: text, value }]);
 }
 
-/** Makes the nodes of a database those of a topology. @throws EngineError invalid-argument, invalid-operation */
+/** Changes the nodes of a database to those of a topology. @throws EngineError invalid-argument, invalid-operation */
 export async function modifyCopies(
   cluster: ClusterView,
   state: ReplicaState,
@@ -282,7 +282,7 @@ export async function modifyCopies(
   if (!isInOrder && added.length + taken.length === 0) await reorderCopies(cluster, now, wanted);
 }
 
-/** The nodes of a topology that is sent, each once. @throws EngineError invalid-format */
+/** Returns the nodes of a sent topology, without duplicates. @throws EngineError invalid-format */
 export function tagsOfTopology(sent: JsonObject): string[] {
   const lists = [sent["Members"], sent["Promotables"], sent["Rehabs"]];
   return [...new Set(lists.flatMap(tagsIn))];
@@ -308,7 +308,7 @@ export function checkTopology(
   );
 }
 
-/** The node that is to look at the record of a database: null is this one. */
+/** Returns the node that has to read the record of a database, or null for this one. */
 export function recordElsewhere(
   exchange: Exchange,
   { cluster }: ServerServices,
@@ -321,26 +321,26 @@ export function recordElsewhere(
   if (tag !== undefined && tag !== cluster.tag && !isForwarded(exchange)) return tag;
   throw new EngineError(
     "not-leader",
-    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes that have (${registered.members.join(", ")}) is heard at the moment. If they are lost, and the database with them, it is deleted by DELETE /admin/databases with all of them in FromNodes.`,
+    `Node ${cluster.tag} has no copy of the database '${registered.name}', and none of the nodes with a copy (${registered.members.join(", ")}) is available at the moment. If they are lost, delete the database with DELETE /admin/databases and all of them in FromNodes.`,
   );
 }
 
-/** A list of databases, as a route makes it. */
+/** The list of databases of a route. */
 export interface DatabaseList {
-  /** Those that are asked for and may be seen. */
+  /** Requested databases that the caller may see. */
   readonly names: readonly string[];
-  /** The route, without parameters. */
+  /** Path of the route, without parameters. */
   readonly path: string;
   readonly describe: (database: Database) => JsonObject;
-  /** What can be said of a database that none of its nodes tells of. */
+  /** Returns the row of a database that no responding node describes. */
   readonly outline: (cluster: ClusterView, state: ReplicaState) => JsonObject;
-  /** What can be said of one that cannot be opened. */
+  /** Returns the row of a database that cannot be opened. */
   readonly broken: (name: string, reason: string) => JsonObject;
 }
 
 /**
- * The rows of a list, in the order of its names. A database without a copy here is described by a node that has one; where
- * none answers, by what is registered.
+ * Returns the rows of a list, in the order of its names. A database without a copy here is described by a node that has
+ * one, or, if none responds, by its registration.
  */
 export async function listRows(
   exchange: Exchange,
@@ -369,13 +369,13 @@ export async function listRows(
   });
 }
 
-/** A database that cannot be opened: it is listed as that, and the others as ever. */
+/** A database that cannot be opened. It is listed as such. */
 export interface Broken {
   readonly name: string;
   readonly reason: string;
 }
 
-/** Undefined: there is none, or it has nothing of the database yet. */
+/** Returns undefined if this node has no copy, or the copy is still empty. */
 export async function ownCopy(
   databases: ServerServices["databases"],
   name: string,
@@ -388,7 +388,7 @@ export async function ownCopy(
   }
 }
 
-/** Rows by the names of databases, of nodes that have a copy; those of nodes that do not answer are missing. */
+/** Returns the rows of databases on other nodes, by name, without those of nodes that do not respond. */
 async function rowsElsewhere(
   exchange: Exchange,
   server: ServerServices,
@@ -418,7 +418,7 @@ function isHeardBy({ cluster }: ServerServices, tag: string): boolean {
   return cluster !== undefined && isHeard(cluster, tag);
 }
 
-/** The list of another node, of its own copies only; empty when it does not answer. */
+/** Returns the list of another node, of its own copies only, or nothing if it does not respond. */
 async function listOf(
   exchange: Exchange,
   server: ServerServices,
@@ -426,7 +426,7 @@ async function listOf(
   path: string,
 ): Promise<JsonObject[]> {
   try {
-    const { status, body } = await askPeer(exchange, server, tag, { method: "GET", target: path });
+    const { status, body } = await callPeer(exchange, server, tag, { method: "GET", target: path });
     if (status !== 200) return [];
     const { Databases } = JSON.parse(body.toString()) as { readonly Databases?: JsonObject[] };
     return Databases ?? [];

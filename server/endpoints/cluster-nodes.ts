@@ -1,7 +1,7 @@
 /**
- * The nodes of the cluster: adding and removing them, who leads, what they have done. Shapes and texts are those of
- * RavenDB 7.2.7, as far as this cluster works as that one does: NATS decides what is stored, so all nodes are members,
- * none is a watcher, and nothing moves copies by itself.
+ * The nodes of the cluster: additions, removals, leaders, and history. Shapes and texts are those of RavenDB 7.2.7, as far
+ * as the clusters are alike: here NATS replicates the data, so all nodes are members, none is a watcher, and copies are
+ * never moved automatically.
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import { nodeTagPattern } from "../../engine/base/names.ts";
@@ -12,7 +12,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Context, Route } from "../routing/route.ts";
 import type { ServerServices } from "../routing/services.ts";
-import { askPeer } from "./peer-calls.ts";
+import { callPeer } from "./peer-calls.ts";
 import { replyMetadata } from "./server-info.ts";
 
 const admin = "/admin/cluster";
@@ -52,11 +52,11 @@ function clusterOf({ cluster }: ServerServices): ClusterView {
   if (cluster !== undefined) return cluster;
   throw new EngineError(
     "invalid-operation",
-    "This server is a single node. Start it, and each of the others, with Cluster.NodeTag and the same Cluster.Nats.Url (or Cluster.Routes): they find each other, and make a cluster.",
+    "This server is a single node. Start it, and each of the other nodes, with Cluster.NodeTag and the same Cluster.Nats.Url (or Cluster.Routes). They then form a cluster.",
   );
 }
 
-/** PUT /admin/cluster/node?url=…&tag=…: registers a node that is heard and was removed before; 204 */
+/** PUT /admin/cluster/node?url=…&tag=…: registers a node that sends heartbeats and was removed before; 204 */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   const { query } = exchange;
   const url = addressOf(query.required("url"));
@@ -67,14 +67,14 @@ async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   if (known !== undefined) {
     throw new EngineError(
       "invalid-operation",
-      `Can't add a new node on ${url}: node ${known.tag}, at ${known.url}, is in this cluster already.`,
+      `Can't add a new node on ${url}: node ${known.tag}, at ${known.url}, is already in this cluster.`,
     );
   }
   const found = cluster.strangers().find((one) => addressOf(one.url) === url || one.tag === wanted);
   if (found === undefined) {
     throw new EngineError(
       "invalid-operation",
-      `No node ${wanted === undefined ? "" : `${wanted} `}at ${url} is heard. Start it with a Cluster.NodeTag that no other node has, with PublicServerUrl=${url}, and with the Cluster.Nats.Url or Cluster.Routes of this cluster. Then it joins by itself, or, when it was removed before, by this request.`,
+      `No node ${wanted === undefined ? "" : `${wanted} `}at ${url} sends heartbeats. Start it with a unique Cluster.NodeTag, with PublicServerUrl=${url}, and with the Cluster.Nats.Url or Cluster.Routes of this cluster. It then joins automatically, or, if it was removed before, with this request.`,
     );
   }
   if (wanted !== undefined && found.tag !== wanted) {
@@ -88,7 +88,7 @@ async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.reply(204);
 }
 
-/** Without a slash at its end. @throws EngineError invalid-operation */
+/** Returns the address without a trailing slash. @throws EngineError invalid-operation */
 function addressOf(url: string): string {
   const isWeb = /^https?:\/\//i.test(url) && URL.canParse(url);
   if (isWeb) return new URL(url).origin;
@@ -104,7 +104,7 @@ function checkTag(tag: string): void {
   );
 }
 
-/** DELETE /admin/cluster/node?nodeTag=…: takes a node and its copies out of the cluster, until it is added again; 204 */
+/** DELETE /admin/cluster/node?nodeTag=…: removes a node and its copies from the cluster, until it is added again; 204 */
 async function removeNode(exchange: Exchange, { server }: Context): Promise<void> {
   const tag = exchange.query.required("nodeTag");
   checkTag(tag);
@@ -130,12 +130,12 @@ async function removeNode(exchange: Exchange, { server }: Context): Promise<void
   exchange.reply(204);
 }
 
-/** POST /admin/cluster/bootstrap: 204, there is nothing to do: a server is a cluster of one, or joins one by itself */
+/** POST /admin/cluster/bootstrap: 204, no effect: a server is a cluster of one node, or joins a cluster automatically */
 function bootstrap(exchange: Exchange): void {
   exchange.reply(204);
 }
 
-/** POST /admin/cluster/demote?nodeTag=…: refused, as there are no watchers */
+/** POST /admin/cluster/demote?nodeTag=…: refused, because watchers do not exist */
 function demote(exchange: Exchange, { server }: Context): never {
   const tag = exchange.query.required("nodeTag");
   if (!tagsOf(server).includes(tag)) {
@@ -146,11 +146,11 @@ function demote(exchange: Exchange, { server }: Context): never {
   }
   throw new EngineError(
     "not-supported",
-    `Failed to demote node ${tag}: all nodes of this cluster are members. Nodes do not vote, the servers of NATS do; to take copies of databases from ${tag}, see DELETE /admin/databases with FromNodes, or remove the node.`,
+    `Failed to demote node ${tag}: all nodes of this cluster are members. The NATS servers vote, not the nodes. To remove copies of databases from ${tag}, use DELETE /admin/databases with FromNodes, or remove the node.`,
   );
 }
 
-/** POST /admin/cluster/promote?nodeTag=…: refused, as there are no watchers */
+/** POST /admin/cluster/promote?nodeTag=…: refused, because watchers do not exist */
 function promote(exchange: Exchange): never {
   const tag = exchange.query.required("nodeTag");
   throw new EngineError(
@@ -159,7 +159,7 @@ function promote(exchange: Exchange): never {
   );
 }
 
-/** POST /admin/cluster/reelect: refused on a single node; in a cluster, databases are led each by itself */
+/** POST /admin/cluster/reelect: refused on a single node; in a cluster, each database has its own leader */
 function reelect(_exchange: Exchange, { server }: Context): never {
   if (tagsOf(server).length < 2) {
     throw new EngineError(
@@ -169,7 +169,7 @@ function reelect(_exchange: Exchange, { server }: Context): never {
   }
   throw new EngineError(
     "not-supported",
-    "Each database is led by a node of its own, and another takes over by itself when that one ends. POST /admin/databases/reorder lets a node lead that is named first.",
+    "Each database has its own leader, and another node takes over when the leader stops. POST /admin/databases/reorder makes the first listed node the leader.",
   );
 }
 
@@ -227,12 +227,12 @@ function connectionsOf(cluster: ClusterView): JsonObject[] {
       Url: url,
       Connected: isHeard(cluster, tag),
       LastHeardInMs: heardMs(cluster, tag),
-      Version: cluster.sighting(tag)?.version ?? null,
+      Version: cluster.lastHeartbeat(tag)?.version ?? null,
     }));
 }
 
 function heardMs(cluster: ClusterView, tag: string): number | null {
-  const ageMs = cluster.sighting(tag)?.ageMs;
+  const ageMs = cluster.lastHeartbeat(tag)?.ageMs;
   return ageMs === undefined ? null : Math.round(ageMs);
 }
 
@@ -256,7 +256,7 @@ function getHistory(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** GET /admin/debug/node/state-change-history: what this node was in the cluster, oldest first */
+/** GET /admin/debug/node/state-change-history: the past states of this node in the cluster, oldest first */
 function getStates(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
@@ -275,7 +275,7 @@ function statesOf({ clusterHistory, startedAt }: ServerServices): string[] {
   );
 }
 
-/** GET /admin/debug/node/ping: asks each node of the cluster whether it answers, and how fast */
+/** GET /admin/debug/node/ping: checks whether each node of the cluster responds, and how fast */
 async function pingNodes(exchange: Exchange, { server }: Context): Promise<void> {
   const { cluster, address } = server;
   const members = cluster?.members() ?? [{ tag: server.config.nodeTag, url: address.url }];
@@ -290,7 +290,7 @@ async function pingNodes(exchange: Exchange, { server }: Context): Promise<void>
   exchange.replyJson(200, { "@metadata": replyMetadata(server), Result });
 }
 
-/** Why a node does not answer; null: it does. */
+/** Returns the reason why a node does not respond, or null. */
 async function silenceOf(
   exchange: Exchange,
   server: ServerServices,
@@ -298,18 +298,18 @@ async function silenceOf(
 ): Promise<string | null> {
   if (server.cluster === undefined) return null;
   try {
-    const { status } = await askPeer(exchange, server, tag, {
+    const { status } = await callPeer(exchange, server, tag, {
       method: "GET",
       target: "/setup/alive",
     });
-    return status < 400 ? null : `It answers with the status ${status}.`;
+    return status < 400 ? null : `It responds with status ${status}.`;
   } catch (error) {
     if (error instanceof EngineError) return error.message;
     throw error;
   }
 }
 
-/** GET /admin/cluster/maintenance-stats: what is heard of each node, and how far its copies are */
+/** GET /admin/cluster/maintenance-stats: the last heartbeat of each node, and the progress of its copies */
 function getStats(exchange: Exchange, { server }: Context): void {
   const { cluster } = server;
   const tags = tagsOf(server);
@@ -339,15 +339,15 @@ function ownStats(server: ServerServices): JsonObject {
 }
 
 function statsOf(cluster: ClusterView, tag: string): JsonObject {
-  const sighting = cluster.sighting(tag);
+  const heartbeat = cluster.lastHeartbeat(tag);
   const report = cluster.databases().flatMap(({ registered: { name, id } }) => {
-    const copy = sighting?.databases.get(id);
+    const copy = heartbeat?.databases.get(id);
     if (copy === undefined) return [];
     const { role, epoch, applied } = copy;
     return [[name, { Name: name, NodeName: tag, Role: role, Epoch: epoch, Applied: applied }]];
   });
-  const heard = sighting === undefined ? null : dateText(new Date(Date.now() - sighting.ageMs));
-  const error = isHeard(cluster, tag) ? null : `Node ${tag} has not been heard for a while.`;
+  const heard = heartbeat === undefined ? null : dateText(new Date(Date.now() - heartbeat.ageMs));
+  const error = isHeard(cluster, tag) ? null : `Node ${tag} has sent no heartbeats recently.`;
   return statsRow({ report: Object.fromEntries(report), at: heard, error });
 }
 
@@ -371,7 +371,7 @@ function statsRow({
   };
 }
 
-/** GET /admin/cluster/observer/decisions: where databases were led, as this node has seen it; none of a single node */
+/** GET /admin/cluster/observer/decisions: past leaders of databases, as observed by this node; empty on a single node */
 function getDecisions(exchange: Exchange, { server }: Context): void {
   const { cluster, clusterHistory } = server;
   const decisions = clusterHistory?.decisions ?? [];
@@ -390,13 +390,13 @@ function getDecisions(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** POST /admin/cluster/observer/suspend?value=false: 204; true is refused, as nothing moves copies by itself */
+/** POST /admin/cluster/observer/suspend?value=false: 204; true is refused, because copies are never moved automatically */
 function suspend(exchange: Exchange): void {
   exchange.query.required("value");
   if (exchange.query.bool("value", false)) {
     throw new EngineError(
       "not-supported",
-      "There is no observer to suspend: copies of databases stay where they are until somebody moves them, and leaders are found by the nodes themselves.",
+      "This cluster has no observer to suspend: copies of databases are moved only on request, and the nodes elect leaders themselves.",
     );
   }
   exchange.reply(204);

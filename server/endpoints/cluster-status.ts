@@ -1,6 +1,6 @@
 /**
- * The state of the cluster and of the copies of its databases, the transfer of leaderships, and the adoption of databases
- * that a node had before. Routes of our own.
+ * The state of the cluster and of the copies of its databases, transfers of leadership, and adoption of standalone
+ * databases. These routes are not part of RavenDB's interface.
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import type { ClusterHealth } from "../cluster/cluster-health.ts";
@@ -18,7 +18,7 @@ import type { Exchange } from "../http/exchange.ts";
 import { databaseMissing } from "../http/request-error.ts";
 import type { Context, Route } from "../routing/route.ts";
 import { hasPermission } from "../security/access.ts";
-import { passOn } from "./peer-calls.ts";
+import { forwardToPeer } from "./peer-calls.ts";
 
 export const clusterStatusRoutes: readonly Route[] = [
   {
@@ -45,12 +45,12 @@ export const clusterStatusRoutes: readonly Route[] = [
   },
 ];
 
-/** Of identities: operators and above. */
+/** Minimum rank of identities: operators. */
 const operatorRank = 2;
 
 /**
- * GET /cluster/status: nodes, who leads what and how far each copy is, as this node sees it; ours. The caller gets the
- * databases that he may read; operators also get NATS.
+ * GET /cluster/status: nodes, leaders and the progress of each copy, as seen by this node. Returns the databases that the
+ * caller may read; operators also get the state of NATS. Not part of RavenDB's interface.
  */
 function getStatus(exchange: Exchange, { server }: Context): void {
   const { identity } = exchange;
@@ -135,8 +135,8 @@ function natsRow(cluster: ClusterView): object | null {
 }
 
 /**
- * POST /admin/cluster/transfer?name=…&node=B: lets the copy of a database on that node lead it; ours. 204 when the leader has
- * agreed: who leads is decided within seconds after that, and `GET /cluster/status` tells.
+ * POST /admin/cluster/transfer?name=…&node=B: transfers the leadership of a database to that node. 204 when the leader has
+ * agreed; the transfer follows within seconds, and `GET /cluster/status` shows it. Not part of RavenDB's interface.
  *
  * @throws EngineError invalid-argument, invalid-operation
  */
@@ -147,7 +147,7 @@ async function postTransfer(exchange: Exchange, { server }: Context): Promise<vo
   if (cluster === undefined) {
     throw new EngineError(
       "invalid-operation",
-      `This server is a single node, so '${name}' cannot be led by another one.`,
+      `This server is a single node, so no other node can lead '${name}'.`,
     );
   }
   const found = cluster.find(name);
@@ -158,7 +158,7 @@ async function postTransfer(exchange: Exchange, { server }: Context): Promise<vo
   if (!registered.members.includes(node)) {
     throw new EngineError(
       "invalid-argument",
-      `Node '${node}' has no copy of '${registered.name}'; ${registered.members.join(", ")} have.`,
+      `Node '${node}' has no copy of '${registered.name}'. Nodes with copies: ${registered.members.join(", ")}.`,
     );
   }
   if (leaderTag !== node) await cluster.transfer(registered.name, node);
@@ -166,8 +166,8 @@ async function postTransfer(exchange: Exchange, { server }: Context): Promise<vo
 }
 
 /**
- * POST /admin/cluster/adopt?name=…&node=B: makes a database that the node has for itself, without `node` this one, a database of
- * the cluster with all that is in it and one copy, there; ours. 200 `{"Name","Node"}` when it has a leader.
+ * POST /admin/cluster/adopt?name=…&node=B: moves a standalone database of that node, or of this one without `node`, into the
+ * cluster with all its data and one copy there. 200 `{"Name","Node"}` when it has a leader. Not part of RavenDB's interface.
  *
  * @throws EngineError invalid-argument, invalid-operation, database-missing, database-exists
  */
@@ -177,15 +177,15 @@ async function postAdopt(exchange: Exchange, { server }: Context): Promise<void>
   if (cluster === undefined) {
     throw new EngineError(
       "invalid-operation",
-      `This server is a single node: there is no cluster that could adopt '${wanted}'.`,
+      `This server is a single node, so no cluster can adopt '${wanted}'.`,
     );
   }
   const node = (exchange.query.get("node") || cluster.tag).toUpperCase();
   if (memberOf(cluster, node) === undefined) {
-    throw new EngineError("invalid-argument", `There is no node ${node} in the cluster.`);
+    throw new EngineError("invalid-argument", `The node ${node} does not exist in the cluster.`);
   }
   if (node !== cluster.tag) {
-    await passOn(exchange, server, node);
+    await forwardToPeer(exchange, server, node);
     return;
   }
   const { name } = await cluster.adoptDatabase(wanted, [node]);

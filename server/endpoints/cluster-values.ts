@@ -1,4 +1,4 @@
-/** What nodes of a cluster ask one another: changes of the values that they share, and who leads. Not for clients. */
+/** Requests between the nodes of a cluster: changes of shared values, and transfers of leadership. Not for clients. */
 import { EngineError } from "../../engine/engine.ts";
 import type { ValueChange } from "../cluster/cluster-view.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -23,7 +23,7 @@ export const clusterValueRoutes: readonly Route[] = [
   },
 ];
 
-/** POST /cluster/values `{"Changes":[{"key","expected"?,"value"}]}`: makes changes on the node that leads */
+/** POST /cluster/values `{"Changes":[{"key","expected"?,"value"}]}`: makes changes on the leading node */
 async function changeValues(exchange: Exchange, { server }: Context): Promise<void> {
   const changes = changesOf(await jsonBody(exchange));
   try {

@@ -42,7 +42,7 @@ async function getValues(exchange: Exchange, { database }: DatabaseContext): Pro
   await reply.end();
 }
 
-/** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` tells whether it was stored */
+/** PUT cmpxchg?key=…&index=…, body `{"Object":…,"@metadata"?:{…}}`: 200, `Successful` is true if it was stored */
 async function putValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
@@ -54,7 +54,7 @@ async function putValue(exchange: Exchange, { database }: DatabaseContext): Prom
   );
 }
 
-/** DELETE cmpxchg?key=…&index=…: 200, `Successful` tells whether it was deleted */
+/** DELETE cmpxchg?key=…&index=…: 200, `Successful` is true if it was deleted */
 async function deleteValue(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const key = requiredText(exchange, "key");
   const expected = requiredIndex(exchange);
@@ -74,7 +74,7 @@ async function replyResult(
   database: Database,
   { isSuccessful, index, text }: CompareExchangeResult,
 ): Promise<void> {
-  // Nothing was written: what is told was read, and another node may have led by then.
+  // Nothing was written. The returned value was read here, and another node may have led by then.
   if (!isSuccessful) await confirmLeading(database);
   exchange.replyJson(200, `{"Index":${index},"Value":${text},"Successful":${isSuccessful}}`);
 }

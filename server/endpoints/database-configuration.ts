@@ -45,7 +45,7 @@ export const databaseConfigurationRoutes: readonly Route[] = [
     access: "read",
     handle: getConflictSolver,
   },
-  // An unsupported feature: clients that ask get the reply for "not configured".
+  // An unsupported feature: clients get the reply for "not configured".
   {
     kind: "database",
     method: "GET",
@@ -90,12 +90,12 @@ function getConflictSolver(exchange: Exchange, { database }: DatabaseContext): v
   else exchange.replyJson(200, kept);
 }
 
-/** GET configuration/studio: 404, since the studio has no settings for a database */
+/** GET configuration/studio: 404, because the studio has no settings per database */
 function getStudioConfiguration(exchange: Exchange): void {
   exchange.reply(404, { "content-type": jsonContentType });
 }
 
-/** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null when there is none */
+/** GET configuration/client: `{"Etag":n,"Configuration":{…}}`, -2 and null without a configuration */
 function getClientConfiguration(exchange: Exchange, { database, server }: DatabaseContext): void {
   const { etag, configuration } = clientConfigurationOf(database, server.values);
   // Clients search for the first "Etag" in the text.
@@ -135,10 +135,10 @@ async function putSettings(
   exchange.reply(201, { "content-type": noContentType });
 }
 
-/** Validates a configuration. @returns the one to store. @throws EngineError invalid-operation, invalid-format */
+/** Validates a configuration. @returns the one to store @throws EngineError invalid-operation, invalid-format */
 type Check = (body: JsonObject, databaseName: string) => JsonObject;
 
-/** The routes of one feature. `unset`: what is replied until its configuration is set; null: 404 */
+/** Creates the routes of one feature. `unset` is the reply until its configuration is set; null for 404. */
 function routesOf(
   path: string,
   key: string,
@@ -225,7 +225,7 @@ function readRule(sent: unknown): JsonObject {
   };
 }
 
-/** RavenDB 7.2.7 accepts any numbers, and a missing one as 0; here the age and the interval must be meaningful. */
+/** Requires meaningful values. RavenDB 7.2.7 accepts any numbers, and a missing one as 0. */
 function binOf(body: JsonObject): JsonObject {
   const minutes = wholeOf(body["MinimumEntriesAgeToKeepInMin"]) ?? revisionBinMinutes;
   const seconds = wholeOf(body["CleanerFrequencyInSec"]) ?? revisionBinIntervalSeconds;
@@ -242,7 +242,7 @@ function binOf(body: JsonObject): JsonObject {
   };
 }
 
-/** Stored only to be read back by clients: it does not change how documents are stored. */
+/** Stored only for clients to read: it does not change the storage of documents. */
 function compressionOf(body: JsonObject): JsonObject {
   const { Collections } = body;
   if (Collections !== undefined && Collections !== null && !Array.isArray(Collections)) {

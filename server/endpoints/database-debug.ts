@@ -1,4 +1,4 @@
-/** What RavenDB's debug routes tell of a database beside its statistics, in the shapes of RavenDB 7.2.7. */
+/** RavenDB's debug routes of a database besides its statistics, in the shapes of RavenDB 7.2.7. */
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
@@ -16,8 +16,8 @@ import { folderOf } from "./live-figures.ts";
 import { replyMetadata } from "./server-info.ts";
 
 /**
- * By path, what is told of what this server has none of: no database is replicated by RavenDB's protocol, and no ETL task, queue
- * sink or AI task runs, so that nothing of them is under way, was refused or has failed. `@metadata`: begins with it.
+ * Replies, by path, for features that this server does not have: no database is replicated by RavenDB's protocol, and no ETL
+ * task, queue sink, or AI task runs, so their lists are empty. `@metadata` precedes the other members.
  */
 const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "cdc-sink/performance": { Results: [] },
@@ -34,7 +34,7 @@ const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "replication/progress": { "@metadata": null, Results: [] },
 };
 
-/** RavenDB's kinds of tasks that have errors, by the beginning of their path. */
+/** RavenDB's categories of tasks that have errors, by the prefix of their path. */
 const taskKinds: readonly (readonly [path: string, category: string])[] = [
   ["ai", "Ai"],
   ["cdc-sink", "CdcSink"],
@@ -42,7 +42,7 @@ const taskKinds: readonly (readonly [path: string, category: string])[] = [
 ];
 
 const shown = { kind: "database", method: "GET", access: "read" } as const;
-/** Tells of this node. */
+/** Options of routes about this node. */
 const here = { ...shown, copies: "here" } as const;
 
 export const databaseDebugRoutes: readonly Route[] = [
@@ -107,7 +107,7 @@ export const databaseDebugRoutes: readonly Route[] = [
 ];
 
 function tellsNothing(reply: Readonly<Record<string, unknown>>) {
-  /** GET etl/progress and the like: nothing of the kind is under way, was refused or has failed */
+  /** GET etl/progress and similar: an empty list, because such tasks do not run here */
   function getNothing(exchange: Exchange, { server }: DatabaseContext): void {
     const hasMetadata = Object.hasOwn(reply, "@metadata");
     exchange.replyJson(200, {
@@ -141,7 +141,7 @@ function getHugeDocuments(exchange: Exchange, { database, server }: DatabaseCont
   exchange.replyJson(200, { "@metadata": replyMetadata(server), Results });
 }
 
-/** GET debug/script-runners: the scripts that patched single documents lately, with the numbers of their runs */
+/** GET debug/script-runners: the scripts that recently patched single documents, with the numbers of their runs */
 function getScriptRunners(exchange: Exchange, { database, server }: DatabaseContext): void {
   const ScriptRunners = database.patches.known().map(({ createdMicros, ranMicros, runs }) => ({
     Type: "PatchRequest",
@@ -153,20 +153,20 @@ function getScriptRunners(exchange: Exchange, { database, server }: DatabaseCont
   exchange.replyJson(200, { "@metadata": replyMetadata(server), ScriptRunners });
 }
 
-/** GET debug/perf-metrics: how long the last commits took */
+/** GET debug/perf-metrics: the durations of the last commits */
 function getCommitTimes(exchange: Exchange, { database, server }: DatabaseContext): void {
   const PerfMetrics = commitTimes(database.diskWrites(0));
   exchange.replyJson(200, { "@metadata": replyMetadata(server), PerfMetrics });
 }
 
-/** GET admin/debug/txinfo: the files of the database, of its settings, and each index; no transaction waits in them */
+/** GET admin/debug/txinfo: the files of the database, of its settings, and each index; no transaction is pending */
 function getTransactions(exchange: Exchange, { database, server }: DatabaseContext): void {
   const indexes = database.indexes.listDetails().map(() => ":memory:");
   const paths = [folderOf(server, "Databases", database.name), folderOf(server, "System")];
   replyTransactions(exchange, server, [...paths, ...indexes]);
 }
 
-/** GET /admin/debug/txinfo: the files with the server's own values; no transaction waits in them */
+/** GET /admin/debug/txinfo: the files with the server's own values; no transaction is pending */
 function getServerTransactions(exchange: Exchange, { server }: Context): void {
   replyTransactions(exchange, server, [folderOf(server, "System")]);
 }
@@ -176,7 +176,7 @@ function replyTransactions(exchange: Exchange, server: ServerServices, paths: st
   exchange.replyJson(200, { "@metadata": replyMetadata(server), "tx-info": rows });
 }
 
-/** GET admin/debug/cluster/txinfo[?from&take]: cluster-wide transactions that wait: none, since they are committed at once */
+/** GET admin/debug/cluster/txinfo[?from&take]: pending cluster-wide transactions; always empty, because they are committed immediately */
 function getClusterTransactions(exchange: Exchange, { server }: DatabaseContext): void {
   exchange.query.long("from", 0);
   exchange.query.int("take", 0);
@@ -213,7 +213,7 @@ async function getOverview(exchange: Exchange, { database }: DatabaseContext): P
   });
 }
 
-/** The change vector of the newest document of a collection; null when it has none. */
+/** Returns the change vector of the newest document of a collection, or null. */
 async function lastVectorOf(
   database: DatabaseContext["database"],
   collection: string,
@@ -273,7 +273,7 @@ async function getIds(exchange: Exchange, { database }: DatabaseContext): Promis
   }
 }
 
-/** GET collections/last-change-vector?name=…: that of the database, as on RavenDB 7.2.7, which leaves out the comma */
+/** GET collections/last-change-vector?name=…: that of the database, in RavenDB 7.2.7's format, which lacks a comma */
 function getLastVector(exchange: Exchange, { database }: DatabaseContext): void {
   const Collection = exchange.query.required("name");
   exchange.replyJson(200, { Collection, LastChangeVector: database.changeVector });

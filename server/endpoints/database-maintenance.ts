@@ -1,6 +1,6 @@
 /**
- * Administration of whole databases besides creation and deletion: their nodes and the order of these, conflict
- * rules, compaction. Shapes and texts are those of RavenDB 7.2.7.
+ * Administration of whole databases besides creation and deletion: nodes and their order, conflict rules, compaction. Shapes
+ * and texts are those of RavenDB 7.2.7.
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
@@ -23,7 +23,7 @@ import {
   tagsOfTopology,
 } from "./cluster-databases.ts";
 import { recordNodes } from "./database-nodes.ts";
-import { passOn } from "./peer-calls.ts";
+import { forwardToPeer } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -31,8 +31,8 @@ function route(method: "PUT" | "POST", path: string, handle: Handle): Route {
   return { kind: "server", method, path, access: "operator", handle };
 }
 
-/** Those that change the record of the database with the name in the query. */
-/** By a node that has a copy, because the reply tells what is in it. */
+/** Routes that change the record of the database named in the query. */
+/** Served by a node with a copy, because the reply contains data of the record. */
 const ofCopy = { copies: "any", about: "name" } as const;
 const ofLeader = { copies: "leader", about: "name" } as const;
 
@@ -70,7 +70,7 @@ async function reorder(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.reply(204);
 }
 
-/** POST /admin/databases/promote?name&node: a no-op, since a copy is a member as soon as it is up to date */
+/** POST /admin/databases/promote?name&node: no effect, because a copy is a member as soon as it is up to date */
 async function promote(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
   const state = server.cluster?.find(name);
@@ -80,7 +80,7 @@ async function promote(exchange: Exchange, { server }: Context): Promise<void> {
   exchange.replyJson(200, { Name: known, RaftCommandIndex: index });
 }
 
-/** PUT /admin/databases/node?name[&node]: adds a copy, on the given node or any that has none; refused on a single node */
+/** PUT /admin/databases/node?name[&node]: adds a copy on the given node, or on any node without one; refused on a single node */
 async function addNode(exchange: Exchange, { server }: Context): Promise<void> {
   const { cluster } = server;
   const node = exchange.query.get("node") || undefined;
@@ -110,7 +110,7 @@ function refusalOf({ name, nodeTag }: Database, node: string | null): string {
   return `Can't add node ${node} to database '${name}' topology, because node ${node} (which is in the new topology) is not part of the cluster`;
 }
 
-/** POST /admin/databases/topology/modify?name `{"Members":["A","B"]}`: copies are added and removed until they are these */
+/** POST /admin/databases/topology/modify?name `{"Members":["A","B"]}`: adds and removes copies until these nodes have them */
 async function modifyTopology(exchange: Exchange, { server }: Context): Promise<void> {
   const { cluster } = server;
   const name = exchange.query.required("name");
@@ -124,7 +124,7 @@ async function modifyTopology(exchange: Exchange, { server }: Context): Promise<
   exchange.replyJson(200, { RaftCommandIndex: await server.commandIndex.next() });
 }
 
-/** POST /admin/databases/dynamic-node-distribution?name&enabled=false: 204; true is refused, as copies are moved by hand */
+/** POST /admin/databases/dynamic-node-distribution?name&enabled=false: 204; true is refused, because copies are moved only on request */
 async function distribute(exchange: Exchange, { server }: Context): Promise<void> {
   const { query } = exchange;
   // RavenDB 7.2.7 reads `enable`, its clients send `enabled`.
@@ -135,7 +135,7 @@ async function distribute(exchange: Exchange, { server }: Context): Promise<void
   if (query.bool(parameter, false)) {
     throw new EngineError(
       "not-supported",
-      "Copies of databases stay where they are until somebody moves them: PUT /admin/databases/node adds one, DELETE /admin/databases with FromNodes takes one away.",
+      "Copies of databases are moved only on request: PUT /admin/databases/node adds one, DELETE /admin/databases with FromNodes removes one.",
     );
   }
   exchange.reply(204);
@@ -176,7 +176,7 @@ async function setConflictSolver(exchange: Exchange, { server }: Context): Promi
   });
 }
 
-/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: of this node's copy, if it has one; starts an operation of the server */
+/** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: compacts this node's copy; starts an operation of the server */
 async function compact(exchange: Exchange, { server }: Context): Promise<void> {
   const body = await jsonBody(exchange);
   const { DatabaseName, Documents } = body;
@@ -185,7 +185,7 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
   }
   const elsewhere = recordElsewhere(exchange, server, DatabaseName);
   if (elsewhere !== null) {
-    await passOn(exchange, server, elsewhere, body);
+    await forwardToPeer(exchange, server, elsewhere, body);
     return;
   }
   const database = await server.databases.find(DatabaseName);
@@ -214,7 +214,7 @@ function megabytes(bytes: number): number {
   return Math.round(bytes / 1024 / 1024);
 }
 
-/** The database named by the parameter `name`. @throws RequestError when it does not exist */
+/** Returns the database named by the parameter `name`. @throws RequestError if it does not exist */
 async function named({ query }: Exchange, server: ServerServices): Promise<Database> {
   const name = query.required("name");
   const database = await server.databases.find(name);

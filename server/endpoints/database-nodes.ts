@@ -1,4 +1,4 @@
-/** The nodes of a database, in the shapes of the routes that tell of them: of one copy here, or as a cluster has it. */
+/** The nodes of a database, in the shapes of the routes that return them: of one copy here, or of a cluster. */
 import type { Database } from "../../engine/engine.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import { type DatabaseNode, nodesOf } from "../cluster/topology.ts";
@@ -7,12 +7,12 @@ import type { JsonObject } from "../http/json-body.ts";
 import { interfaceVersion } from "../http/response.ts";
 import type { ServerServices } from "../routing/services.ts";
 
-/** The state of a database in the cluster; undefined: there is no cluster, or the database is not one of it. */
+/** Returns the state of a database in the cluster, or undefined on a single node or for a standalone database. */
 export function stateOf(server: ServerServices, name: string): ReplicaState | undefined {
   return server.cluster?.find(name);
 }
 
-/** For the record of a database. */
+/** Returns the nodes for the record of a database. */
 export function recordNodes(server: ServerServices, database: Database): DatabaseNodes {
   const { cluster } = server;
   const state = cluster?.find(database.name);
@@ -20,7 +20,7 @@ export function recordNodes(server: ServerServices, database: Database): Databas
   return clusterNodes(cluster, state);
 }
 
-/** All as members: for a database that was just created, of which nothing was heard yet. */
+/** Returns all nodes as members, for a database that was just created and has no reports yet. */
 export function createdNodes(server: ServerServices, database: Database): DatabaseNodes {
   const state = stateOf(server, database.name);
   if (state === undefined) return onlyNode(database);
@@ -48,7 +48,7 @@ function tagsOf(nodes: readonly DatabaseNode[], role: DatabaseNode["role"]): str
   return nodes.filter((node) => node.role === role).map(({ tag }) => tag);
 }
 
-/** `NodesTopology` of lists of databases. `url`: of this server, as the caller names it. */
+/** Returns `NodesTopology` of lists of databases. `url` is the address of this server that the caller uses. */
 export function nodesTopology(
   server: ServerServices,
   database: Pick<Database, "name" | "nodeTag">,
@@ -92,7 +92,7 @@ export function clusterNodesTopology(cluster: ClusterView, state: ReplicaState):
   };
 }
 
-/** The reply to `GET /topology?name`: clients try `Nodes` in this order. */
+/** Returns the reply to `GET /topology?name`: clients try `Nodes` in this order. */
 export function clientTopology(cluster: ClusterView, state: ReplicaState): JsonObject {
   const row = ({ tag, url, role }: DatabaseNode) => ({
     Url: url,
@@ -101,11 +101,11 @@ export function clientTopology(cluster: ClusterView, state: ReplicaState): JsonO
     Database: state.registered.name,
     ServerVersion: interfaceVersion,
   });
-  // The Node client knows no others, and asks again only when the etag has grown: those that wait are listed, last.
+  // The Node client ignores `Promotables`, and refreshes only after the etag grows, so promotable nodes are listed last.
   return { Promotables: [], Nodes: nodesOf(cluster, state).map(row), Etag: state.topologyEtag };
 }
 
-/** Addresses of the nodes that have a database; undefined: it is not one of a cluster. */
+/** Returns the addresses of the nodes with a database, or undefined if it does not belong to a cluster. */
 export function addressesOf(server: ServerServices, database: Database): string[] | undefined {
   const { cluster } = server;
   const state = cluster?.find(database.name);
@@ -113,7 +113,7 @@ export function addressesOf(server: ServerServices, database: Database): string[
   return nodesOf(cluster, state).map(({ url }) => url);
 }
 
-/** How many copies a database has, of which this may be the only one. */
+/** Returns the number of copies of a database; 1 on a single node. */
 export function copyCount(server: ServerServices, name: string): number {
   return stateOf(server, name)?.registered.members.length ?? 1;
 }

@@ -42,7 +42,7 @@ import {
   nodesTopology,
   recordNodes,
 } from "./database-nodes.ts";
-import { askPeer, replyWith } from "./peer-calls.ts";
+import { callPeer, replyWith } from "./peer-calls.ts";
 
 const admin = "/admin/databases";
 
@@ -165,7 +165,7 @@ function rowOf(server: ServerServices, database: Database): JsonObject {
   };
 }
 
-/** Of a database of which nothing is known here but its name. */
+/** Statistics of a database of which only the name is known here. */
 const noFigures: JsonObject = {
   TotalSize: null,
   TempBuffersSize: null,
@@ -177,7 +177,7 @@ const noFigures: JsonObject = {
   IndexingStatus: null,
 };
 
-/** As `rowOf`, of a database that cannot be opened. */
+/** As `rowOf`, for a database that cannot be opened. */
 function brokenRow(server: ServerServices, name: string, LoadError: string): JsonObject {
   const { nodeTag } = server.config;
   return {
@@ -197,7 +197,7 @@ function brokenRow(server: ServerServices, name: string, LoadError: string): Jso
   };
 }
 
-/** As `rowOf`, of a database that none of its nodes tells of. */
+/** As `rowOf`, for a database that no responding node describes. */
 function outlineOf(cluster: ClusterView, state: ReplicaState): JsonObject {
   const { name, initialRecord, members } = state.registered;
   return {
@@ -215,7 +215,7 @@ function outlineOf(cluster: ClusterView, state: ReplicaState): JsonObject {
   };
 }
 
-/** GET /topology?name: the nodes of the database; 503 with Database-Missing when it does not exist */
+/** GET /topology?name: the nodes of the database; 503 with Database-Missing if it does not exist */
 async function getTopology(exchange: Exchange, { server }: Context): Promise<void> {
   const name = exchange.query.required("name");
   if (!hasPermission(exchange.identity, name, 1)) {
@@ -268,7 +268,7 @@ function getAdminRecord(exchange: Exchange, { database, server }: DatabaseContex
   exchange.replyJson(200, fullRecord(database, recordNodes(server, database)));
 }
 
-/** The index that a record must have to be replaced, as text; undefined: a database is to be created. */
+/** Returns the index that a record to be replaced must have, as text, or undefined for a new database. */
 function recordIndexOf(exchange: Exchange): string | undefined {
   return /^"?(\d+)"?$/.exec(exchange.header("etag") ?? "")?.[1];
 }
@@ -316,7 +316,7 @@ async function createDatabase(
 ): Promise<Made | null> {
   const { cluster } = server;
   const nodes = cluster === undefined ? null : await membersOfNew(cluster, exchange, sent);
-  // A name that is taken is refused here.
+  // An existing name is refused here.
   const isNew = cluster?.find(name) === undefined;
   if (nodes !== null && isNew && (await createElsewhere(exchange, server, sent, nodes)))
     return null;
@@ -399,7 +399,7 @@ function checkDeletable(database: Database): void {
   }
 }
 
-/** Each by a node that has a copy, because the record says whether it may be deleted. */
+/** Deletes each database through a node with a copy, because the record determines whether it may be deleted. */
 async function deleteFromNodes(
   exchange: Exchange,
   server: ServerServices,
@@ -414,15 +414,15 @@ async function deleteFromNodes(
     const elsewhere = lost ? null : recordElsewhere(exchange, server, name);
     if (elsewhere !== null) {
       const { method, target } = exchange;
-      const asked = { ...body, DatabaseNames: [name] };
-      const answer = await askPeer(exchange, server, elsewhere, { method, target, body: asked });
+      const request = { ...body, DatabaseNames: [name] };
+      const answer = await callPeer(exchange, server, elsewhere, { method, target, body: request });
       if (answer.status !== 200) {
         replyWith(exchange, answer);
         return;
       }
-      const told = JSON.parse(answer.body.toString()) as DeletionReply;
-      index = Math.max(index, told.RaftCommandIndex);
-      for (const tag of told.PendingDeletes) pending.add(tag);
+      const deletion = JSON.parse(answer.body.toString()) as DeletionReply;
+      index = Math.max(index, deletion.RaftCommandIndex);
+      for (const tag of deletion.PendingDeletes) pending.add(tag);
       continue;
     }
     const database = await server.databases.find(name);
@@ -443,12 +443,12 @@ interface DeletionReply {
   readonly PendingDeletes: readonly string[];
 }
 
-/** POST /admin/databases/enable `{"DatabaseNames":[…]}`: databases that were disabled serve again */
+/** POST /admin/databases/enable `{"DatabaseNames":[…]}`: enables disabled databases */
 function enable(exchange: Exchange, context: Context): Promise<void> {
   return setDisabled(exchange, context, false);
 }
 
-/** POST /admin/databases/disable `{"DatabaseNames":[…]}`: closes databases, which answer 503 until they are enabled */
+/** POST /admin/databases/disable `{"DatabaseNames":[…]}`: closes databases, which reply 503 until they are enabled */
 function disable(exchange: Exchange, context: Context): Promise<void> {
   return setDisabled(exchange, context, true);
 }
@@ -461,7 +461,7 @@ async function setDisabled(
   const body = await jsonBody(exchange);
   const names = namesOf(body);
   exchange.changedNames = names;
-  const others = await askLeaders(exchange, server, body, names);
+  const others = await callLeaders(exchange, server, body, names);
   if (others !== undefined) {
     const rows = others.flatMap((reply) => JSON.parse(reply.body.toString()).Status as unknown[]);
     exchange.replyJson(200, { Status: rows });
@@ -498,7 +498,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (typeof mode !== "string" || !lockModes.has(mode)) {
     throw new EngineError(
       "invalid-format",
-      `Could not convert '${String(mode)}' to DatabaseLockMode: it is one of ${[...lockModes].join(", ")}.`,
+      `Could not convert '${String(mode)}' to DatabaseLockMode. Valid values: ${[...lockModes].join(", ")}.`,
     );
   }
   const names = namesOf(body);
@@ -506,7 +506,7 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
   if (names.length === 0) {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'DatabaseNames')");
   }
-  if ((await askLeaders(exchange, server, body, names)) !== undefined) {
+  if ((await callLeaders(exchange, server, body, names)) !== undefined) {
     exchange.reply(204);
     return;
   }
@@ -523,12 +523,12 @@ async function setLock(exchange: Exchange, { server }: Context): Promise<void> {
 }
 
 /**
- * In a cluster each database's record is changed by the node that leads it: asks for each of `names` with the parameter
- * `name`, by which the request finds its way.
+ * Sends one request per name to the leader of each database, with the parameter `name`, because a database's record is
+ * changed by its leader.
  *
- * @returns undefined: this is a single node, or such a request. @throws RequestError of the first that failed
+ * @returns undefined on a single node, or if this is such a request @throws RequestError of the first failure
  */
-async function askLeaders(
+async function callLeaders(
   exchange: Exchange,
   server: ServerServices,
   body: JsonObject,
@@ -555,7 +555,7 @@ function failureOf(name: string, reply: CapturedReply | undefined): RequestError
   return new RequestError(
     reply?.status ?? 503,
     typeof Type === "string" ? Type : "System.InvalidOperationException",
-    typeof Message === "string" ? Message : `Nothing is known of database '${name}'.`,
+    typeof Message === "string" ? Message : `The state of database '${name}' is not known.`,
   );
 }
 

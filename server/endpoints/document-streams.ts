@@ -1,6 +1,6 @@
 /**
- * Document streams: any number of documents, from one view, as they are read. `format=jsonl` writes one document
- * per line, any other format `{"Results":[…]}`.
+ * Document streams: any number of documents, from one view, sent while they are read. `format=jsonl` writes one document per
+ * line, any other format `{"Results":[…]}`.
  */
 
 import type { Exchange } from "../http/exchange.ts";

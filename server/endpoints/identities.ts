@@ -64,7 +64,7 @@ async function getNextRange(exchange: Exchange, { database }: DatabaseContext): 
   const lastAt = parseTimestamp(query.get("lastRangeAt") ?? "");
   const { low, high, size, at } = await database.identities.nextRange(tag, {
     size: lastSize,
-    // Clients that never had a range send a time long ago.
+    // Clients without an earlier range send a time long ago.
     at: Number.isNaN(lastAt) || lastAt <= 0 ? 0 : lastAt,
     max: lastMax,
   });
@@ -100,7 +100,7 @@ async function postSeed(exchange: Exchange, { database }: DatabaseContext): Prom
   const wanted = requiredLong(exchange, "value");
   const isForced = exchange.query.bool("force", false);
   const value = await database.identities.seed(name, wanted, isForced);
-  // RavenDB 7.2.7 tells no value below zero, but goes on from it.
+  // RavenDB 7.2.7 returns no value below zero, but continues from it.
   exchange.replyJson(200, { NewSeedValue: Math.max(0, value) });
 }
 

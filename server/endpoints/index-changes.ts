@@ -76,7 +76,7 @@ function sourceOf({ remoteAddress }: Connection): string {
   return /^(?:::ffff:)?127\.|^::1$|^$/.test(remoteAddress) ? hostname() : remoteAddress;
 }
 
-/** POST indexes/test, body `{"IndexDefinition","MaxDocumentsToProcess","Ids"}`: what a definition makes of a few documents */
+/** POST indexes/test, body `{"IndexDefinition","MaxDocumentsToProcess","Ids"}`: the entries of a definition for a few documents */
 async function postTest(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const definition = body["IndexDefinition"];
@@ -143,14 +143,14 @@ function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial)
     ),
     ...reduceFailures.map(({ key, failure }) => trialError(key, "Reduce", failure)),
   ];
-  const told = documents.map(
+  const rows = documents.map(
     (one) => `{"Id":${JSON.stringify(one.id)},"Entries":[${one.entries.join(",")}]}`,
   );
   const type = `${trial.isCSharp ? "" : "JavaScript"}${trial.isReduce ? "MapReduce" : "Map"}`;
   return (
     `{"IndexEntries":[${entries}],"QueryResults":[],"MapResults":[${made}],"ReduceResults":[${reduced.join(",")}],` +
     `"HasDynamicFields":${trial.hasDynamicFields},"IsStale":false,"IndexType":"${type}",` +
-    `"Documents":[${told.join(",")}],"Errors":${JSON.stringify(failures)}}`
+    `"Documents":[${rows.join(",")}],"Errors":${JSON.stringify(failures)}}`
   );
 }
 
@@ -166,7 +166,7 @@ function asObject(value: unknown): Readonly<Record<string, unknown>> {
   throw new EngineError("invalid-cast", "A definition of an index must be an object.");
 }
 
-/** DELETE indexes?name=…: 204, 404 when it does not exist */
+/** DELETE indexes?name=…: 204, 404 if it does not exist */
 async function deleteIndex(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const name = exchange.query.required("name");
   if (await database.indexes.delete(name)) exchange.reply(204);
@@ -260,7 +260,7 @@ function namesOf(body: Readonly<Record<string, unknown>>, mayBeEmpty = false): s
   );
 }
 
-/** A word, or its number; missing or null: the first. @throws EngineError invalid-format */
+/** Parses a word, or its number; missing or null means the first. @throws EngineError invalid-format */
 function oneOf(value: unknown, allowed: readonly string[], type: string): string {
   if (value === undefined || value === null) return allowed[0] as string;
   const found = allowed.find((word, i) => word === value || value === i);

@@ -94,7 +94,7 @@ async function getTerms(exchange: Exchange, { database }: DatabaseContext): Prom
   exchange.replyJson(200, reply, { etag: String(resultEtag) });
 }
 
-/** GET indexes/errors[?name=…]: automatic indexes have none, since they skip what they cannot index */
+/** GET indexes/errors[?name=…]: automatic indexes have no errors, because they skip values that they cannot index */
 function getErrors(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => ({
     Name: index.name,
@@ -103,7 +103,7 @@ function getErrors(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/** `Line` and `Column` only where the place in the text is known: RavenDB has them in the message alone. */
+/** `Line` and `Column` are included only if the position is known: RavenDB has them only in the message. */
 function errorRow({ atMicros, document, action, message }: IndexError): object {
   const row = { Timestamp: timeText(atMicros), Document: document, Action: action, Error: message };
   const place = /\bAt (\d+):(\d+) /.exec(message);
@@ -124,7 +124,7 @@ function getProgress(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { Results: rows });
 }
 
-/** POST indexes/has-changed, body a definition: `{"Changed":…}`, true when no index has its name */
+/** POST indexes/has-changed, body a definition: `{"Changed":…}`, true if no index has its name */
 async function postHasChanged(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const { Name, Maps } = body;
@@ -137,12 +137,12 @@ async function postHasChanged(exchange: Exchange, { database }: DatabaseContext)
   exchange.replyJson(200, { Changed: database.indexes.hasChanged(body) });
 }
 
-/** GET indexes/performance[?name=…]: the last batches of each index, with what they took in and how long */
+/** GET indexes/performance[?name=…]: the last batches of each index, with numbers of documents and durations */
 function getPerformance(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { Results: indexPerformance(database, wantedIndexes(exchange)) });
 }
 
-/** GET indexes/total-time[?name=…]: how long indexing took */
+/** GET indexes/total-time[?name=…]: the total duration of indexing */
 function getTotalTime(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => ({
     Name: index.name,
@@ -177,7 +177,7 @@ function getDebug(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, rows);
 }
 
-/** GET indexes/debug/metadata[?name=…]: what RavenDB's studio asks about indexes */
+/** GET indexes/debug/metadata[?name=…]: the properties of indexes that RavenDB's Studio displays */
 function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = indexesNamed(exchange, database).map((index) => {
     const details = database.indexes.details(index.name);
@@ -200,7 +200,7 @@ function getMetadata(exchange: Exchange, { database }: DatabaseContext): void {
   replyResults(exchange, database, rows);
 }
 
-/** GET indexes/source?name=…: the texts of an index in C#, of which RavenDB shows the class that it makes of them */
+/** GET indexes/source?name=…: the texts of an index in C#; RavenDB returns the class that it generates from them */
 function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   const name = knownName(exchange, database);
   if (name === undefined) return;
@@ -217,7 +217,7 @@ function getSource(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, { Index: Name, Source: texts.join("\n\n") });
 }
 
-/** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index, which has none */
+/** GET indexes/history?name=…: its deployed definitions, newest first; 404 for an automatic index */
 function getHistory(exchange: Exchange, { database }: DatabaseContext): void {
   const name = foldedName(exchange.query.required("name"));
   const known = database.indexes.histories();
@@ -229,7 +229,7 @@ function getHistory(exchange: Exchange, { database }: DatabaseContext): void {
   const [Index, definitions] = found;
   exchange.replyJson(200, {
     Index,
-    // Two members are only in the database's record.
+    // Two members exist only in the database's record.
     History: definitions.map(({ definition, createdAtMicros, source }) => ({
       Definition: { ...definition, ClusterState: undefined, CompoundFields: undefined },
       CreatedAt: formatTimestamp(createdAtMicros),
@@ -239,7 +239,7 @@ function getHistory(exchange: Exchange, { database }: DatabaseContext): void {
   });
 }
 
-/** The name of the index that the parameter `name` names; undefined: a 404 was sent, as there is none. */
+/** Returns the index name in the parameter `name`, or undefined after a 404 reply. */
 function knownName(exchange: Exchange, database: Database): string | undefined {
   const name = exchange.query.required("name");
   if (database.indexes.has(name)) return database.indexes.get(name).name;

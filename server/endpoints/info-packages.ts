@@ -50,7 +50,7 @@ const nodeFolder = "Node - [A]";
 
 /** GET /admin/debug/cluster-info-package: the configuration package, a Zip with the administrator's certificate and key */
 async function getClusterPackage(exchange: Exchange, { server }: Context): Promise<void> {
-  const admin = server.shownCertificate?.current.admin;
+  const admin = server.presentedCertificate?.current.admin;
   const entries: ZipEntry[] = [
     ...(admin === undefined ? [] : await adminEntries(admin)),
     { name: "settings.json", content: settingsText(server) },
@@ -60,12 +60,12 @@ async function getClusterPackage(exchange: Exchange, { server }: Context): Promi
   await reply(exchange, "Cluster Wide", entries);
 }
 
-/** GET /admin/debug/info-package: a Zip of what the routes about this server and its databases reply; no keys */
+/** GET /admin/debug/info-package: a Zip of the replies of the routes about this server and its databases; no keys */
 async function getServerPackage(exchange: Exchange, { server }: Context): Promise<void> {
   await reply(exchange, nodeFolder, await nodeEntries(exchange, server, ""));
 }
 
-/** GET debug/info-package: a Zip of what the routes about this database reply */
+/** GET debug/info-package: a Zip of the replies of the routes about this database */
 async function getDatabasePackage(
   exchange: Exchange,
   { server, database }: DatabaseContext,
@@ -141,7 +141,7 @@ async function databaseEntries(
   return entries;
 }
 
-/** One reply as a file: `.json`; `.error` when it is not a success; none when it is empty (204, 404). */
+/** Returns one reply as a file: `.json`; `.error` if it is not a success; none if it is empty (204, 404). */
 async function capture(
   exchange: Exchange,
   server: ServerServices,
@@ -177,17 +177,17 @@ function readmeText(
   server: ServerServices,
   admin: AdminPaths | undefined,
 ): string {
-  const about = `Package of the server ${server.address.url}, made ${new Date().toISOString()}.\n\n`;
-  const diagnostics = `${nodeFolder}/ holds the replies of the diagnostic routes.\nsettings.json holds the settings that were given, without secrets.\n`;
+  const about = `Package of the server ${server.address.url}, created ${new Date().toISOString()}.\n\n`;
+  const diagnostics = `${nodeFolder}/ holds the replies of the diagnostic routes.\nsettings.json holds the explicit settings, without secrets.\n`;
   if (admin === undefined) {
     const reason = exchange.connection.isSecure
-      ? "The server uses a certificate of its own and has made none for an administrator: POST /admin/certificates makes one."
+      ? "The server uses its own certificate and has generated none for an administrator: POST /admin/certificates generates one."
       : "The server is unsecured and has no certificates.";
     return `${about}${reason}\n\n${diagnostics}`;
   }
   return (
     `${about}${admin.name}.crt and .key are a cluster administrator's certificate and private key; the .pfx is both, ` +
-    "for browsers, without a password.\nWho has them may do everything: keep them safe, delete this file when you have " +
+    "for browsers, without a password.\nThey grant full access: keep them safe, delete this file when you have " +
     `them.\n\n  curl -k --cert ${admin.name}.crt --key ${admin.name}.key ${server.address.url}/build/version\n\n${diagnostics}`
   );
 }

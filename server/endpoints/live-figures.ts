@@ -1,4 +1,4 @@
-/** Figures of a database or the server as they change, over web sockets, in the shapes of RavenDB 7.2.7. */
+/** Live metrics of a database or the server, over web sockets, in the shapes of RavenDB 7.2.7. */
 
 import { uptime } from "node:os";
 import { resolve } from "node:path";
@@ -21,7 +21,7 @@ type Watched = Parameters<WebSocketRoute["connect"]>[2];
 type Next = (database: Database) => readonly string[];
 
 const prefix = "/databases/:database";
-/** Of figures that are read in rows, and drawn. */
+/** Interval of metrics that are displayed as rows or charts, in milliseconds. */
 const everyMs = 1_000;
 
 export const liveFigureRoutes: readonly Route[] = [
@@ -71,7 +71,7 @@ function live(path: string, connect: WebSocketRoute["connect"]): Route {
   return { kind: "websocket", method: "GET", ...own };
 }
 
-/** indexes/performance/live[?name=…]: the last batches of the indexes, then those that have begun or changed */
+/** indexes/performance/live[?name=…]: the last batches of the indexes, then new and changed ones */
 function watchIndexes(socket: MessageSocket, exchange: Exchange, context: Watched): void {
   const isWanted = wantedIndexes(exchange);
   let version = -1;
@@ -85,13 +85,13 @@ function watchIndexes(socket: MessageSocket, exchange: Exchange, context: Watche
   });
 }
 
-/** Of `name`, which may be repeated; without any, all are wanted. */
+/** Returns a filter for the parameters `name`; without any, all indexes match. */
 export function wantedIndexes({ query }: Exchange): (name: string) => boolean {
   const names = new Set(query.all("name").map((name) => foldedName(name)));
   return (name) => names.size === 0 || names.has(foldedName(name));
 }
 
-/** debug/io-metrics/live: the last writes to the files of the database, then those that follow */
+/** debug/io-metrics/live: the last writes to the files of the database, then new ones */
 function watchDisk(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   let after = 0;
   let isFirst = true;
@@ -121,7 +121,7 @@ function getServerDisk(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** /admin/debug/io-metrics/live: the last writes to the files with the server's own values, then those that follow */
+/** /admin/debug/io-metrics/live: the last writes to the files with the server's own values, then new ones */
 function watchServerDisk(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   let after = 0;
   let isFirst = true;
@@ -135,12 +135,12 @@ function watchServerDisk(socket: MessageSocket, _exchange: Exchange, { server }:
   startFeed(socket, { everyMs, next, report: reportTo(server) });
 }
 
-/** Performance of replication: there is none; the socket stays open */
+/** Performance of replication: always empty; the socket stays open */
 function watchNothing(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   watch(socket, context, () => []);
 }
 
-/** Performance of ETL and of queue sinks, which are definitions only: an empty list; the socket stays open */
+/** Performance of ETL and of queue sinks, which exist as definitions only: an empty list; the socket stays open */
 function watchNoTasks(socket: MessageSocket, _exchange: Exchange, context: Watched): void {
   let isTold = false;
   watch(socket, context, () => {
@@ -151,7 +151,7 @@ function watchNoTasks(socket: MessageSocket, _exchange: Exchange, context: Watch
 }
 
 function watch(socket: MessageSocket, { server, database }: Watched, next: Next): void {
-  // It existed when the route was matched; the handshake took a moment.
+  // The database may have been closed during the handshake.
   if (database === undefined || database.hasEnded || database.isDisabled) {
     socket.close(1001, "The database serves no longer.");
     return;
@@ -159,7 +159,7 @@ function watch(socket: MessageSocket, { server, database }: Watched, next: Next)
   startFeed(socket, { everyMs, next: () => next(database), database, report: reportTo(server) });
 }
 
-/** /threads-info/watch: each second the threads of the process, those first that used the processor most */
+/** /threads-info/watch: the threads of the process each second, ordered by processor use */
 function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   const processors = new ProcessorWatch();
   const rates = new Rates<"ms">();
@@ -171,7 +171,7 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
         return threadRow(thread, ms / 10 / cores);
       })
       .sort((a, b) => b.CpuUsage - a.CpuUsage);
-    const told = {
+    const message = {
       Date: dateText(new Date()),
       CpuUsage: machine,
       ProcessCpuUsage: process,
@@ -180,12 +180,12 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
       DedicatedThreadsCount: 0,
       List: list,
     };
-    return [JSON.stringify(told)];
+    return [JSON.stringify(message)];
   };
   startFeed(socket, { everyMs, next, report: reportTo(server) });
 }
 
-/** `percent`: of all processors. */
+/** `percent` is the share of all processors. */
 function threadRow(
   { id, name, state, userMs, systemMs, startedMs }: ThreadFigures,
   percent: number,
@@ -210,12 +210,13 @@ function threadRow(
   };
 }
 
-/** For what a feed throws. */
+/** Returns a handler for errors of a feed. */
 export function reportTo({ log }: ServerServices): (error: unknown) => void {
-  return (error) => log.report("A web socket was closed, as its figures could not be read", error);
+  return (error) =>
+    log.report("A web socket was closed, because its metrics could not be read", error);
 }
 
-/** Of a database, `Databases/<name>`, or of the server's own values, `System`. */
+/** Returns the folder of a database, `Databases/<name>`, or of the server's own values, `System`. */
 export function folderOf({ config }: ServerServices, ...names: readonly string[]): string {
   return config.runInMemory ? ":memory:" : resolve(config.dataFolder, ...names);
 }

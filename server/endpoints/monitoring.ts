@@ -1,4 +1,4 @@
-/** Health, which everybody may ask for, metrics, and the configuration of the log. */
+/** Health, available to every caller, metrics, and the configuration of the log. */
 import { statfs } from "node:fs/promises";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { Database } from "../../engine/engine.ts";
@@ -66,35 +66,37 @@ export const monitoringRoutes: readonly Route[] = [
   },
 ];
 
-/** Of identities: operators and above. */
+/** Minimum rank of identities: operators. */
 const operatorRank = 2;
 const plain = { "content-type": "text/plain; charset=utf-8" };
 
-/** GET /livez: 200 when the process answers */
+/** GET /livez: 200 if the process responds */
 function getAlive(exchange: Exchange): void {
   exchange.reply(alive.status, plain, alive.body);
 }
 
-/** GET /readyz, /healthz: 200 when the server is ready to serve, else 503; the reasons are in its log and metrics */
+/** GET /readyz, /healthz: 200 if the server is ready to serve, else 503; its log and metrics contain the reasons */
 async function getReady(exchange: Exchange, { server }: Context): Promise<void> {
   const { status, body } = await server.monitoring.ready();
   exchange.reply(status, plain, body);
 }
 
-/** GET /admin/traffic-watch[?resourceName=database]: a message for each request that ends, until either side closes */
+/** GET /admin/traffic-watch[?resourceName=database]: a message for each finished request, until either side closes */
 function watchTraffic(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const name = exchange.query.get("resourceName");
   const isAdded = server.requests.traffic.add(socket, name === "" ? null : (name ?? null));
-  if (!isAdded) socket.close(1013, `No more than ${watchersMax} may watch at the same time.`);
+  if (!isAdded)
+    socket.close(1013, `At most ${watchersMax} connections may watch at the same time.`);
 }
 
-/** /admin/logs/watch: the lines of the log as they are written, and one for each request */
+/** /admin/logs/watch: the lines of the log when they are written, and one for each request */
 function watchLog(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
   const isAdded = server.log.watch.add(socket, server.config.nodeTag);
-  if (!isAdded) socket.close(1013, `No more than ${logWatchersMax} may watch at the same time.`);
+  if (!isAdded)
+    socket.close(1013, `At most ${logWatchersMax} connections may watch at the same time.`);
 }
 
-/** GET /metrics: metrics in Prometheus's format. Of databases, the caller gets those that he may read. */
+/** GET /metrics: metrics in Prometheus's format, with the databases that the caller may read */
 async function getMetrics(exchange: Exchange, { server }: Context): Promise<void> {
   const metrics = await server.monitoring.metrics();
   const { identity } = exchange;
@@ -105,21 +107,21 @@ async function getMetrics(exchange: Exchange, { server }: Context): Promise<void
   exchange.reply(200, { "content-type": metrics.contentType }, text);
 }
 
-/** The ranges that figures are asked for, and the milliseconds of a sample in each. */
+/** The supported time ranges, and the sample interval of each in milliseconds. */
 const ranges = {
   "5m": { ms: 300_000, step: 1_000 },
   "1h": { ms: 3_600_000, step: 10_000 },
   "24h": { ms: 86_400_000, step: 60_000 },
 } as const;
 
-/** GET /admin/metrics?range=5m|1h|24h&since=…: what went on in the server, in samples of 1 s, 10 s or 1 min, and the disk; ours */
+/** GET /admin/metrics?range=5m|1h|24h&since=…: activity of the server, in samples of 1 s, 10 s or 1 min, and the disk; not part of RavenDB's interface */
 async function getServerFigures(exchange: Exchange, { server }: Context): Promise<void> {
   replyFigures(exchange, server.monitoring.figures, undefined, {
     Disk: await diskOf(server.config),
   });
 }
 
-/** The room on the disk with the data; null: it is in memory, or the system does not tell. */
+/** Returns the free space of the disk with the data, or null if the data is in memory or the system does not report it. */
 async function diskOf({ runInMemory, dataFolder }: Config): Promise<object | null> {
   if (runInMemory) return null;
   try {
@@ -130,14 +132,14 @@ async function diskOf({ runInMemory, dataFolder }: Config): Promise<object | nul
   }
 }
 
-/** GET metrics?range=5m|1h|24h&since=…: what went on in the database, in samples of 1 s, 10 s or 1 min; ours */
+/** GET metrics?range=5m|1h|24h&since=…: activity of the database, in samples of 1 s, 10 s or 1 min; not part of RavenDB's interface */
 function getDatabaseFigures(exchange: Exchange, { database, server }: DatabaseContext): void {
   replyFigures(exchange, server.monitoring.figures, database);
 }
 
 /**
- * `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…]}`; `since`: only samples and events from that time on.
- * @throws EngineError invalid-argument
+ * Replies `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…]}`; `since` limits samples and events to later
+ * ones. @throws EngineError invalid-argument
  */
 function replyFigures(
   exchange: Exchange,
@@ -159,7 +161,7 @@ function replyFigures(
     const example = dateText(new Date(nowMs));
     throw new EngineError(
       "invalid-argument",
-      `'since' must be a time, as ${example}, but is '${since}'.`,
+      `'since' must be a time, for example ${example}, but is '${since}'.`,
     );
   }
   const fromMs = Math.max(nowMs - range.ms, sinceMs);
@@ -212,14 +214,14 @@ function archivesOf({ aboveBytes, keepMs, countMax, isCompressed }: ArchiveSetti
   };
 }
 
-/** POST `{"Logs":{"MinLevel":"Debug"},"AdminLogs":{"MinLevel":"Info"}}`: takes effect at once, until the next start; 204 */
+/** POST `{"Logs":{"MinLevel":"Debug"},"AdminLogs":{"MinLevel":"Info"}}`: takes effect immediately, until the next start; 204 */
 async function postLogConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
   const body = await jsonBody(exchange);
   const { MicrosoftLogs: microsoft } = body;
   if (microsoft !== undefined && microsoft !== null) {
     throw new EngineError(
       "invalid-operation",
-      "There are no Microsoft logs in this server. Set the level of its log with Logs.MinLevel.",
+      "This server has no Microsoft logs. Set the level of its log with Logs.MinLevel.",
     );
   }
   const written = sentLevel(body["Logs"]);
@@ -237,6 +239,6 @@ function sentLevel(sent: unknown): LogLevel | undefined {
   if (level !== undefined) return level;
   throw new EngineError(
     "invalid-format",
-    `Could not convert '${String(wanted)}' to a level of the log: it is one of Trace, Debug, Info, Warn, Error, Fatal, Off`,
+    `Could not convert '${String(wanted)}' to a level of the log. Valid levels: Trace, Debug, Info, Warn, Error, Fatal, Off`,
   );
 }

@@ -1,7 +1,7 @@
 /**
- * Several reads in one request: each passes routing and authorization as if the caller had sent it separately.
+ * Runs several reads in one request: each passes routing and authorization as if the caller had sent it separately.
  *
- * Where RavenDB 7.2.7 sends `null` for missing documents, official clients of both versions fail; here they get an
+ * Where RavenDB 7.2.7 sends `null` for missing documents, official clients of both versions fail; this server sends an
  * empty result, with the same status.
  */
 import { EngineError } from "../../engine/base/errors.ts";
@@ -19,12 +19,12 @@ import { type DatabaseContext, databasePrefix, type Route } from "../routing/rou
 import type { ServerServices } from "../routing/services.ts";
 
 const path = `${databasePrefix}multi_get`;
-/** Bytes of all results together: they are buffered in memory. */
+/** Maximum size of all results together, in bytes: they are buffered in memory. */
 const replyBytesMax = 32 * 1024 * 1024;
 
 const badRequestType = "Raven.Client.Exceptions.BadRequestException";
 
-/** Truncated results after which the remaining requests are not run: their results would not fit either. */
+/** Number of truncated results after which the remaining requests are not run, because their results would not fit either. */
 const cutMax = 16;
 
 export const multiGetRoutes: readonly Route[] = [
@@ -40,11 +40,11 @@ interface Item {
   readonly body?: Buffer;
 }
 
-/** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}`: the replies of several requests at once */
+/** POST multi_get, body `{"Requests":[{"Url","Query","Method"?,"Headers"?,"Content"?}]}`: the replies of several requests */
 async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Promise<void> {
   // Checked by type, however the path was spelled: each level of nesting would hold the replies of all levels below it.
   if (exchange instanceof InternalExchange) {
-    throw new EngineError("bad-request", "A multi_get has no other in it.");
+    throw new EngineError("bad-request", "A multi_get cannot contain another one.");
   }
   const requests = (await jsonBody(exchange))["Requests"];
   if (requests === undefined || requests === null) {
@@ -64,7 +64,7 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
   }
 }
 
-/** @throws RequestError 503 when there is no memory for the results */
+/** @throws RequestError 503 if memory for the results is not available */
 async function answerAll(
   exchange: Exchange,
   server: ServerServices,
@@ -101,7 +101,7 @@ async function answerAll(
   exchange.replyJson(200, text.addText("]}").bytes);
 }
 
-/** Undefined when it has no URL or query. @throws EngineError null-reference, invalid-format when it is no object */
+/** Returns undefined without a URL or query. @throws EngineError null-reference, invalid-format if it is not an object */
 function itemOf(request: unknown): Item | undefined {
   if (request === null) throw new EngineError("null-reference", "An item of 'Requests' is null.");
   if (!isObject(request)) {
@@ -154,20 +154,20 @@ function addResult(text: JsonText, item: Item, captured: CapturedReply | undefin
   text.addText(`,"StatusCode":${isJson ? itemStatus(status, body) : status},"Headers":{${shown}}}`);
 }
 
-/** Types of errors that RavenDB 7.2.7 answers with 400. */
+/** Types of errors for which RavenDB 7.2.7 replies 400. */
 const badRequestTypes: ReadonlySet<unknown> = new Set([
   badRequestType,
   "Raven.Client.Exceptions.Routing.RouteNotFoundException",
 ]);
 
-/** The status of a reply as RavenDB 7.2.7 has it inside of a multi_get, where it is part of the JSON. */
+/** Returns the status of a reply as in RavenDB 7.2.7's multi_get, where it is part of the JSON. */
 function itemStatus(status: number, body: Buffer): number {
   if (status !== 400) return status;
   const { Type } = JSON.parse(body.toString()) as { readonly Type?: unknown };
   return badRequestTypes.has(Type) ? 400 : 500;
 }
 
-/** RavenDB 7.2.7 answers null for a missing document, too, at which the lazy loads of its official client fail. */
+/** RavenDB 7.2.7 replies null for a missing document, which makes lazy loads of its official client fail. */
 function emptyResultOf(itemPath: string): string {
   return itemPath.endsWith("/docs") ? '{"Results":[null],"Includes":{}}' : "null";
 }

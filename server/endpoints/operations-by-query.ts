@@ -129,8 +129,8 @@ async function dryRun(exchange: Exchange, context: DatabaseContext): Promise<voi
   const request = await wrappedQueryOfBody(exchange);
   exchange.queryText = request.text;
   const { parametersText = null } = request.options;
-  const asked = { ...options, parametersText, samples, most };
-  const started = await database.setOperations.dryRun(request.text, asked);
+  const dryOptions = { ...options, parametersText, samples, most };
+  const started = await database.setOperations.dryRun(request.text, dryOptions);
   reply(exchange, context, request, started);
 }
 

@@ -89,56 +89,56 @@ async function getNextId(exchange: Exchange, { database }: DatabaseContext): Pro
   exchange.replyJson(200, { Id: await database.operations.nextId(), NodeTag: database.nodeTag });
 }
 
-/** GET operations/state?id=…: the progress or the result of an operation; 404 when it is not known */
+/** GET operations/state?id=…: the progress or the result of an operation; 404 if it is not known */
 function getState(exchange: Exchange, { database }: DatabaseContext): void {
   replyState(exchange, database.operations);
 }
 
-/** POST operations/kill?id=…: 204; the operation ends soon after */
+/** POST operations/kill?id=…: 204; the operation stops soon after */
 function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   database.operations.kill(requiredId(exchange));
   exchange.reply(204);
 }
 
-/** POST operations/pause?id=…: 204; a patch or deletion by query stands still until it is resumed */
+/** POST operations/pause?id=…: 204; pauses a patch or deletion by query until it is resumed */
 function postPause(exchange: Exchange, { database }: DatabaseContext): void {
   database.operations.pause(requiredId(exchange));
   exchange.reply(204);
 }
 
-/** POST operations/resume?id=…: 204; what is paused, or was interrupted by the end of the server, goes on */
+/** POST operations/resume?id=…: 204; resumes an operation that was paused, or interrupted by a stop of the server */
 async function postResume(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   await database.setOperations.resume(requiredId(exchange));
   exchange.reply(204);
 }
 
-/** POST operations/limit?id=…&maxOpsPerSec=…: 204; the operation changes at most so many documents a second from now on; 0 or nothing: as many as it can */
+/** POST operations/limit?id=…&maxOpsPerSec=…: 204; limits the operation to this number of changed documents per second; 0 or nothing removes the limit */
 function postLimit(exchange: Exchange, { database }: DatabaseContext): void {
   const id = requiredId(exchange);
   const rate = exchange.query.int("maxOpsPerSec", 0);
   if (rate < 0) {
     throw new EngineError(
       "invalid-argument",
-      "'maxOpsPerSec' must not be negative; 0 is no limit.",
+      "'maxOpsPerSec' must not be negative; 0 means no limit.",
     );
   }
   database.operations.limit(id, rate === 0 ? null : rate);
   exchange.reply(204);
 }
 
-/** POST operations/undo?id=…: `{"OperationId":n,"OperationNodeTag":"A"}`: starts to put back what a patch or deletion by query with `undo=true` has changed */
+/** POST operations/undo?id=…: `{"OperationId":n,"OperationNodeTag":"A"}`: starts to restore the documents that a patch or deletion by query with `undo=true` has changed */
 async function postUndo(exchange: Exchange, { database, server }: DatabaseContext): Promise<void> {
   const id = requiredId(exchange);
   const started = await database.setOperations.undo(id, callerName(server, exchange));
   exchange.replyJson(200, { OperationId: started.id, OperationNodeTag: database.nodeTag });
 }
 
-/** GET /operations/state?id=…: as of a database, of an operation of the server */
+/** GET /operations/state?id=…: the state of an operation of the server, as of a database's */
 function getServerState(exchange: Exchange, { server }: Context): void {
   replyState(exchange, server.operations);
 }
 
-/** GET /admin/operations: those of the server itself, as `{"Results":[…]}`; RavenDB has no such list */
+/** GET /admin/operations: the operations of the server itself, as `{"Results":[…]}`; not part of RavenDB's interface */
 function getServerOperations(exchange: Exchange, { server }: Context): void {
   const known = server.operations.list();
   exchange.replyJson(200, operationText({ Results: known.map(operationReply) }));
@@ -149,7 +149,7 @@ async function getServerNextId(exchange: Exchange, { server }: Context): Promise
   exchange.replyJson(200, { Id: await server.operations.nextId() });
 }
 
-/** POST /admin/operations/kill?id=…: 204; the operation of the server ends soon after */
+/** POST /admin/operations/kill?id=…: 204; the operation of the server stops soon after */
 function postServerKill(exchange: Exchange, { server }: Context): void {
   server.operations.kill(requiredId(exchange));
   exchange.reply(204);

@@ -1,46 +1,46 @@
 /**
- * Requests that another node of the cluster has to answer: passed on as they came, or asked for a part of an answer.
+ * Requests to other nodes of the cluster: forwarded unchanged, or for a part of a reply.
  *
  * Invariants:
- * - The caller's right to the route was checked on this node. Such a request says on whose behalf it is made, and that it
- *   was passed on: it goes no further.
+ * - The caller's right to the route was checked on this node. A forwarded request names its caller, and is never forwarded
+ *   again.
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import type { PeerReply } from "../cluster/peer-link.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { addressHeader, callerHeader, forwardedHeader } from "../routing/arrivals.ts";
+import { addressHeader, callerHeader, forwardedHeader } from "../routing/forwarded-requests.ts";
 import type { ServerServices } from "../routing/services.ts";
 
-/** Bytes of a reply that is kept here as a whole. */
+/** Maximum size of a reply that is buffered here, in bytes. */
 const replyBytesMax = 64 * 1024 * 1024;
 const keptHeaders = ["etag", "raven-client-version", "raft-request-id"] as const;
 
-export interface PeerAnswer {
+export interface PeerResponse {
   readonly status: number;
-  /** JSON, or nothing. */
+  /** JSON, or empty. */
   readonly body: Buffer;
 }
 
-/** Was it passed on by another node, so that this one must answer it? */
+/** Returns whether another node has forwarded the request, so that this node must answer it. */
 export function isForwarded(exchange: Exchange): boolean {
   return exchange.origin !== undefined;
 }
 
-/** Asks another node on behalf of the caller of `exchange`. @throws EngineError node-unreachable */
-export async function askPeer(
+/** Sends a request to another node on behalf of the caller of `exchange`. @throws EngineError node-unreachable */
+export async function callPeer(
   exchange: Exchange,
   server: ServerServices,
   tag: string,
   request: { readonly method: string; readonly target: string; readonly body?: JsonObject },
-): Promise<PeerAnswer> {
+): Promise<PeerResponse> {
   const { cluster, peers } = server;
-  if (cluster === undefined || peers === undefined) throw new Error("there are no other nodes");
+  if (cluster === undefined || peers === undefined) throw new Error("this server is a single node");
   const { identity } = exchange;
   const headers: Record<string, string> = {
     [forwardedHeader]: cluster.tag,
     [addressHeader]: exchange.remoteAddress,
-    // A node asks for itself.
+    // A node calls on its own behalf.
     ...(identity.isNode ? {} : { [callerHeader]: identity.thumbprint }),
   };
   for (const name of keptHeaders) {
@@ -67,21 +67,24 @@ async function wholeBody({ body }: PeerReply, tag: string): Promise<Buffer> {
     chunks.push(chunk as Buffer);
     length += (chunk as Buffer).length;
     if (length > replyBytesMax) {
-      throw new EngineError("too-large", `Node ${tag} answers with more than this node passes on.`);
+      throw new EngineError(
+        "too-large",
+        `The reply of node ${tag} exceeds ${replyBytesMax} bytes.`,
+      );
     }
   }
   return Buffer.concat(chunks);
 }
 
-/** Lets another node answer the request, whose body, if it has one, was read as `body`. */
-export async function passOn(
+/** Forwards the request to another node; `body` is its body if that was read already. */
+export async function forwardToPeer(
   exchange: Exchange,
   server: ServerServices,
   tag: string,
   body?: JsonObject,
 ): Promise<void> {
   const { method, target } = exchange;
-  const answer = await askPeer(exchange, server, tag, {
+  const answer = await callPeer(exchange, server, tag, {
     method,
     target,
     ...(body === undefined ? {} : { body }),
@@ -89,7 +92,7 @@ export async function passOn(
   replyWith(exchange, answer);
 }
 
-export function replyWith(exchange: Exchange, { status, body }: PeerAnswer): void {
+export function replyWith(exchange: Exchange, { status, body }: PeerResponse): void {
   if (body.length === 0) exchange.reply(status);
   else exchange.replyJson(status, body);
 }

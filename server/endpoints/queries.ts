@@ -5,7 +5,6 @@ import { andThen, runSteps, type Steps } from "../../engine/base/steps.ts";
 import type { Database, QueryOptions, QueryOutcome } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
-import { bodyAt, rememberAnswer, requestKey, validAnswer } from "../replies/known-answers.ts";
 import { QueryReply, timeText } from "../replies/query-reply.ts";
 import {
   parseQueryBody,
@@ -15,6 +14,7 @@ import {
   queryOfBody,
 } from "../replies/query-request.ts";
 import { streamQuery } from "../replies/query-stream.ts";
+import { bodyAt, cachedReply, cacheReply, requestKey } from "../replies/reply-cache.ts";
 import type { DatabaseContext, Route } from "../routing/route.ts";
 
 const path = "/databases/:database/queries";
@@ -66,7 +66,7 @@ function answerKnown(
   { database }: DatabaseContext,
   key: string | null,
 ): boolean {
-  const known = key === null ? undefined : validAnswer(database, key);
+  const known = key === null ? undefined : cachedReply(database, key);
   if (known === undefined) return false;
   exchange.queryText = known.query.query.text;
   exchange.replyJson(200, bodyAt(known, Date.now() * 1000), { etag: String(known.etag) });
@@ -118,7 +118,7 @@ function* answer(
     const seriesForm = query.bool("addTimeSeriesNames", false) ? "named" : "object";
     // Without a spread, which makes an object of a class of its own each time.
     const { parametersText, start, pageSize, waitForNonStale, timeoutMs } = options;
-    const asked: QueryOptions = {
+    const queryOptions: QueryOptions = {
       parametersText,
       start,
       pageSize,
@@ -132,14 +132,14 @@ function* answer(
       signal: exchange,
       taker: reply,
     };
-    const running = database.queries.run(text, asked, reply);
+    const running = database.queries.run(text, queryOptions, reply);
     const outcome = running instanceof Promise ? ((yield running) as QueryOutcome | null) : running;
     if (outcome === null) exchange.reply(304, jsonHeaders);
     else {
       const ending = reply.end(outcome, tail + diagnostics);
       const body = ending instanceof Promise ? ((yield ending) as null) : ending;
       server.requests.queried(exchange, database, request, outcome);
-      if (key !== null && body !== null) rememberAnswer(database, key, request, outcome, body);
+      if (key !== null && body !== null) cacheReply(database, key, request, outcome, body);
     }
     reply.release();
   } catch (error) {

@@ -77,7 +77,7 @@ export const revisionRoutes: readonly Route[] = [
 
 const jsonHeaders = { "content-type": jsonContentType };
 
-/** GET revisions?id=…&before=…&start=…&pageSize=…  |  ?changeVector=…&changeVector=…: newest first, or those that are named */
+/** GET revisions?id=…&before=…&start=…&pageSize=…  |  ?changeVector=…&changeVector=…: newest first, or those with the given change vectors */
 async function getRevisions(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const metadataOnly = query.bool("metadataOnly", false);
@@ -178,7 +178,7 @@ async function getSize(exchange: Exchange, { database }: DatabaseContext): Promi
   });
 }
 
-/** GET replication/conflicts[?docId]: document versions written concurrently by several nodes; with one node, none */
+/** GET replication/conflicts[?docId]: document versions written concurrently by several nodes; always empty */
 function getConflicts(exchange: Exchange): void {
   const id = exchange.query.get("docId") || null;
   exchange.query.int("pageSize", 0);
@@ -189,7 +189,7 @@ function getConflicts(exchange: Exchange): void {
   }
 }
 
-/** GET revisions/resolved: resolved conflicts between nodes; with one node, none */
+/** GET revisions/resolved: resolved conflicts between nodes; always empty */
 function getResolved(exchange: Exchange): void {
   momentOf(exchange.query.get("since") || undefined);
   exchange.replyJson(200, { Results: [] });
@@ -254,7 +254,7 @@ async function postRevert(exchange: Exchange, { database }: DatabaseContext): Pr
   const body = await jsonBody(exchange);
   const moment = momentOf(body["Time"]);
   if (moment === undefined) {
-    throw new EngineError("invalid-argument", "A 'Time' to go back to is needed.");
+    throw new EngineError("invalid-argument", "The 'Time' to revert to is missing.");
   }
   const { WindowInSec: window = null, Collections: collections = null } = body;
   if (collections !== null && !Array.isArray(collections)) throw unfit("Collections");
@@ -312,7 +312,7 @@ function stringsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Microseconds since 1970; undefined when absent. @throws EngineError invalid-format */
+/** Returns microseconds since the Unix epoch, or undefined if absent. @throws EngineError invalid-format */
 function momentOf(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const text = typeof value === "string" ? value : "";

@@ -1,4 +1,4 @@
-/** The queries of a database that run now, ending one, and the texts that are kept parsed: in the shapes of RavenDB 7.2.7. */
+/** Running queries of a database, their termination, and the cached query plans, in the shapes of RavenDB 7.2.7. */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, RunningQueryInfo } from "../../engine/engine.ts";
@@ -13,7 +13,7 @@ import { requiredId } from "./operations.ts";
 
 const path = "/databases/:database/debug/queries";
 const shown = { kind: "database", method: "GET", access: "read", inPackage: true } as const;
-/** What RavenDB takes for no limit. */
+/** The value that RavenDB treats as no limit. */
 const pageSizeMax = 2_147_483_647;
 
 export const runningQueryRoutes: readonly Route[] = [
@@ -41,7 +41,7 @@ function getRunning(exchange: Exchange, { database }: DatabaseContext): void {
   reply(exchange, database, Object.fromEntries(runningRows(database)));
 }
 
-/** /debug/queries/running/live: each second the queries that run in the open databases that the caller may read */
+/** /debug/queries/running/live: each second, the running queries in the open databases that the caller may read */
 function watchRunning(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const next = () => {
     const rows = server.databases
@@ -59,7 +59,7 @@ function watchRunning(socket: MessageSocket, exchange: Exchange, { server }: Con
   startFeed(socket, { everyMs: 1000, next, report: reportTo(server) });
 }
 
-/** The queries that run, by index. */
+/** Returns the running queries, by index. */
 function runningRows(database: Database): Map<string, object[]> {
   const byIndex = new Map<string, object[]>();
   for (const one of database.queries.running()) {
@@ -92,14 +92,14 @@ function rowOf(one: RunningQueryInfo, database: Database): object {
   };
 }
 
-/** POST debug/queries/kill?indexName=…&id=…: 204, and the query ends soon; 404 when it does not run */
+/** POST debug/queries/kill?indexName=…&id=…: 204, and the query stops soon; 404 if it does not run */
 function postKill(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("indexName");
   const id = requiredId(exchange);
   exchange.reply(database.queries.kill(name, id) ? 204 : 404);
 }
 
-/** GET debug/queries/cache/list: the queries whose plans are kept, with when each was asked last */
+/** GET debug/queries/cache/list: the queries with cached plans, and the time of their last use */
 function getKnown(exchange: Exchange, { database }: DatabaseContext): void {
   const rows = Array.from(database.queries.known(), (known) => ({
     CreatedAt: formatTimestamp(known.createdMicros),

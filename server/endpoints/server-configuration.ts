@@ -37,14 +37,14 @@ export const serverConfigurationRoutes: readonly Route[] = [
   },
 ];
 
-/** GET /configuration/client: what all clients are told to do; 404 until one was put, which clients read as "none" */
+/** GET /configuration/client: the configuration of all clients; 404 until one is set, which clients read as "none" */
 function getClientConfiguration(exchange: Exchange, { server }: Context): void {
   const configuration = serverClientConfiguration(server.values);
   if (configuration === undefined) exchange.reply(404);
   else exchange.replyJson(200, configuration);
 }
 
-/** PUT /admin/configuration/client: what clients of all databases are told to do; 201 */
+/** PUT /admin/configuration/client: sets the configuration of clients of all databases; 201 */
 async function putClientConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
   const sent = await jsonBody(exchange);
   const before = serverClientConfiguration(server.values)?.["Etag"];
@@ -54,8 +54,8 @@ async function putClientConfiguration(exchange: Exchange, { server }: Context): 
 }
 
 /**
- * GET /admin/configuration/settings: each setting in RavenDB's shape, with its name, its value and its source besides;
- * secrets are masked.
+ * GET /admin/configuration/settings: each setting in RavenDB's shape, and also its name, value and source; secrets are
+ * masked.
  */
 function getSettings(exchange: Exchange, { server }: Context): void {
   const { given } = server.config;

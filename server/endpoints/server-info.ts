@@ -13,7 +13,7 @@ import { hasPermission, refusalMessage } from "../security/access.ts";
 import { productVersion } from "../settings/product-version.ts";
 import { usedCertificates } from "./certificates.ts";
 
-/** The longest delay that `getDelayed` grants. */
+/** Maximum delay of `getDelayed`, in milliseconds. */
 const delayMsMax = 60_000;
 
 export const serverInfoRoutes: readonly Route[] = [
@@ -186,7 +186,7 @@ function getNodeInfo(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** Clients of a single node continue with the address named here, so it is the one that this client used. */
+/** Returns the address that this client used, because clients of a single node continue with it. */
 function getClusterTopology(exchange: Exchange, { server }: Context): void {
   const { Topology, Leader, NodeTag, CurrentTerm, NodeLicenseDetails, Status, CurrentState } =
     clusterTopologyOf(server, exchange.baseUrl);
@@ -224,7 +224,7 @@ function stateReason(server: ServerServices): string {
   return `${state}, ${reason} (at ${americanText(new Date(atMs))})`;
 }
 
-/** What is told of the nodes, as their notification has it. `url`: of a single node. */
+/** Returns the topology as its notification contains it. `url` is that of a single node. */
 export function clusterTopologyOf(server: ServerServices, url: string) {
   const { cluster, config } = server;
   const { nodeTag } = config;
@@ -252,11 +252,11 @@ export function clusterTopologyOf(server: ServerServices, url: string) {
   };
 }
 
-/** How the other nodes are, as far as this one hears them. */
+/** Returns the states of the other nodes, according to their heartbeats. */
 function otherNodes(cluster: ClusterView): Readonly<Record<string, unknown>> {
   const others = cluster.members().filter(({ tag }) => tag !== cluster.tag);
   const row = ({ tag }: ClusterMember) => {
-    const ageMs = cluster.sighting(tag)?.ageMs;
+    const ageMs = cluster.lastHeartbeat(tag)?.ageMs;
     const Connected = isHeard(cluster, tag);
     return {
       Name: tag,
@@ -269,8 +269,8 @@ function otherNodes(cluster: ClusterView): Readonly<Record<string, unknown>> {
 }
 
 function silenceText(tag: string, ageMs: number | undefined): string {
-  if (ageMs === undefined) return `Node ${tag} has not been heard since this node was started.`;
-  return `Node ${tag} has not been heard for ${Math.round(ageMs / 1000)} s.`;
+  if (ageMs === undefined) return `Node ${tag} has sent no heartbeats since this node was started.`;
+  return `Node ${tag} has sent no heartbeats for ${Math.round(ageMs / 1000)} s.`;
 }
 
 /** The address of the subscription protocol. */
@@ -313,7 +313,7 @@ async function getDelayed(exchange: Exchange): Promise<void> {
   exchange.reply(200);
 }
 
-/** Every route, with methods and access level: those of which the info packages have the replies, and the others. */
+/** Every route, with methods and access level: those whose replies are in the info packages, and the others. */
 function getRoutes(exchange: Exchange, { server }: Context): void {
   const paths = new Map<string, Route[]>();
   for (const route of server.routes.routes) {
@@ -332,12 +332,12 @@ function getRoutes(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, { Debug: rows(true), Production: rows(false) });
 }
 
-/** GET /debug/server-id: the id that this server made when it was first started */
+/** GET /debug/server-id: the id that this server generated at its first start */
 function getServerId(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, { "@metadata": replyMetadata(server), ServerId: server.serverId });
 }
 
-/** There is no license: nothing is limited, nothing expires. */
+/** No license exists: nothing is limited or expires. */
 function getLicenseStatus(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     Id: null,
@@ -359,7 +359,7 @@ function getLicenseStatus(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** What RavenDB's Studio offers only where the licence has it, and this server has. */
+/** Features of this server that RavenDB's Studio offers only with a licence. */
 const features = {
   HasPeriodicBackup: true,
   HasCloudBackups: true,
@@ -372,7 +372,7 @@ const features = {
   CanSetupDefaultRevisionsConfiguration: true,
 } as const;
 
-/** GET /admin/stats: when the server was started, its number of databases and of certificates, and when these were used */
+/** GET /admin/stats: the start time of the server, its numbers of databases and certificates, and the use of these */
 function getAdminStats(exchange: Exchange, { server }: Context): void {
   const used = usedCertificates(server).map((one) => [one.Thumbprint, one.LastUsed]);
   exchange.replyJson(200, {
@@ -396,7 +396,7 @@ function getMemoryStats(exchange: Exchange, { server }: Context): void {
     External: usage.external,
     ArrayBuffers: usage.arrayBuffers,
     PhysicalMemory: totalmem(),
-    // Files are read, and none is mapped.
+    // Files are read, not mapped.
     Mappings: [],
   });
 }

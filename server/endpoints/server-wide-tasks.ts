@@ -1,4 +1,4 @@
-/** Tasks and connection strings of all databases: there are none, since they belong to a database here. Shapes are those of RavenDB 7.2.7. */
+/** Tasks and connection strings of all databases: always empty, because they belong to one database here. Shapes are those of RavenDB 7.2.7. */
 import type { Exchange } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { Route } from "../routing/route.ts";
@@ -6,7 +6,7 @@ import type { Route } from "../routing/route.ts";
 const ofServer = { kind: "server", method: "GET" } as const;
 const configuration = "/admin/configuration/server-wide";
 
-/** RavenDB's types of tasks, in its spelling. */
+/** RavenDB's types of tasks, as it spells them. */
 const taskTypes: readonly string[] = [
   "Backup",
   "CdcSink",
@@ -24,7 +24,7 @@ const taskTypes: readonly string[] = [
   "SqlEtl",
   "Subscription",
 ];
-/** Those that RavenDB has for all databases. */
+/** The types that RavenDB supports for all databases. */
 const serverWideTypes: readonly string[] = ["Backup", "Replication"];
 const connectionTypes: readonly string[] = [
   "None",
@@ -59,18 +59,18 @@ export const serverWideTaskRoutes: readonly Route[] = [
   },
 ];
 
-/** GET /admin/server-wide/tasks[?type]: none */
+/** GET /admin/server-wide/tasks[?type]: always empty */
 function getTasks(exchange: Exchange): void {
   checkType(exchange.query.get("type") || undefined);
   exchange.replyJson(200, { Tasks: [] });
 }
 
-/** GET /admin/configuration/server-wide/backup: none */
+/** GET /admin/configuration/server-wide/backup: always empty */
 function getBackups(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [] });
 }
 
-/** GET /admin/configuration/server-wide/tasks?type=Backup|Replication: none */
+/** GET /admin/configuration/server-wide/tasks?type=Backup|Replication: always empty */
 function getDefinitions(exchange: Exchange): void {
   const type = exchange.query.required("type");
   checkType(type);
@@ -89,7 +89,7 @@ function checkType(type: string | undefined): void {
   throw new RequestError(400, "System.ArgumentException", `${type} is unknown task type.`);
 }
 
-/** GET /admin/configuration/server-wide/connection-strings[?type]: none */
+/** GET /admin/configuration/server-wide/connection-strings[?type]: always empty */
 function getConnectionStrings(exchange: Exchange): void {
   const type = exchange.query.get("type") ?? "";
   const isKnown = connectionTypes.some((one) => one.toLowerCase() === type.toLowerCase());

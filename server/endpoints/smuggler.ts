@@ -1,7 +1,7 @@
 /**
  * Exports and imports of databases as `.ravendbdump` files. Each is also an operation: its progress and result can be
  * queried, and it can be cancelled. Replies are those of RavenDB 7.2.7, except that exports are always compressed with
- * gzip, and that an import that fails ends its operation.
+ * gzip, and that a failed import also fails its operation.
  */
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
@@ -49,11 +49,11 @@ export const smugglerRoutes: readonly Route[] = [
   },
 ];
 
-/** Bytes of the import options. */
+/** Maximum size of the import options, in bytes. */
 const optionsBytesMax = 1024 * 1024;
-/** Dumps are long and repetitive: a higher level would cost time and gain little. */
+/** Dumps are long and repetitive: a higher level would take time and gain little. */
 const gzipLevel = 3;
-/** Bytes per output chunk: each chunk costs a turn of the event loop, and a task on a compression thread. */
+/** Size of an output chunk, in bytes. A chunk costs an event-loop tick, and a task on a compression thread. */
 const gzipChunkBytes = 256 * 1024;
 
 /** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): replies with the dump */
@@ -67,11 +67,11 @@ async function postExport(exchange: Exchange, { database }: DatabaseContext): Pr
   const { error } = await started.ended;
   if (error === undefined) return;
   if (!exchange.isReplied) throw error;
-  // The client must not mistake what it has received for a complete dump.
+  // The client must not treat the received part as a complete dump.
   exchange.abort();
 }
 
-/** @throws EngineError script-syntax, RequestError when the caller may not raise the step limit */
+/** @throws EngineError script-syntax, RequestError if the caller may not raise the step limit */
 function requireTransform(exchange: Exchange, options: DumpOptions): void {
   if (checkTransform(options)) refuseLifting(exchange, "MaxStepsForTransformScript");
 }
@@ -119,7 +119,10 @@ async function sendDump(
 }
 
 function clientGone(): EngineError {
-  return new EngineError("operation-cancelled", "The client went before the export was sent.");
+  return new EngineError(
+    "operation-cancelled",
+    "The client disconnected before the export was sent.",
+  );
 }
 
 function dumpName(database: Database): string {

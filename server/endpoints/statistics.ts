@@ -61,7 +61,7 @@ export const statisticsRoutes: readonly Route[] = [
   },
 ];
 
-/** GET stats: numbers of documents, indexes and what else is stored, and the size on the disk */
+/** GET stats: numbers of documents, indexes and other items, and the size on disk */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   exchange.replyJson(200, {
     "@metadata": {

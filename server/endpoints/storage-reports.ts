@@ -1,4 +1,4 @@
-/** What takes the room on the disk, and which tombstones must stay, in the shapes of RavenDB 7.2.7. */
+/** Storage use, and retained tombstones, in the shapes of RavenDB 7.2.7. */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import type { IndexDetails } from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -75,7 +75,7 @@ async function getEnvironment(exchange: Exchange, { database }: DatabaseContext)
   exchange.replyJson(200, jsonOfNumbers({ Report, Name: database.name, Type: "Documents" }));
 }
 
-/** GET debug/storage/all-environments/report: the report of the only one */
+/** GET debug/storage/all-environments/report: the report of the only environment */
 async function getEnvironments(
   exchange: Exchange,
   { database, server }: DatabaseContext,
@@ -101,7 +101,7 @@ function getServerEnvironment(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, jsonOfNumbers(reply));
 }
 
-/** What RavenDB tells where nothing keeps tombstones: the largest integer of 64 bits. */
+/** RavenDB's value where nothing retains tombstones: the largest integer of 64 bits. */
 const noEtag = numberOfText("9223372036854775807");
 
 interface Keeper {
@@ -111,7 +111,7 @@ interface Keeper {
   readonly Etag: number;
 }
 
-/** GET admin/tombstones/state: by collection, up to which etag its deletions were seen, and by which index the least */
+/** GET admin/tombstones/state: by collection, the etag up to which its deletions were processed, and the index that lags most */
 function getTombstones(exchange: Exchange, { database, server }: DatabaseContext): void {
   const keepers = database.indexes.listDetails().flatMap(keepersOf);
   const collections = database.statistics.collections().map(({ name }) => foldedName(name));
@@ -149,7 +149,7 @@ function getTombstones(exchange: Exchange, { database, server }: DatabaseContext
   exchange.reply(200, { "content-type": jsonContentType }, text);
 }
 
-/** An index keeps the deletions of documents that it has not seen, and of counters or series that it maps. */
+/** An index retains deletions of documents, and of counters or series that it maps, until it has processed them. */
 function keepersOf({ name, source, collections }: IndexDetails): Keeper[] {
   const Identifier = `Index '${name}'`;
   return collections.flatMap((one): Keeper[] => {

@@ -1,4 +1,4 @@
-/** The studio: a page for browsers, and what it is made of. It has no data: what it shows comes from the other routes. */
+/** The studio: a page for browsers and its files. The page contains no data, and loads it through the other routes. */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Exchange } from "../http/exchange.ts";
@@ -10,7 +10,7 @@ import type { ServerServices } from "../routing/services.ts";
 
 export const studioStart = "/studio/databases";
 
-/** Nothing but its own files, nothing inline, no frame around it, and no text that becomes a script. */
+/** Only its own files, nothing inline, no frame around it, and no text that becomes a script. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -33,18 +33,18 @@ export const studioPageRoutes: readonly Route[] = [
   { kind: "server", method: "GET", path: "/studio/*", access: "open", handle: getFile },
 ];
 
-/** Where the studio of this server begins; undefined: it has none. */
-export function studioStartOf({ foreignStudio }: ServerServices): string | undefined {
-  if (foreignStudio !== undefined) return foreignStart;
+/** Returns the start page of the studio, or undefined if this server has none. */
+export function studioStartOf({ ravenStudio }: ServerServices): string | undefined {
+  if (ravenStudio !== undefined) return foreignStart;
   return builtStudio.has("index.html") ? studioStart : undefined;
 }
 
-/** The files of a studio that was built into `folder`. */
+/** Returns the files of a studio that was built into `folder`. */
 export function studioFilesIn(folder: string): StaticFiles {
   return new StaticFiles(folderFiles(folder), pageHeaders(policy));
 }
 
-/** Beside the bundle; for the sources and the output of tsc, in the build. */
+/** Returns the folder of the built studio: beside the bundle, or in the build output. */
 function builtFolder(): string {
   const places = ["./studio", "../../bundle/studio", "../../dist/bundle/studio"].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
@@ -59,23 +59,23 @@ function getStart(exchange: Exchange, { server }: Context): void {
 
 /** GET /studio/*: a file of the studio, or the page */
 async function getFile(exchange: Exchange, { server }: Context): Promise<void> {
-  const { foreignStudio } = server;
-  if (foreignStudio === undefined) await replyStudioFile(exchange, builtStudio);
-  else await replyForeignFile(exchange, foreignStudio);
+  const { ravenStudio } = server;
+  if (ravenStudio === undefined) await replyStudioFile(exchange, builtStudio);
+  else await replyRavenStudioFile(exchange, ravenStudio);
 }
 
-/** RavenDB's Studio has its places behind the `#` of one page. */
-async function replyForeignFile(exchange: Exchange, files: StaticFiles): Promise<void> {
+/** Serves RavenDB's Studio, a single page whose locations are in the fragment of the URL. */
+async function replyRavenStudioFile(exchange: Exchange, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length) || "index.html";
   if (!files.has(name)) throw notFound(`The studio has no file ${name}.`);
   await files.reply(exchange, name);
 }
 
-/** A file; every other address shows the page, which knows what to show for it. */
+/** Serves a file; every other address returns the page, which displays the address. */
 export async function replyStudioFile(exchange: FileRequest, files: StaticFiles): Promise<void> {
   const name = exchange.path.slice("/studio/".length);
   if (files.has(name)) await files.reply(exchange, name);
-  // What a page of an older version asks for must not become a page.
+  // A missing file of an older version must not return the page.
   else if (/^[^/]+\.(?:js|css|map)$/.test(name)) {
     throw notFound(`The studio has no file ${name}.`);
   } else if (files.has("index.html")) await files.reply(exchange, "index.html");

@@ -1,4 +1,4 @@
-/** What RavenDB's Studio asks of the server before it shows anything: notifications, versions, limits, secrets. */
+/** Requests of RavenDB's Studio to the server at its start: notifications, versions, limits, secrets. */
 import { randomBytes } from "node:crypto";
 import { watchDatabase, watchServer } from "../changes/notifications.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -101,7 +101,7 @@ export const studioServerRoutes: readonly Route[] = [
   },
 ];
 
-/** /server/notification-center/watch: operations of the server, and databases that come and go */
+/** /server/notification-center/watch: operations of the server, and created and deleted databases */
 function followServer(socket: MessageSocket, exchange: Exchange, { server }: Context): void {
   const { databases, operations } = server;
   watchServer(socket, {
@@ -111,44 +111,44 @@ function followServer(socket: MessageSocket, exchange: Exchange, { server }: Con
   });
 }
 
-/** notification-center/watch: operations and figures of a database */
+/** notification-center/watch: operations and statistics of a database */
 function followDatabase(
   socket: MessageSocket,
   _exchange: Exchange,
   { database }: Parameters<WebSocketRoute["connect"]>[2],
 ): void {
-  // It existed when the route was matched; the handshake took a moment.
+  // The database may have been closed during the handshake.
   if (database === undefined || database.hasEnded || database.isDisabled) {
     socket.close(1001, "The database serves no longer.");
   } else watchDatabase(socket, database);
 }
 
-/** GET notifications: none is kept; what happens is told to those who watch */
+/** GET notifications: always empty; notifications are sent only to connected watchers */
 function getNotifications(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [], TotalResults: 0 });
 }
 
-/** GET etl/stats: there are no such tasks */
+/** GET etl/stats: always empty */
 function getEtlStats(exchange: Exchange, { server }: DatabaseContext): void {
   exchange.replyJson(200, { "@metadata": replyMetadata(server), Results: [] });
 }
 
-/** GET tasks/errors: of tasks that there are not */
+/** GET tasks/errors: always empty */
 function getTaskErrors(exchange: Exchange, { server }: DatabaseContext): void {
   exchange.replyJson(200, { NodeTag: server.config.nodeTag, ShardNumber: null, Results: [] });
 }
 
-/** 404, as of a configuration that is not set: this server has none of the kind */
+/** 404, as for an unset configuration: this server does not have this type */
 function getUnset(exchange: Exchange): void {
   exchange.reply(404, { "content-type": jsonContentType });
 }
 
-/** GET /studio-tasks/bootstrap: from when on an expiring certificate is marked */
+/** GET /studio-tasks/bootstrap: the time before expiry at which a certificate is marked */
 function getBootstrap(exchange: Exchange): void {
   exchange.replyJson(200, { CertificateExpiringThresholdInDays: 14 });
 }
 
-/** GET /license/limits-usage: what RavenDB's licences count, over all databases that are open */
+/** GET /license/limits-usage: the items counted by RavenDB's licences, over all open databases */
 function getLimitsUsage(exchange: Exchange, { server }: Context): void {
   const databases = server.databases.opened();
   const indexes = databases.flatMap((one) => one.indexes.listDetails());
@@ -166,7 +166,7 @@ function getLimitsUsage(exchange: Exchange, { server }: Context): void {
   });
 }
 
-/** POST /build/version/updates: this server asks nobody for newer versions */
+/** POST /build/version/updates: this server does not check for newer versions */
 function postUpdates(exchange: Exchange): void {
   exchange.replyJson(200, { Version: null, PublishedAt: null, BuildNumber: null });
 }
@@ -177,7 +177,7 @@ function getSecret(exchange: Exchange): void {
   exchange.reply(200, { "content-type": "application/base64" }, secret);
 }
 
-/** GET /assistant/settings: there is no assistant */
+/** GET /assistant/settings: this server has no assistant */
 function getAssistant(exchange: Exchange): void {
   exchange.replyJson(200, { DisableAiAssistant: true, DisableDataSubmission: true });
 }

@@ -1,4 +1,4 @@
-/** What single pages of RavenDB's Studio ask for beside what they show: classes, defaults, limits, licence, assistant. */
+/** Requests of single pages of RavenDB's Studio besides their content: classes, defaults, limits, licence, assistant. */
 import { resolve } from "node:path";
 import { EngineError } from "../../engine/base/errors.ts";
 import { boundedDocumentId } from "../../engine/base/names.ts";
@@ -17,7 +17,7 @@ import { replyMetadata } from "./server-info.ts";
 const prefix = "/databases/:database";
 const ofDatabase = { kind: "database", method: "GET", access: "read" } as const;
 const ofServer = { kind: "server", method: "GET", access: "valid-user" } as const;
-/** Texts of C#, with the type that RavenDB 7.2.7 sends. */
+/** C# text, with the content type of RavenDB 7.2.7. */
 const classHeaders = { "content-type": jsonContentType };
 
 export const studioToolRoutes: readonly Route[] = [
@@ -92,7 +92,7 @@ export const studioToolRoutes: readonly Route[] = [
 
 /**
  * GET docs/class?id=…|collection=…: a class of C# with the properties of a document, or of the newest one of a collection; 404
- * when there is none
+ * if none exists
  */
 async function getClass(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const collection = exchange.query.get("collection");
@@ -107,7 +107,7 @@ async function getClass(exchange: Exchange, { database }: DatabaseContext): Prom
     named === undefined ? await newestOf(database, collection ?? "") : boundedDocumentId(named);
   const found = database.documents.find(id);
   if (found?.isLarge === true) {
-    throw new EngineError("too-large", `Document '${id}' is too large to make a class of it.`);
+    throw new EngineError("too-large", `Document '${id}' is too large to generate a class.`);
   }
   const stored = found === null ? null : await database.documents.text(id);
   if (stored === null) {
@@ -119,7 +119,7 @@ async function getClass(exchange: Exchange, { database }: DatabaseContext): Prom
   exchange.reply(200, classHeaders, documentClasses(space, new Map([[name, document]])));
 }
 
-/** The id of the newest document of a collection; "": it has none. */
+/** Returns the id of the newest document of a collection, or "". */
 async function newestOf(database: Database, collection: string): Promise<string> {
   const view = database.documents.view();
   let id = "";
@@ -141,7 +141,7 @@ async function getSampleClasses(exchange: Exchange): Promise<void> {
   exchange.reply(200, classHeaders, documentClasses("Orders", new Map(named)));
 }
 
-/** GET indexes/c-sharp-index-definition?name=…: a class of C# that deploys the index; 404 when there is none */
+/** GET indexes/c-sharp-index-definition?name=…: a class of C# that deploys the index; 404 if it does not exist */
 function getIndexClass(exchange: Exchange, { database }: DatabaseContext): void {
   const name = exchange.query.required("name");
   if (!database.indexes.has(name)) {
@@ -157,7 +157,7 @@ function getIndexClass(exchange: Exchange, { database }: DatabaseContext): void 
   exchange.reply(200, classHeaders, indexClass(database.indexes.definition(name)));
 }
 
-/** POST studio/index-fields, `{"Map":"…"}`: the fields of its entries; an empty list when it does not compile */
+/** POST studio/index-fields, `{"Map":"…"}`: the fields of its entries; an empty list if it does not compile */
 async function postIndexFields(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);
   const { Map: map, AdditionalSources } = body;
@@ -165,7 +165,7 @@ async function postIndexFields(exchange: Exchange, { database }: DatabaseContext
   try {
     exchange.replyJson(200, { Results: database.indexes.fieldsOf(definition) });
   } catch (error) {
-    // It is asked while the map is being written.
+    // Clients send incomplete maps while the user types.
     if (!(error instanceof EngineError)) throw error;
     exchange.reply(200, { "content-type": jsonContentType }, "[]");
   }
@@ -177,7 +177,7 @@ async function postIndexType(exchange: Exchange, { database }: DatabaseContext):
   exchange.replyJson(200, { IndexType: type, IndexSourceType: source });
 }
 
-/** POST folder-path-options?type=Local&path=…: the folders below a path in which backups may be; none elsewhere */
+/** POST folder-path-options?type=Local&path=…: the folders below a path that may contain backups; none elsewhere */
 async function postFolders(exchange: Exchange, { server }: Context): Promise<void> {
   const { query } = exchange;
   const { backupRoot: root } = server.config;
@@ -188,7 +188,7 @@ async function postFolders(exchange: Exchange, { server }: Context): Promise<voi
 }
 
 /**
- * GET admin/backup-data-directory?path&getNodesInfo: where backups would be, and the room there, as
+ * GET admin/backup-data-directory?path&getNodesInfo: the folder for backups, and its free space, as
  * `{"List":[{"NodeTag","FullPath","FreeSpaceInBytes",…,"Error"}]}`, without `getNodesInfo` the one item
  */
 async function getBackupFolder(
@@ -216,17 +216,17 @@ async function roomReply(path: string, config: Context["server"]["config"]): Pro
     const room = await roomIn(path, { root, dataFolder });
     return reply(room.path, room.freeBytes, room.totalBytes, null);
   } catch (error) {
-    // It is asked while the path is being typed.
+    // Clients send incomplete paths while the user types.
     return reply(path, 0, 0, error instanceof Error ? error.message : String(error));
   }
 }
 
-/** GET indexes/suggest-index-merge: no merges are looked for; RavenDB does so with a licence */
+/** GET indexes/suggest-index-merge: always empty; RavenDB suggests merges with a licence */
 function getMerges(exchange: Exchange): void {
   exchange.replyJson(200, { Unmergables: {}, Suggestions: [], Errors: [] });
 }
 
-/** GET studio-tasks/indexes/configuration/defaults: how indexes are deployed, and of which engine */
+/** GET studio-tasks/indexes/configuration/defaults: the deployment mode and the engine of indexes */
 function getIndexDefaults(exchange: Exchange): void {
   exchange.replyJson(200, {
     AutoIndexDeploymentMode: "Parallel",
@@ -235,7 +235,7 @@ function getIndexDefaults(exchange: Exchange): void {
   });
 }
 
-/** GET studio/license/limits-usage: what RavenDB's licences count, of one database */
+/** GET studio/license/limits-usage: the items of one database counted by RavenDB's licences */
 function getLimitsUsage(exchange: Exchange, { database }: DatabaseContext): void {
   const all = database.indexes.names().length;
   const automatic = database.indexes.listAutomatic().length;
@@ -249,40 +249,40 @@ function getLimitsUsage(exchange: Exchange, { database }: DatabaseContext): void
   });
 }
 
-/** GET /license/configuration: as RavenDB's defaults; none of it has an effect, as there is no licence */
+/** GET /license/configuration: RavenDB's defaults, which have no effect because there is no license. */
 function getLicenseConfiguration(exchange: Exchange): void {
   exchange.replyJson(200, { CanRenew: true, CanActivate: true, CanForceUpdate: true });
 }
 
-/** GET /license-server/connectivity: this server asks nobody */
+/** GET /license-server/connectivity: this server contacts no license server */
 function getLicenseServer(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, {
     "@metadata": replyMetadata(server),
     StatusCode: "BadRequest",
-    Exception: "No license is needed, and no license server is asked.",
+    Exception: "No license is needed, and no license server is contacted.",
   });
 }
 
-/** GET /assistant/check-consent, check-usage: refused, as there is no assistant */
+/** GET /assistant/check-consent, check-usage: refused, because this server has no assistant */
 function refuseAssistant(): never {
-  throw new EngineError("invalid-operation", "There is no AI assistant in this server.");
+  throw new EngineError("invalid-operation", "This server has no AI assistant.");
 }
 
-/** GET /admin/traffic-watch/configuration: which requests have a line in the log */
+/** GET /admin/traffic-watch/configuration: the requests that are logged */
 function getTrafficLog(exchange: Exchange, { server }: Context): void {
   exchange.replyJson(200, server.requests.trafficLog.configuration);
 }
 
 /**
  * POST /admin/traffic-watch/configuration `{"TrafficWatchMode":"ToLogFile","Databases":["world"],"StatusCodes":[500],…}`: takes
- * effect at once, until the next start; what is left out is empty; 204
+ * effect immediately, until the next start; omitted members are empty; 204
  */
 async function postTrafficLog(exchange: Exchange, { server }: Context): Promise<void> {
   server.requests.trafficLog.configuration = trafficConfigurationOf(await jsonBody(exchange));
   exchange.reply(204);
 }
 
-/** GET /admin/event-listener/configuration: events of .NET's runtime: there are none */
+/** GET /admin/event-listener/configuration: events of .NET's runtime, which do not exist here */
 function getEventListener(exchange: Exchange): void {
   exchange.replyJson(200, {
     EventListenerMode: "Off",

@@ -1,4 +1,4 @@
-/** What pages that show databases ask for: previews of collections, figures of the footer, checks of names. */
+/** Requests of pages that show databases: previews of collections, statistics of the footer, checks of names. */
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { checkDatabaseName } from "../../engine/base/database-name.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
@@ -100,7 +100,7 @@ export const studioRoutes: readonly Route[] = [
   },
 ];
 
-/** GET studio/footer/stats: what the studio shows of a database below every page */
+/** GET studio/footer/stats: the statistics of a database that the studio shows below every page */
 function getFooter(exchange: Exchange, { database }: DatabaseContext): void {
   const indexes = database.indexes.listDetails();
   const stale = indexes.filter(({ isStale }) => isStale).map(({ name }) => name);
@@ -122,7 +122,7 @@ function indexingErrors(database: Database): number {
 
 /**
  * GET studio/collections/preview?collection&start&pageSize&binding&fullBinding: without a collection only the bound
- * fields are shown
+ * fields are included
  */
 function getPreview(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
@@ -138,7 +138,7 @@ function getPreview(exchange: Exchange, { database }: DatabaseContext): Promise<
   });
 }
 
-/** GET studio/collections/fields?collection&prefix: `{"Name":"String",…}`; `prefix`: of the object at that path */
+/** GET studio/collections/fields?collection&prefix: `{"Name":"String",…}`; `prefix` selects the object at that path */
 function getFields(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const path = (query.get("prefix") ?? "").split(".").filter((name) => name !== "");
@@ -148,7 +148,7 @@ function getFields(exchange: Exchange, { database }: DatabaseContext): Promise<v
 
 /**
  * GET studio/revisions/preview?collection&type=All|Regular|Deleted&start&pageSize: revisions of all documents, newest
- * first, at most 1,024 of them. For both a collection and a type RavenDB does not count them.
+ * first, at most 1,024 of them. With both a collection and a type, RavenDB does not count them.
  */
 async function getRevisionsPreview(
   exchange: Exchange,
@@ -188,8 +188,8 @@ const revisionKinds: Readonly<Record<string, RevisionKind>> = {
 };
 
 /**
- * GET studio/revisions/ids?prefix&pageSize: `{"Results":[{"Id"}]}`, ids that have revisions, of deleted documents too, in
- * the order of ids, at most 1,024
+ * GET studio/revisions/ids?prefix&pageSize: `{"Results":[{"Id"}]}`, ids with revisions, including deleted documents, in id
+ * order, at most 1,024
  */
 async function getRevisionIds(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
@@ -220,7 +220,7 @@ function getErrorCounts(exchange: Exchange, { database }: DatabaseContext): void
   exchange.replyJson(200, { Results: results });
 }
 
-/** GET /studio-tasks/databases?name&start&pageSize: what a list of databases shows at once */
+/** GET /studio-tasks/databases?name&start&pageSize: the first data of a list of databases */
 async function getDatabases(exchange: Exchange, context: Context): Promise<void> {
   const { server } = context;
   const names = wantedNames(exchange, namesFor(exchange, server));
@@ -235,10 +235,10 @@ async function getDatabases(exchange: Exchange, context: Context): Promise<void>
   exchange.replyJson(200, { Databases: rows });
 }
 
-/** GET /studio-tasks/databases/state?name&start&pageSize: what is filled in later */
+/** GET /studio-tasks/databases/state?name&start&pageSize: the data of a list of databases that is loaded later */
 async function getStates(exchange: Exchange, context: Context): Promise<void> {
   const { databases, startedAt } = context.server;
-  // Of this node: who shows a cluster asks each.
+  // Of this node: a client that displays a cluster calls each node.
   const names = wantedNames(exchange, databases.names());
   if (names === null) return;
   const found = await Promise.all(names.map((name) => ownCopy(databases, name)));
@@ -251,7 +251,7 @@ async function getStates(exchange: Exchange, context: Context): Promise<void> {
   });
 }
 
-/** The page of `all` that is asked for and that the caller may see; null: 404 was replied. */
+/** Returns the requested page of the names that the caller may see, or null after a 404 reply. */
 function wantedNames(exchange: Exchange, all: readonly string[]): string[] | null {
   const { query, identity } = exchange;
   const wanted = query.get("name");
@@ -287,7 +287,7 @@ function listRow(server: ServerServices, database: Database): JsonObject {
   };
 }
 
-/** As `listRow`, of a database that cannot be opened; why is in its state. */
+/** As `listRow`, for a database that cannot be opened; its state contains the reason. */
 function brokenRow(server: ServerServices, name: string): JsonObject {
   const { nodeTag } = server.config;
   return {
@@ -304,7 +304,7 @@ function brokenRow(server: ServerServices, name: string): JsonObject {
   };
 }
 
-/** As `listRow`, of a database that none of its nodes tells of. */
+/** As `listRow`, for a database that no responding node describes. */
 function listOutline(cluster: ClusterView, state: ReplicaState): JsonObject {
   const { name, initialRecord } = state.registered;
   return {
@@ -338,7 +338,7 @@ function stateRow(database: Database, startedAt: Date): JsonObject {
   };
 }
 
-/** As `stateRow`, of a database that cannot be opened. */
+/** As `stateRow`, for a database that cannot be opened. */
 function brokenState({ name, reason }: Broken): JsonObject {
   return {
     Name: name,

@@ -93,7 +93,7 @@ async function deletePolicy(exchange: Exchange, context: DatabaseContext): Promi
 
 const rawPolicyName = "rawpolicy";
 
-/** The policies of a collection but the one of this name. */
+/** Returns the policies of a collection except the one of this name. */
 function without({ Policies }: JsonObject, name: string): JsonObject[] {
   const lower = name.toLowerCase();
   return ((Policies ?? []) as JsonObject[]).filter(
@@ -139,7 +139,7 @@ async function change(
   exchange.replyJson(200, { RaftCommandIndex: index });
 }
 
-/** The key of `object` that equals `name` in any letter case; `name` itself when there is none. */
+/** Returns the key of `object` that equals `name` in any letter case, or `name` itself. */
 function keyLike(object: object, name: string): string {
   const lower = name.toLowerCase();
   return Object.keys(object).find((key) => key.toLowerCase() === lower) ?? name;

@@ -6,7 +6,7 @@
  */
 import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
-import type { Arrivals } from "../routing/arrivals.ts";
+import type { ForwardedRequests } from "../routing/forwarded-requests.ts";
 import type { CertificateUse } from "../routing/services.ts";
 import { isAllowed } from "../security/access.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
@@ -17,7 +17,7 @@ const usedCertificatesMax = 1_000;
 
 export class Clients {
   readonly #certificates: CertificateStore;
-  readonly #arrivals: Arrivals;
+  readonly #forwardedRequests: ForwardedRequests;
   readonly #byThumbprint = new Map<string, Set<Connection>>();
   /** When certificates without open connections were used last, as `performance.now()`; those used first are first. */
   readonly #usedMs = new Map<string, number>();
@@ -28,12 +28,12 @@ export class Clients {
   /** `onIdentity`: called when the rights of a connection's client have changed. */
   constructor(
     certificates: CertificateStore,
-    arrivals: Arrivals,
+    forwardedRequests: ForwardedRequests,
     onIdentity: (connection: Connection) => void,
   ) {
     this.#onIdentity = onIdentity;
     this.#certificates = certificates;
-    this.#arrivals = arrivals;
+    this.#forwardedRequests = forwardedRequests;
     this.#stopListening = certificates.onChange((thumbprint) => this.#reconsider(thumbprint));
     this.#timer = setInterval(() => this.#checkDates(), checkMs).unref();
   }
@@ -88,7 +88,7 @@ export class Clients {
       this.#onIdentity(connection);
       for (const exchange of connection.open) abortUnlessAllowed(exchange);
     }
-    for (const exchange of this.#arrivals.open) {
+    for (const exchange of this.#forwardedRequests.open) {
       const { origin } = exchange;
       if (origin === undefined || origin.identity.standing === "unsecured") continue;
       if (thumbprint !== undefined && origin.identity.thumbprint !== thumbprint) continue;

@@ -69,7 +69,7 @@ export class HttpService implements RequestHost {
     };
     processMemory.limitUse("replies", limits.heldReplyBytesMax);
     processMemory.limitUse("bodies", limits.heldBodyBytesMax);
-    this.#clients = new Clients(services.certificates, dispatcher.arrivals, (connection) => {
+    this.#clients = new Clients(services.certificates, dispatcher.forwardedRequests, (connection) => {
       for (const { requests } of this.#threads) requests.identify(connection);
     });
     const count = Math.max(1, httpThreads);
@@ -179,7 +179,7 @@ export class HttpService implements RequestHost {
   }
 
   disconnected(connection: Connection): void {
-    this.#dispatcher.turns.forget(connection);
+    this.#dispatcher.scheduler.forget(connection);
     this.#clients.remove(connection);
   }
 

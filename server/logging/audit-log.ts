@@ -1,19 +1,19 @@
 /**
- * The audit log: who changed certificates, databases, indexes and settings, and who was refused. A file of its own, one JSON
- * line each, in the order of the events and synced.
+ * The audit log: changes of certificates, databases, indexes, and settings with their callers, and refused requests. It is a
+ * separate file with one JSON line per event, in order, and synced.
  *
  * Invariants:
- * - Without a folder nothing is kept.
- * - Refusals are limited in number, changes are not: nobody without rights can fill the disk.
+ * - Without a folder nothing is recorded.
+ * - The number of refusals is limited, that of changes is not: clients without rights cannot fill the disk.
  */
 import type { AuditSettings } from "../settings/log-settings.ts";
 import type { LogFile } from "./log-file.ts";
 import type { LogFields } from "./log-line.ts";
 import { openLogFile } from "./process-log.ts";
 
-/** Who did it. */
+/** The caller of an action. */
 export interface Actor {
-  /** "" without a certificate. */
+  /** Empty without a certificate. */
   readonly thumbprint: string;
   readonly subject: string | undefined;
   readonly address: string;
@@ -26,7 +26,7 @@ export class AuditLog {
     this.#file = file;
   }
 
-  /** `failed`: told when lines cannot be written. @throws StartError setting-invalid */
+  /** `failed` is called when lines cannot be written. @throws StartError setting-invalid */
   static async open(
     { folder, archives }: AuditSettings,
     failed: (error: unknown) => void,
@@ -36,7 +36,7 @@ export class AuditLog {
     return new AuditLog(await openLogFile("Security.AuditLog.FolderPath", options));
   }
 
-  /** Is it kept? */
+  /** Whether events are recorded. */
   get isOn(): boolean {
     return this.#file !== null;
   }
@@ -45,7 +45,7 @@ export class AuditLog {
     return this.#file?.droppedCount ?? 0;
   }
 
-  /** `action`: what was done, in words; `fields`: to what, and how it ended. */
+  /** `action` names the action; `fields` contain its target and result. */
   record(action: string, actor: Actor, fields: LogFields): void {
     const { thumbprint, subject, address } = actor;
     this.#file?.write({

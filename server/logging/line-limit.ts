@@ -1,6 +1,6 @@
 /**
- * Limits how often something is logged, because whoever causes it may do so as often as they like: a few lines at once, then one
- * after another pause. What is left out is counted, and told with the next line.
+ * Limits the rate of log lines that clients can cause: a burst of lines, then one per interval. Suppressed lines are
+ * counted, and the count is part of the next line.
  */
 export class LineLimit {
   readonly #burst: number;
@@ -10,7 +10,7 @@ export class LineLimit {
   #filledMs: number;
   #leftOut = 0;
 
-  /** `burst` lines at once; another one every `pauseMs`. */
+  /** Allows a burst of `burst` lines, and another line every `pauseMs`. */
   constructor(burst: number, pauseMs: number, nowMs: () => number = () => performance.now()) {
     this.#burst = burst;
     this.#pauseMs = pauseMs;
@@ -19,7 +19,7 @@ export class LineLimit {
     this.#filledMs = nowMs();
   }
 
-  /** @returns how many were left out since the last line; null: this one is left out too. Cheap. */
+  /** @returns the number of lines suppressed since the last one, or null if this one is suppressed too. Cheap. */
   take(): number | null {
     const nowMs = this.#nowMs();
     const due = Math.floor((nowMs - this.#filledMs) / this.#pauseMs);

@@ -1,15 +1,15 @@
 /**
- * A file of lines that becomes an archive when it is large or a day old:
+ * A file of lines that is archived when it is large or a day old:
  *
  *   server.log                             lines are appended to this one
- *   server.2026-11-23T10-00-00-000Z.log    an archive, named by when it ended; `.gz` behind it when it is compressed
+ *   server.2026-11-23T10-00-00-000Z.log    an archive, named by its end; with the suffix `.gz` if compressed
  *
  * Invariants:
- * - Lines are written in the order of the calls, each whole, by one write for all that have gathered.
- * - At most `queueBytesMax` bytes wait for the disk; further lines are dropped and counted, and so are those that the disk
- *   refuses. The number is told by a line of its own as soon as one can be written.
- * - With `isSynced` a batch is on the device before the next one begins.
- * - Archives that are too old or too many are deleted, nothing else is.
+ * - Lines are written in the order of the calls, each whole, with one write for all pending lines.
+ * - At most `queueBytesMax` bytes are pending; further lines are dropped and counted, and so are lines that the disk
+ *   refuses. The count is logged as a separate line as soon as possible.
+ * - With `isSynced`, a batch is on the device before the next one begins.
+ * - Archives that are too old or too many are deleted, and no other files.
  */
 import { createReadStream, createWriteStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, unlink } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { droppedEvent } from "./stream-sink.ts";
 
 const queueBytesMax = 4 * 1024 * 1024;
 const dayMs = 24 * 60 * 60 * 1000;
-/** Milliseconds between two complaints that the file cannot be written. */
+/** Minimum time between two reports that the file cannot be written, in milliseconds. */
 const complaintMs = 60_000;
 
 export interface LogFileOptions {
@@ -31,9 +31,9 @@ export interface LogFileOptions {
   /** The file's name without its extension. */
   readonly name: string;
   readonly archives: ArchiveSettings;
-  /** Each batch of lines is synced. */
+  /** Whether each batch of lines is synced. */
   readonly isSynced: boolean;
-  /** Told when lines cannot be written, once in a while. */
+  /** Called at a limited rate when lines cannot be written. */
   readonly failed: (error: unknown) => void;
   readonly nowMs?: () => number;
 }
@@ -44,7 +44,7 @@ export class LogFile implements LogSink {
   readonly #path: string;
   #file: FileHandle | null;
   #bytes: number;
-  /** When its first line was written; null: it has none. */
+  /** Time of its first line, or null if it is empty. */
   #begunMs: number | null;
   #queue: string[] = [];
   #queuedBytes = 0;
@@ -63,7 +63,7 @@ export class LogFile implements LogSink {
     this.#begunMs = bytes === 0 ? null : begunMs;
   }
 
-  /** Opens the file for appending, and makes its folder if needed. @throws errors of node:fs */
+  /** Opens the file for appending, and creates its folder if needed. @throws errors of node:fs */
   static async open(options: LogFileOptions): Promise<LogFile> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 });
     const file = await open(pathOf(options), "a", 0o600);
@@ -141,7 +141,7 @@ export class LogFile implements LogSink {
     return this.#begunMs !== null && this.#nowMs() - this.#begunMs >= dayMs;
   }
 
-  /** The file becomes an archive, and the next line begins another. */
+  /** Archives the file. The next line starts another one. */
   async #archive(): Promise<void> {
     const { folder, name, archives } = this.#options;
     await this.#file?.close();
@@ -176,7 +176,7 @@ function pathOf({ folder, name }: LogFileOptions): string {
   return join(folder, `${name}.log`);
 }
 
-/** When an archive of this name ended; null: it is none of ours. */
+/** Returns the end of the archive with this name, or null for other files. */
 function archivedAtMs(name: string, file: string): number | null {
   if (!file.startsWith(`${name}.`)) return null;
   const pattern = /^(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d{3})Z\.log(\.gz)?$/;

@@ -1,13 +1,13 @@
 /**
- * One event of the log as a line: JSON with pino's names of fields, so that its tools read it, or text for people.
+ * Formats one event of the log as a line: JSON with pino's field names, so that its tools can read it, or text for people.
  *
  *   {"level":40,"time":1764000000000,"pid":7,"hostname":"db1","msg":"…","event":"disk-full"}
  *   2026-11-24T16:00:00.000Z Warning: … event=disk-full
  *
  * Invariants:
- * - An event is one line, whatever its texts contain: control characters are escaped, and so are those that turn the
+ * - An event is one line, whatever its texts contain: control characters are escaped, and so are marks that change the
  *   direction of text. Only the stack of an error has more lines, in text, and those are indented.
- * - A line is bounded: long texts are cut off.
+ * - A line is bounded: long texts are cut.
  */
 import { hostname } from "node:os";
 import type { LogLevel } from "../settings/log-settings.ts";
@@ -17,11 +17,11 @@ export type LogFields = Readonly<Record<string, LogValue>>;
 
 export interface LogEvent {
   readonly level: Exclude<LogLevel, "Off">;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the Unix epoch. */
   readonly timeMs: number;
   readonly message: string;
   readonly fields?: LogFields | undefined;
-  /** What was thrown; undefined: nothing was. */
+  /** The error, or undefined. */
   readonly error?: unknown;
 }
 
@@ -36,14 +36,14 @@ export const levelNumbers: Readonly<Record<LogLevel, number>> = {
   Off: Number.POSITIVE_INFINITY,
 };
 
-/** Characters of a message, a field and a stack. */
+/** Maximum lengths of a message, a field, and a stack, in characters. */
 const messageLengthMax = 8 * 1024;
 const fieldLengthMax = 4 * 1024;
 const stackLengthMax = 16 * 1024;
 
 const origin = { pid: process.pid, hostname: hostname() };
 
-/** Without the line feed. */
+/** Returns the line without a line feed. */
 export function jsonLine({ level, timeMs, message, fields, error }: LogEvent): string {
   const line: Record<string, unknown> = { level: levelNumbers[level], time: timeMs, ...origin };
   for (const [name, value] of Object.entries(fields ?? {})) {
@@ -54,12 +54,12 @@ export function jsonLine({ level, timeMs, message, fields, error }: LogEvent): s
   return JSON.stringify(line).replace(unsafe, escaped);
 }
 
-/** Without the last line feed. */
+/** Returns the line without the last line feed. */
 export function textLine(event: LogEvent): string {
   return `${new Date(event.timeMs).toISOString()} ${labels[event.level]}${messageText(event)}`;
 }
 
-/** The message with the fields and the error: `… event=disk-full`. */
+/** Returns the message with the fields and the error: `… event=disk-full`. */
 export function messageText({ message, fields, error }: LogEvent): string {
   let line = cut(message, messageLengthMax).replace(unsafe, escaped);
   for (const [name, value] of Object.entries(fields ?? {})) {
@@ -77,7 +77,7 @@ const labels: Readonly<Record<LogEvent["level"], string>> = {
   Fatal: "Fatal: ",
 };
 
-/** Control characters, line separators, and marks that turn the direction of text. */
+/** Control characters, line separators, and marks that change the direction of text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
@@ -94,7 +94,7 @@ function cut(text: string, lengthMax: number): string {
   return text.length <= lengthMax ? text : `${text.slice(0, lengthMax)}…`;
 }
 
-/** Quoted unless it is a plain word, so that a value cannot pass for another field. */
+/** Quotes a value unless it is one word, so that it cannot be mistaken for another field. */
 function textValue(value: LogValue): string {
   const text = String(value);
   const shown = /^[^\s"=\\]+$/.test(text) ? text : JSON.stringify(text);
@@ -106,7 +106,7 @@ function stackOf(error: unknown): string {
   return cut(text, stackLengthMax);
 }
 
-/** The lines behind the first one are indented: none of them passes for an event. */
+/** Indents all lines except the first, so that none can be mistaken for an event. */
 function indented(stack: string): string {
   return stack
     .split("\n")

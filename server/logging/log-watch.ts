@@ -1,15 +1,15 @@
 /**
- * Those who watch the log as it is written, over web sockets, in the messages of RavenDB 7.2.7. They have a level of
- * their own, so that looking closer for a while does not fill the files.
+ * Clients that watch the log over web sockets, in the messages of RavenDB 7.2.7. They have their own level, so that a lower
+ * level for a while does not fill the files.
  *
  * Invariants:
- * - Nothing is composed while nobody watches.
- * - A watcher that does not keep up misses lines: at most `waitingBytesMax` bytes wait for it.
+ * - Nothing is computed without watchers.
+ * - A slow watcher misses lines: at most `waitingBytesMax` bytes are buffered for it.
  */
 import type { LogLevel } from "../settings/log-settings.ts";
 import { type LogEvent, levelNumbers, messageText } from "./log-line.ts";
 
-/** What is used of a web socket. */
+/** The used part of a web socket. */
 export interface LogSocket {
   readonly bufferedAmount: number;
   send(text: string): void;
@@ -27,7 +27,7 @@ export class LogWatch {
     return this.#watchers.size > 0 && levelNumbers[level] >= levelNumbers[this.minLevel];
   }
 
-  /** `nodeTag`: as its lines tell it. @returns false when there are too many */
+  /** `nodeTag` appears in its lines. @returns false if too many clients watch */
   add(socket: LogSocket, nodeTag: string): boolean {
     if (this.#watchers.size >= logWatchersMax) return false;
     this.#watchers.set(socket, nodeTag);
@@ -35,7 +35,7 @@ export class LogWatch {
     return true;
   }
 
-  /** Tells an event to the watchers alone, if its level is on. */
+  /** Sends an event to the watchers only, if its level is enabled. */
   tell(event: LogEvent): void {
     if (!this.isOn(event.level)) return;
     for (const [socket, nodeTag] of this.#watchers) {
@@ -47,7 +47,7 @@ export class LogWatch {
 function lineOf(event: LogEvent, nodeTag: string): string {
   const { level, timeMs, fields } = event;
   return JSON.stringify({
-    // RavenDB's form, in UTC.
+    // RavenDB's format, in UTC.
     Date: `${new Date(timeMs).toISOString().replace("T", " ").replace("Z", "0")}`,
     NodeTag: nodeTag,
     Level: level.toUpperCase(),

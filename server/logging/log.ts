@@ -1,10 +1,10 @@
 /**
- * The log of the server: events with a level, passed to its sinks. Everything that an operator should learn of goes
- * through here; what a library of the field would add (transports, serializers, child loggers) has no use, and the lines
- * are those of pino, so its tools read them.
+ * The log of the server: events with a level, passed to its sinks. Everything that concerns an operator is logged here. A
+ * logging library is not needed (transports, serializers, child loggers), but the lines have pino's format, so that its
+ * tools can read them.
  *
  * Invariants:
- * - No secret and nothing of a document is logged: who logs passes ids, names, counts, and texts with masked values.
+ * - No secret and no part of a document is logged: callers pass ids, names, counts, and texts with masked values.
  * - Logging never throws and never waits.
  */
 import type { Report, ReportEvent } from "../../engine/base/environment.ts";
@@ -12,37 +12,38 @@ import { type LogLevel, logLevels } from "../settings/log-settings.ts";
 import { type LogEvent, type LogFields, levelNumbers } from "./log-line.ts";
 import { LogWatch } from "./log-watch.ts";
 
-/** Where events go. */
+/** A destination of events. */
 export interface LogSink {
   write(event: LogEvent): void;
-  /** Events that were lost because they came too fast, or could not be written. */
+  /** Number of events lost because they came too fast, or could not be written. */
   readonly droppedCount: number;
   /** Resolves when everything is written. */
   close(): Promise<void>;
 }
 
-/** How grave an event of the engine is, and what to do about it. */
+/** Severity of the engine's events, and advice. */
 const engineEvents: Readonly<
   Record<ReportEvent, { readonly level: LogEvent["level"]; readonly advice?: string }>
 > = {
   "disk-full": {
     level: "Error",
-    advice: "Make room on that disk, or delete documents or databases; nothing need be restarted",
+    advice: "Free space on that disk, or delete documents or databases; no restart is needed",
   },
   "disk-has-room": { level: "Info" },
   damage: {
     level: "Error",
     advice:
-      "Check the disk, and restore what is named from a backup; everything else is still served",
+      "Check the disk, and restore the named items from a backup; everything else is still available",
   },
   "database-stopped": {
     level: "Error",
     advice:
-      "It is opened again by itself; if that happens again, check the disk and the log of the system",
+      "It is reopened automatically; if the problem recurs, check the disk and the log of the system",
   },
   "database-closed": {
     level: "Error",
-    advice: "Find out why from the lines before; then request it again, or restart the server",
+    advice:
+      "See the preceding lines for the reason; then send a request for it, or restart the server",
   },
   "database-reopened": { level: "Info" },
   "writers-held": {
@@ -53,7 +54,7 @@ const engineEvents: Readonly<
 };
 
 export class Log {
-  /** Those who watch it being written. */
+  /** Clients that watch the log. */
   readonly watch = new LogWatch();
   readonly #sinks: readonly LogSink[];
   readonly #nowMs: () => number;
@@ -69,7 +70,7 @@ export class Log {
     this.#minNumber = levelNumbers[minLevel];
   }
 
-  /** The level of the settings. */
+  /** The configured level. */
   get configuredLevel(): LogLevel {
     return this.#configuredLevel;
   }
@@ -88,7 +89,7 @@ export class Log {
     return this.#sinks.reduce((sum, sink) => sum + sink.droppedCount, 0);
   }
 
-  /** Is this level logged? For those who would compose much for nothing. */
+  /** Returns whether this level is logged, for callers whose messages are expensive. */
   isOn(level: LogEvent["level"]): boolean {
     return this.#sinks.length > 0 && levelNumbers[level] >= this.#minNumber;
   }
@@ -109,39 +110,39 @@ export class Log {
     this.write("Warn", message, fields);
   }
 
-  /** What the engine reports to the operator. */
+  /** Logs reports of the engine to the operator. */
   readonly report: Report = (message, cause, event) => {
     const { level, advice } =
       event === undefined
         ? { level: cause === undefined ? ("Warn" as const) : ("Error" as const), advice: undefined }
         : engineEvents[event];
-    const told = advice === undefined ? `${message}.` : `${message}. ${advice}.`;
-    this.write(level, told, event === undefined ? undefined : { event }, cause);
+    const text = advice === undefined ? `${message}.` : `${message}. ${advice}.`;
+    this.write(level, text, event === undefined ? undefined : { event }, cause);
   };
 
-  /** An error whose details no reply shows; the reply names the reference. */
+  /** Logs an error whose details no reply contains; the reply contains the reference. */
   readonly logError = (reference: string, error: unknown): void => {
     this.write("Error", `Error ${reference}`, { reference }, error);
   };
 
-  /** The audit log cannot be written. */
+  /** Logs that the audit log cannot be written. */
   readonly auditFailed = (error: unknown): void => {
-    const told = "The audit log cannot be written, and lines of it are lost: check its disk.";
-    this.write("Error", told, { event: "audit-failed" }, error);
+    const text = "The audit log cannot be written, and lines are lost. Check its disk.";
+    this.write("Error", text, { event: "audit-failed" }, error);
   };
 
-  /** Resolves when everything that was logged is written. */
+  /** Resolves when every logged event is written. */
   async close(): Promise<void> {
     for (const sink of this.#sinks) await sink.close();
   }
 }
 
-/** Logs nothing: for servers inside other programs. */
+/** Returns a log without sinks, for servers inside other programs. */
 export function silentLog(): Log {
   return new Log("Off", []);
 }
 
-/** The level of this name, spelled exactly so; undefined: there is none. */
+/** Returns the level of exactly this name, or undefined. */
 export function levelNamed(name: unknown): LogLevel | undefined {
   return logLevels.find((level) => level === name);
 }

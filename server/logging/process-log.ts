@@ -5,7 +5,7 @@ import { Log } from "./log.ts";
 import { LogFile, type LogFileOptions } from "./log-file.ts";
 import { type LogStream, StreamSink } from "./stream-sink.ts";
 
-/** @throws StartError setting-invalid for a folder that cannot be used */
+/** @throws StartError setting-invalid if the folder is not usable */
 export async function openProcessLog(settings: LogSettings, stream: LogStream): Promise<Log> {
   const { folder, archives, minLevel } = settings;
   const shown = new StreamSink(stream, settings.format);
@@ -14,7 +14,7 @@ export async function openProcessLog(settings: LogSettings, stream: LogStream): 
   const failed = (error: unknown): void => {
     onlyShown.write(
       "Error",
-      `The log in ${folder} cannot be written; its lines are lost until it can. Check the disk and the folder's owner.`,
+      `The log in ${folder} cannot be written, and its lines are lost. Check the disk and the folder's owner.`,
       { event: "log-failed" },
       error,
     );
@@ -29,14 +29,14 @@ export async function openProcessLog(settings: LogSettings, stream: LogStream): 
   return new Log(minLevel, [shown, file]);
 }
 
-/** As `LogFile.open`. `setting`: what names the folder. @throws StartError setting-invalid */
+/** As `LogFile.open`. `setting` is the name of the folder's setting. @throws StartError setting-invalid */
 export async function openLogFile(setting: string, options: LogFileOptions): Promise<LogFile> {
   try {
     return await LogFile.open(options);
   } catch (error) {
     throw new StartError(
       "setting-invalid",
-      `No log can be written in ${options.folder} (${(error as Error).message}); make the folder writable, or set ${setting} ` +
+      `The log cannot be written in ${options.folder} (${(error as Error).message}); make the folder writable, or set ${setting} ` +
         "to another",
       { cause: error },
     );

@@ -1,9 +1,9 @@
 /**
- * Writes the log to a stream, which is standard error: as text or as JSON lines.
+ * Writes the log to a stream, which is standard error, as text or as JSON lines.
  *
  * Invariants:
- * - A reader that does not keep up neither holds up the server nor makes it keep more than `waitingBytesMax` bytes:
- *   lines are dropped then, and their number is the next line once there is room.
+ * - A slow reader neither blocks the server nor makes it buffer more than `waitingBytesMax` bytes: further lines are
+ *   dropped, and their number is logged once space is available.
  */
 import type { Writable } from "node:stream";
 import type { LogFormat } from "../settings/log-settings.ts";
@@ -12,7 +12,7 @@ import { jsonLine, type LogEvent, textLine } from "./log-line.ts";
 
 const waitingBytesMax = 1024 * 1024;
 
-/** What is used of a stream. */
+/** The used part of a stream. */
 export type LogStream = Pick<Writable, "write" | "writableLength" | "destroyed"> & {
   readonly isTTY?: boolean;
 };
@@ -20,7 +20,7 @@ export type LogStream = Pick<Writable, "write" | "writableLength" | "destroyed">
 export class StreamSink implements LogSink {
   readonly #stream: LogStream;
   readonly #lineOf: (event: LogEvent) => string;
-  #untold = 0;
+  #unreported = 0;
   droppedCount = 0;
 
   constructor(stream: LogStream, format: LogFormat) {
@@ -33,29 +33,29 @@ export class StreamSink implements LogSink {
     const stream = this.#stream;
     if (stream.destroyed || stream.writableLength > waitingBytesMax) {
       this.droppedCount++;
-      this.#untold++;
+      this.#unreported++;
       return;
     }
-    if (this.#untold > 0) {
-      const told = droppedEvent(this.#untold, event.timeMs);
-      this.#untold = 0;
-      stream.write(`${this.#lineOf(told)}\n`);
+    if (this.#unreported > 0) {
+      const dropped = droppedEvent(this.#unreported, event.timeMs);
+      this.#unreported = 0;
+      stream.write(`${this.#lineOf(dropped)}\n`);
     }
     stream.write(`${this.#lineOf(event)}\n`);
   }
 
-  /** What was written goes out by itself. */
+  /** Data that was written is flushed by the stream itself. */
   close(): Promise<void> {
     return Promise.resolve();
   }
 }
 
-/** Tells that `count` lines are missing. */
+/** Returns the event that reports `count` dropped lines. */
 export function droppedEvent(count: number, timeMs: number): LogEvent {
   return {
     level: "Warn",
     timeMs,
-    message: `${count} lines of the log were dropped here: whatever takes them was too slow, or its disk is full`,
+    message: `${count} log lines were dropped here, because their reader was too slow, or its disk is full`,
     fields: { event: "log-lines-dropped", count },
   };
 }

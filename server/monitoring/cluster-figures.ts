@@ -1,28 +1,28 @@
-/** What monitoring is told of a cluster; a single node tells nothing. */
+/** Metrics of a cluster. A single node has none. */
 export interface ClusterSource {
-  /** The log is told what changes, until `stop`. */
+  /** Starts to log changes of the cluster, until `stop`. */
   start(): void;
   stop(): void;
-  /** undefined: a single node. */
+  /** Returns undefined on a single node. */
   figures(): ClusterFigures | undefined;
 }
 
 export interface ClusterFigures {
-  /** null: not known. */
+  /** Tag of the leader of the shared values, or null if not known. */
   readonly leaderTag: string | null;
   readonly epoch: number;
   readonly nodes: readonly {
     readonly tag: string;
     readonly isHere: boolean;
     readonly isRegistered: boolean;
-    /** Milliseconds since the last heartbeat; null: there was none since the start. */
+    /** Milliseconds since the last heartbeat, or null without any since the start. */
     readonly heardMs: number | null;
   }[];
   /** This node's copies. */
   readonly copies: readonly CopyFigures[];
-  /** Of databases that nobody is known to lead. */
+  /** Number of databases without a known leader. */
   readonly leaderlessCount: number;
-  /** null: not told. */
+  /** Null if not available. */
   readonly nats: NatsFigures | null;
 }
 
@@ -31,17 +31,17 @@ export interface CopyFigures {
   readonly role: string;
   readonly epoch: number;
   readonly applied: number;
-  /** Messages, and seconds since which. */
+  /** Lag in messages, and the duration of the lag in seconds. */
   readonly behind: number;
   readonly behindSeconds: number;
-  /** Since the start. */
+  /** Number of gaps since the start. */
   readonly gaps: number;
 }
 
 export interface NatsFigures {
   readonly isConnected: boolean;
   readonly restarts: number;
-  /** null: there was none yet, or another node does it. */
+    /** Null before the first scrub, and on nodes that do not scrub. */
   readonly scrub: {
     readonly atMs: number;
     readonly problems: readonly { readonly kind: string }[];

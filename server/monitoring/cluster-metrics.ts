@@ -1,4 +1,4 @@
-/** The metrics of a cluster, as this node sees it. Pure. */
+/** The Prometheus metrics of a cluster, as this node sees it. Pure. */
 import type { ClusterFigures, CopyFigures } from "./cluster-figures.ts";
 
 export interface ClusterMetric {
@@ -14,7 +14,7 @@ export interface ClusterMetric {
 const roles = ["leader", "follower", "candidate", "stopped"] as const;
 const problemKinds = ["hole", "differs", "missing", "unsafe", "behind"] as const;
 
-/** `copies`: those that have series of their own. */
+/** `copies` contains the copies with their own series. */
 export function clusterMetrics(
   { leaderTag, epoch, nodes, nats, leaderlessCount }: ClusterFigures,
   copies: readonly CopyFigures[],
@@ -29,7 +29,7 @@ export function clusterMetrics(
   return [
     gauge(
       "jackdaw_cluster_has_leader",
-      "1 where this node knows who leads the cluster",
+      "1 if this node knows the leader of the cluster",
       leaderTag === null ? 0 : 1,
     ),
     gauge("jackdaw_cluster_epoch", "The epoch of the cluster's leader", epoch),
@@ -41,7 +41,7 @@ export function clusterMetrics(
     {
       name: "jackdaw_cluster_node_silent_seconds",
       kind: "gauge",
-      help: "Seconds since another node was heard",
+      help: "Seconds since the last heartbeat of another node",
       samples: others.map(({ tag, heardMs }) => ({
         labels: { node: tag },
         value: (heardMs ?? 0) / 1000,
@@ -49,7 +49,7 @@ export function clusterMetrics(
     },
     gauge(
       "jackdaw_cluster_databases_leaderless",
-      "Databases that nobody is known to lead",
+      "Databases without a known leader",
       leaderlessCount,
     ),
     ...copyMetrics(copies),
@@ -73,7 +73,7 @@ function copyMetrics(copies: readonly CopyFigures[]): ClusterMetric[] {
     {
       name: "jackdaw_replica_role",
       kind: "gauge",
-      help: "1 for the role that this node's copy of a database has",
+      help: "1 for the role of this node's copy of a database",
       samples: copies.flatMap(({ database, role: own }) =>
         roles.map((role) => ({ labels: { database, role }, value: role === own ? 1 : 0 })),
       ),
@@ -82,25 +82,25 @@ function copyMetrics(copies: readonly CopyFigures[]): ClusterMetric[] {
     column(
       "jackdaw_replica_applied",
       "gauge",
-      "The last message of the stream that a copy has",
+      "Last message of the stream in a copy",
       ({ applied }) => applied,
     ),
     column(
       "jackdaw_replica_behind_messages",
       "gauge",
-      "Messages that a copy does not have and another one has",
+      "Messages that a copy lacks and another copy has",
       ({ behind }) => behind,
     ),
     column(
       "jackdaw_replica_behind_seconds",
       "gauge",
-      "Seconds since which a copy does not have something that another one has",
+      "Seconds for which a copy has lacked messages that another copy has",
       ({ behindSeconds }) => behindSeconds,
     ),
     column(
       "jackdaw_replica_gaps_total",
       "counter",
-      "Times that a copy has had to get what its stream did not have from another node",
+      "Gaps in its stream that a copy has filled from another node",
       ({ gaps }) => gaps,
     ),
   ];
@@ -118,11 +118,11 @@ function natsMetrics(
   ): ClusterMetric => ({ name, kind, help, samples });
   const one = (value: number) => [{ labels: {}, value }];
   const always = [
-    metric("jackdaw_nats_connected", "gauge", "1 while NATS is reached", one(isConnected ? 1 : 0)),
+    metric("jackdaw_nats_connected", "gauge", "1 while NATS is connected", one(isConnected ? 1 : 0)),
     metric(
       "jackdaw_nats_restarts_total",
       "counter",
-      "Times that the nats-server of this node has ended by itself",
+      "Unexpected exits of this node's nats-server",
       one(restarts),
     ),
   ];
@@ -133,13 +133,13 @@ function natsMetrics(
     metric(
       "jackdaw_nats_scrub_problems",
       "gauge",
-      "Damaged, missing, unsafe and late replicas that the last scrub of NATS has found",
+      "Damaged, missing, unsafe, and lagging replicas found by the last scrub of NATS",
       problemKinds.map((kind) => ({ labels: { kind }, value: ofKind(kind) })),
     ),
     metric(
       "jackdaw_nats_scrub_failed",
       "gauge",
-      "1 where the last scrub could not look at the replicas",
+      "1 if the last scrub could not check the replicas",
       one(scrub.failure === null ? 0 : 1),
     ),
     metric(

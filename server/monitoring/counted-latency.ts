@@ -1,4 +1,4 @@
-/** Percentiles of the durations that a histogram has counted since it was looked at last. */
+/** Percentiles of the durations that a histogram has counted since the last call. */
 import { LatencyCounts, latencyBounds } from "../../engine/base/latency-counts.ts";
 
 export class CountedLatency {
@@ -10,7 +10,7 @@ export class CountedLatency {
     this.#keep();
   }
 
-  /** How many there were, and the milliseconds within which each of `shares` of them were; NaN without any. */
+  /** Returns the number of durations, and the percentile in milliseconds for each of `shares`; NaN without durations. */
   look(shares: readonly number[]): { readonly count: number; readonly ms: readonly number[] } {
     const count = this.#counts.count - this.#before.count;
     const ms = shares.map((share) => this.#within(share * count, count));
@@ -18,12 +18,12 @@ export class CountedLatency {
     return { count, ms };
   }
 
-  /** Within a bucket, durations are taken to be evenly spread. */
+  /** Durations within a bucket are assumed to be evenly distributed. */
   #within(wanted: number, count: number): number {
     if (count <= 0) return Number.NaN;
     let sum = 0;
     for (let at = 0; at <= latencyBounds.length; at++) {
-      const own = (this.#counts.buckets[at] as number) - (this.#before.buckets[at] as number); // as many
+      const own = (this.#counts.buckets[at] as number) - (this.#before.buckets[at] as number); // same length
       if (own > 0 && sum + own >= wanted) {
         const from = at === 0 ? 0 : (latencyBounds[at - 1] as number);
         const to = latencyBounds[at] ?? from;

@@ -1,15 +1,15 @@
 /**
- * The figures of one subject, a server or a database, over the last 24 hours, in memory: each second of the last five
- * minutes, each ten seconds of the last hour, each minute of the last day.
+ * The metrics of a server or a database over the last 24 hours, in memory: each second of the last five minutes, each ten
+ * seconds of the last hour, each minute of the last day.
  *
  *   (300 + 360 + 1,440) samples × 4 bytes: 8,400 bytes a column
  *
  * Invariants:
- * - A column has memory only from its first value on.
- * - What was not sampled, as nothing was going on or the process was busy, is NaN.
+ * - A column uses memory from its first value on.
+ * - A missing sample, of an idle database or a busy process, is NaN.
  */
 
-/** The resolutions, finest first: the milliseconds of a sample, and how many are kept. */
+/** The resolutions, finest first: the interval in milliseconds, and the number of retained samples. */
 export const figureSteps = [
   { ms: 1_000, count: 300 },
   { ms: 10_000, count: 360 },
@@ -17,13 +17,13 @@ export const figureSteps = [
 ] as const;
 export type FigureStep = (typeof figureSteps)[number];
 
-/** Columns of names that only some subjects have, as those of indexes. */
+/** Maximum number of columns that only some subjects have, such as those of indexes. */
 export const namedColumnsMax = 8;
 
 export class FigureRing {
   readonly #step: FigureStep;
   readonly #columns = new Map<string, Float32Array>();
-  /** The number of the newest sample, counted from 1970; -1: none yet. */
+  /** Number of the newest sample, counted from the Unix epoch, or -1. */
   #last = -1;
 
   constructor(step: FigureStep) {
@@ -34,11 +34,11 @@ export class FigureRing {
     return this.#columns.keys();
   }
 
-  /** Adds the sample that ended at `atMs`, since 1970. Samples between it and the last one are missing. */
+  /** Adds the sample that ended at `atMs`, since the Unix epoch. Samples between it and the last one are missing. */
   add(atMs: number, values: Readonly<Record<string, number>>): void {
     const number = Math.floor(atMs / this.#step.ms);
     const { count } = this.#step;
-    // A clock that was put back writes over what it has been.
+      // A clock that was set back overwrites existing samples.
     const missing = this.#last < 0 ? 0 : Math.min(count, Math.max(0, number - this.#last));
     for (const column of this.#columns.values())
       for (let at = 0; at < missing; at++) column[(number - at) % count] = Number.NaN;
@@ -53,7 +53,7 @@ export class FigureRing {
     this.#last = number;
   }
 
-  /** The newest samples from `fromMs` on, oldest first, up to the one that ended at `toMs`; null: missing. */
+  /** Returns the newest samples from `fromMs` to `toMs`, oldest first; null for missing ones. */
   read(
     fromMs: number,
     toMs: number,

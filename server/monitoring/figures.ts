@@ -1,11 +1,11 @@
 /**
- * What went on in the last 24 hours, in the server and in each database that was in use: sampled each second from counters
- * that are there anyway, and kept in memory (figure-ring.ts).
+ * Activity of the server and of each used database in the last 24 hours, sampled each second from existing counters and
+ * stored in memory (figure-ring.ts).
  *
  * Invariants:
- * - A database has memory only from its first request or change on, and loses it a day after the last one; at most
- *   `figureDatabasesMax` have, those used last. One takes up to 134 kB, with as many indexes behind as are kept.
- * - A database that is not in use costs a comparison a second. No database is opened.
+ * - A database uses memory from its first request or change until a day after the last one. At most `figureDatabasesMax`
+ *   databases, those used last, have any: up to 134 kB each, with the maximum number of index columns.
+ * - An unused database costs a comparison per second. No database is opened.
  */
 
 import { getHeapStatistics } from "node:v8";
@@ -20,7 +20,7 @@ export const figureDatabasesMax = 100;
 const eventsMax = 200;
 const dayMs = 86_400_000;
 const tickMs = 1_000;
-/** How long before the first change of a database what has made it was started, at most. */
+/** Maximum time between the start of an operation and the first change that it made, in milliseconds. */
 const startedMsMax = 10_000;
 
 export interface FiguresHost {
@@ -28,17 +28,17 @@ export interface FiguresHost {
   operations(): Operations;
 }
 
-/** Something that explains why figures have changed. */
+/** An event that may explain a change of the metrics. */
 export interface FigureEvent {
   readonly atMs: number;
   readonly kind: string;
   readonly text: string;
-  /** Null: of the server. */
+  /** Null for the server. */
   readonly database: string | null;
   readonly operationId: number | null;
 }
 
-/** Counts since the start of the process, of one subject. */
+/** Counts of one subject since the start of the process. */
 interface Counts {
   readonly latency: LatencyCounts;
   failed: number;
@@ -52,17 +52,17 @@ export interface SubjectCounts {
   readonly writtenBytes: number;
 }
 
-/** What a ring has seen of the counts. */
+/** The counts at the last sample of a ring. */
 type SeenCounts = Pick<Counts, "failed" | "changes" | "bytes">;
 
-/** The rings of one subject, with what each has seen of the counts. */
+/** The rings of one subject, with the counts at their last samples. */
 class Subject {
   readonly counts: Counts = { latency: new LatencyCounts(), failed: 0, changes: 0, bytes: 0 };
   readonly rings = figureSteps.map((step) => new FigureRing(step));
   readonly #seen = figureSteps.map((): SeenCounts => ({ failed: 0, changes: 0, bytes: 0 }));
   readonly #latency = figureSteps.map(() => new CountedLatency(this.counts.latency));
 
-  /** Adds a sample to the ring `at`; `more`: besides what is counted. */
+  /** Adds a sample to the ring `at`; `more` contains values that are not counted. */
   sample(at: number, nowMs: number, seconds: number, more: Readonly<Record<string, number>>): void {
     const seen = this.#seen[at] as SeenCounts; // one for each ring
     const { counts } = this;
@@ -92,7 +92,7 @@ interface Used {
   bytes: number;
   usedMs: number;
   isBehind: boolean;
-  /** As of the server. */
+  /** As for the server. */
   notedMicros: number;
   behind: Readonly<Record<string, number>>;
 }
@@ -102,20 +102,20 @@ export class Figures {
   readonly #server = new Subject();
   readonly #fsync = figureSteps.map(() => new CountedLatency(syncLatency));
   readonly #used = new Map<string, Used>();
-  /** Names of databases with requests that are not among those in use yet; as they were spelled. */
-  readonly #asked = new Set<string>();
-  /** By the name as it was spelled; forgotten when a database is. */
+  /** Names of requested databases that are not in use yet, as spelled by clients. */
+  readonly #requested = new Set<string>();
+  /** Subjects by name as spelled by clients; removed with the database. */
   readonly #bySpelling = new Map<string, Subject>();
-  /** The newest change that was seen of each open database. */
+  /** Last observed change of each open database. */
   readonly #etags = new WeakMap<Database, number>();
   readonly #events: FigureEvent[] = [];
-  /** Up to which time of start operations of the server are among the events, in microseconds since 1970. */
+  /** Start time up to which operations of the server were recorded as events, in microseconds since the Unix epoch. */
   #notedMicros: number;
   readonly #lastTicks: number[];
   #timer: NodeJS.Timeout | undefined;
   #expectedMs = 0;
   readonly #processor = figureSteps.map(processorUse);
-  /** The milliseconds by which the process was late, at most, since the last sample. */
+  /** Maximum lag of the event loop since the last sample, in milliseconds. */
   readonly #lags = figureSteps.map(() => 0);
 
   constructor(host: FiguresHost, nowMs = Date.now()) {
@@ -134,7 +134,7 @@ export class Figures {
     clearInterval(this.#timer);
   }
 
-  /** A request has ended. Hot. */
+  /** Counts a finished request. Hot. */
   ended(database: string | undefined, status: number, ms: number): void {
     const server = this.#server.counts;
     server.latency.add(ms);
@@ -144,7 +144,7 @@ export class Figures {
     if (subject !== undefined) {
       subject.counts.latency.add(ms);
       if (status >= 500) subject.counts.failed++;
-    } else if (this.#asked.size < figureDatabasesMax) this.#asked.add(database);
+    } else if (this.#requested.size < figureDatabasesMax) this.#requested.add(database);
   }
 
   event(event: Omit<FigureEvent, "operationId"> & { operationId?: number }): void {
@@ -152,7 +152,7 @@ export class Figures {
     if (this.#events.length > eventsMax) this.#events.shift();
   }
 
-  /** Takes a sample. `nowMs`: since 1970. */
+  /** Takes a sample. `nowMs` is the time since the Unix epoch. */
   tick(nowMs: number): void {
     const lagMs = Math.max(0, performance.now() - this.#expectedMs);
     this.#expectedMs = performance.now() + tickMs;
@@ -165,7 +165,7 @@ export class Figures {
       const last = this.#lastTicks[at] as number; // one for each step
       if (number === last) continue;
       this.#lastTicks[at] = number;
-      // The sample is of the time that has passed, however long that was.
+      // The sample covers the time that has passed, however long.
       const seconds = Math.max(1, number - last) * (ms / 1000);
       for (const { subject, behind } of this.#used.values())
         subject.sample(at, nowMs, seconds, behind);
@@ -173,16 +173,16 @@ export class Figures {
     }
   }
 
-  /** The samples of `step` since `fromMs`; `database` undefined: the server. */
+  /** Returns the samples of `step` since `fromMs`; `database` undefined for the server. */
   read(database: Database | undefined, step: number, fromMs: number, nowMs: number) {
     const subject =
       database === undefined ? this.#server : this.#used.get(keyOf(database))?.subject;
     const at = figureSteps.findIndex(({ ms }) => ms === step);
-    // The sample of now is not whole yet.
+    // The current sample is incomplete.
     return subject?.rings[at]?.read(fromMs, nowMs - step) ?? null;
   }
 
-  /** Counts since the start of the process; null: the database was not in use. Undefined: of the server. */
+  /** Counts since the start of the process, or null if the database was not in use. Undefined for the server. */
   counts(database: Database | undefined): SubjectCounts | null {
     const subject =
       database === undefined ? this.#server : this.#used.get(keyOf(database))?.subject;
@@ -191,7 +191,7 @@ export class Figures {
     return { requests: latency.count, requestMs: latency.totalMs, writtenBytes: bytes };
   }
 
-  /** Oldest first; `database` undefined: all. */
+  /** Events, oldest first; `database` undefined for all. */
   events(database: Database | undefined, fromMs: number): FigureEvent[] {
     const name = database?.name;
     return this.#events.filter(
@@ -202,16 +202,16 @@ export class Figures {
   }
 
   #findUsed(nowMs: number): void {
-    const asked = new Set([...this.#asked].map((name) => foldedName(name)));
+    const requested = new Set([...this.#requested].map((name) => foldedName(name)));
     for (const database of this.#host.opened()) {
       const key = keyOf(database);
       const known = this.#used.get(key);
       const before = this.#etags.get(database);
       this.#etags.set(database, database.lastEtag);
       if (known?.database === database) continue;
-      // A database was opened again, or is another one of the same name: its counters begin anew.
+      // The database was reopened, or recreated under the same name, so its counters start from zero.
       const isChanged = before !== undefined && before !== database.lastEtag;
-      if (known === undefined && !isChanged && !asked.has(key)) continue;
+      if (known === undefined && !isChanged && !requested.has(key)) continue;
       this.#used.set(key, {
         database,
         subject: known?.subject ?? new Subject(),
@@ -223,15 +223,15 @@ export class Figures {
         behind: {},
       });
     }
-    for (const name of this.#asked) {
+    for (const name of this.#requested) {
       const used = this.#used.get(foldedName(name));
       if (used !== undefined) this.#bySpelling.set(name, used.subject);
     }
-    this.#asked.clear();
+    this.#requested.clear();
     this.#forget(nowMs);
   }
 
-  /** Those that were not in use for a day, and those used longest ago when there are too many. */
+  /** Removes databases not used for a day, and the least recently used ones above the limit. */
   #forget(nowMs: number): void {
     const oldest = [...this.#used].sort(([, a], [, b]) => a.usedMs - b.usedMs);
     for (const [key, { usedMs, subject }] of oldest) {
@@ -264,7 +264,7 @@ export class Figures {
     used.notedMicros = this.#noteOperations(operations, name, used.notedMicros);
   }
 
-  /** Operations that were started after `afterMicros`, as events. @returns when the last one was */
+  /** Records operations started after `afterMicros` as events. @returns the start of the last one */
   #noteOperations(operations: Operations, database: string | null, afterMicros: number): number {
     let newest = afterMicros;
     for (const { id, kind, description: text, startedAt } of operations.list()) {
@@ -279,7 +279,7 @@ export class Figures {
     const { ms } = (this.#fsync[at] as CountedLatency).look([0.5, 0.99]);
     const [FsyncP50 = Number.NaN, FsyncP99 = Number.NaN] = ms;
     const lags = [...this.#used.values()].map(({ behind }) => behind["Behind"] ?? 0);
-    const LoopLag = this.#lags[at] as number; // one for each step
+    const LoopLag = this.#lags[at] as number; // one per step
     this.#lags[at] = 0;
     return {
       FsyncP50,
@@ -292,7 +292,7 @@ export class Figures {
     };
   }
 
-  /** The share of one processor that was used since the last sample. */
+  /** Returns the share of one processor used since the last sample. */
   #processorShare(at: number): number {
     const before = this.#processor[at] as ProcessorUse; // one for each step
     const now = processorUse();
@@ -311,7 +311,7 @@ function processorUse(): ProcessorUse {
   return { usedMs: (user + system) / 1000, atMs: performance.now() };
 }
 
-/** The changes that indexes have not seen: of the one furthest behind, and of those that have columns or get one. */
+/** Returns the unprocessed changes of the most lagging index, and of those indexes that have or get columns. */
 function behindOf(
   { rings }: Subject,
   lags: readonly { readonly name: string; readonly etagLag: number }[],
@@ -331,7 +331,7 @@ function behindOf(
   return { ...result, Behind: most };
 }
 
-/** Before the name of an index in that of its column. */
+/** Prefix of the column of an index. */
 const ofIndex = "Behind/";
 
 function keyOf({ name }: Database): string {

@@ -1,9 +1,10 @@
 /**
- * Whether this server is ready for requests: its databases can be used, its disk takes writes and is not full, no index
- * has failed, and in a cluster its copies are current and somebody leads. Callers without a certificate learn yes or no; the reasons are logged, and are in the metrics.
+ * Readiness of this server: its databases are usable, its disk is writable and not full, no index has failed, and in a
+ * cluster its copies are current and a leader exists. Callers without a certificate receive yes or no; the reasons are
+ * logged and exposed as metrics.
  *
  * Invariants:
- * - However often it is asked, it looks at most once in `lookMs`, and writes to the disk at most once in `probeMs`.
+ * - However often it is called, it checks at most once in `lookMs`, and writes to the disk at most once in `probeMs`.
  * - It opens no database.
  */
 import { rm, statfs, writeFile } from "node:fs/promises";
@@ -15,28 +16,28 @@ import type { Log } from "../logging/log.ts";
 const lookMs = 1_000;
 const probeMs = 10_000;
 
-/** What is looked at. */
+/** The checks. */
 export const healthChecks = ["cluster", "databases", "disk", "indexes", "serving"] as const;
 export type HealthCheck = (typeof healthChecks)[number];
 
 export interface HealthHost {
-  /** undefined: nothing is on a disk. */
+  /** Undefined if no data is on disk. */
   readonly dataFolder: string | undefined;
   opened(): readonly Database[];
   troubles(): ReadonlyMap<string, Error>;
-  /** Why the cluster keeps this node from serving; null: it does not, or there is none. */
+  /** Returns the reason why the cluster makes this node unready, or null. */
   clusterTrouble(): string | null;
 }
 
 export type Findings = ReadonlyMap<HealthCheck, string>;
 
-/** What is answered on the routes of health: nothing but yes or no. */
+/** A reply of the health routes. */
 export interface HealthAnswer {
   readonly status: 200 | 503;
   readonly body: string;
 }
 
-/** Whoever gets this has reached a process that answers. */
+/** The reply of a live process. */
 export const alive: HealthAnswer = { status: 200, body: "ok\n" };
 export const notReady: HealthAnswer = { status: 503, body: "not ready\n" };
 
@@ -57,13 +58,13 @@ export class Health {
     this.#nowMs = nowMs;
   }
 
-  /** The server stops: it is not ready from now on. */
+  /** Makes the server unready because it stops. */
   stop(): void {
     this.#isStopping = true;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** What keeps the server from being ready; empty: it is. */
+  /** Returns the reasons why the server is not ready, or an empty map. */
   findings(): Promise<Findings> {
     if (this.#nowMs() - this.#lookedMs < lookMs) return Promise.resolve(this.#findings);
     this.#looking ??= this.#look().finally(() => {
@@ -74,7 +75,7 @@ export class Health {
 
   async #look(): Promise<Findings> {
     const found = new Map<HealthCheck, string>();
-    if (this.#isStopping) found.set("serving", "the server stops");
+    if (this.#isStopping) found.set("serving", "the server is stopping");
     const troubles = [...this.#host.troubles().keys()];
     if (troubles.length > 0) found.set("databases", `cannot be used: ${troubles.join(", ")}`);
     const failed = this.#host.opened().flatMap((database) =>
@@ -88,7 +89,7 @@ export class Health {
     if (cluster !== null) found.set("cluster", cluster);
     const disk = await this.#diskTrouble();
     if (disk !== null) found.set("disk", disk);
-    this.#tell(found);
+    this.#logFindings(found);
     this.#findings = found;
     this.#lookedMs = this.#nowMs();
     return found;
@@ -110,8 +111,8 @@ export class Health {
     return this.#probeFailure;
   }
 
-  /** One line when it changes. */
-  #tell(found: Findings): void {
+  /** Logs one line when the findings change. */
+  #logFindings(found: Findings): void {
     const text = textOf(found);
     if (text === textOf(this.#findings)) return;
     if (found.size === 0) this.#log.info("The server is ready again", { event: "ready" });
@@ -123,7 +124,7 @@ function textOf(found: Findings): string {
   return [...found].map(([check, reason]) => `${check} (${reason})`).join("; ");
 }
 
-/** Writes and removes a small file. @returns why that failed, or null */
+/** Writes and removes a small file. @returns the reason of a failure, or null */
 async function probe(folder: string): Promise<string | null> {
   const path = join(folder, `.probe-${process.pid}`);
   try {

@@ -1,16 +1,16 @@
 /**
- * Since when indexes are behind. An index knows the etag of the last change that it has seen, but not when that was; so each look
- * remembers what was there, and whether the index has it is told by the next ones.
+ * Tracks how long indexes have been lagging. An index knows the etag of the last change that it has processed, but not the
+ * time of it, so each call records the newest etag, and later calls check whether the index has reached it.
  *
  * Invariants:
- * - The age is never more than that of the oldest change that the index has not seen, and less by at most the time between two looks.
+ * - The reported age never exceeds that of the oldest unprocessed change, and is lower by at most the time between two calls.
  */
 
-/** What is known of an index. */
+/** The state of an index. */
 export interface SeenIndex {
   readonly name: string;
   readonly isStale: boolean;
-  /** Etags between the newest change and the last one that it has seen. */
+  /** Etags between the newest change and the last processed one. */
   readonly etagLag: number;
 }
 
@@ -20,10 +20,10 @@ interface Goal {
 }
 
 export class IndexLag {
-  /** By database, then by index: what it had not seen at an earlier look. */
+  /** Etags that lagging indexes have to reach, by database, then by index. */
   readonly #goals = new WeakMap<object, Map<string, Goal>>();
 
-  /** Seconds that each index is behind, in the order given; 0: it is up to date. `newestEtag`: that of the database. */
+  /** Returns the lag of each index in seconds, in the given order, 0 if current. `newestEtag` is that of the database. */
   look(
     database: object,
     indexes: readonly SeenIndex[],

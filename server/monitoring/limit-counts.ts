@@ -1,9 +1,9 @@
 /**
- * Requests that a limit has refused: counted by limit, and told once in a while with what to do, which the message of the
- * refusal says.
+ * Counts requests that a limit has refused, by limit, and logs a limited number of them. The error message contains the
+ * remedy.
  *
  * Invariants:
- * - There are as many names of limits as are listed here, whatever callers send.
+ * - The names of limits are fixed, whatever callers send.
  */
 import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -26,7 +26,7 @@ const byStatus: Readonly<Record<number, LimitName>> = {
 export const limitNames = ["query-work", "memory", "disk", "size", "load"] as const;
 export type LimitName = (typeof limitNames)[number];
 
-/** Lines at once, and milliseconds to the next one, of each limit. */
+/** Maximum burst of log lines per limit, and milliseconds until the next line. */
 const burstMax = 3;
 const pauseMs = 10_000;
 
@@ -43,7 +43,7 @@ export class LimitCounts {
     >;
   }
 
-  /** A request has failed. `route`: the path of its route. */
+  /** Counts a failed request. `route` is the path of its route. */
   failed(error: unknown, route: string | null, database: string | null): void {
     const limit = limitOf(error);
     if (limit === undefined) return;
@@ -61,10 +61,10 @@ export class LimitCounts {
   }
 }
 
-/** undefined: the error is not of a limit. */
+/** Returns undefined if the error is not that of a limit. */
 export function limitOf(error: unknown): LimitName | undefined {
   if (error instanceof EngineError) return byCode[error.code];
   if (!(error instanceof RequestError)) return undefined;
-  // A database that is disabled or being restored is no limit.
+  // A disabled database, or one being restored, is not a limit.
   return error.type.includes("Database") ? undefined : byStatus[error.status];
 }

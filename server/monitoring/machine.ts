@@ -1,17 +1,17 @@
-/** The machine that the server runs on: its processors, its memory and its disk, as far as the system tells. */
+/** The processors, memory, and disk of the machine, as far as the system reports them. */
 import { readFileSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { residentBytes } from "./resident-bytes.ts";
 
 export interface ProcessorShares {
-  /** Percents of all processors since the last look. */
+  /** Percentage of all processors since the last call. */
   readonly process: number;
   readonly machine: number;
   readonly cores: number;
 }
 
-/** What the processors did since it was asked last. */
+/** Measures processor use between calls. */
 export class ProcessorWatch {
   #before = processorTimes();
 
@@ -48,7 +48,7 @@ export interface MachineMemory {
   readonly freeBytes: number;
   readonly residentBytes: number;
   readonly heapBytes: number;
-  /** Of buffers, outside the heap. */
+  /** Memory of buffers outside the heap. */
   readonly externalBytes: number;
   readonly swapUsedBytes: number;
   readonly commitLimitBytes: number;
@@ -56,9 +56,9 @@ export interface MachineMemory {
 
 export function machineMemory(): MachineMemory {
   const { heapUsed, external } = process.memoryUsage();
-  const told = textOf("/proc/meminfo");
+  const meminfo = textOf("/proc/meminfo");
   const bytesOf = (name: string) => {
-    const found = new RegExp(`^${name}: +(\\d+) kB`, "m").exec(told);
+    const found = new RegExp(`^${name}: +(\\d+) kB`, "m").exec(meminfo);
     return found === null ? null : Number(found[1]) * 1024;
   };
   return {
@@ -77,11 +77,11 @@ export interface DiskRates {
   readonly writesPerSecond: number;
   readonly readBytesPerSecond: number;
   readonly writtenBytesPerSecond: number;
-  /** Requests under way now. */
+  /** Number of requests in progress. */
   readonly queueLength: number;
 }
 
-/** What the device with a folder did since it was asked last; only Linux tells. */
+/** Measures the activity of the device with a folder between calls; Linux only. */
 export class DiskWatch {
   readonly #device: string | null;
   #before: DeviceCounts | null;
@@ -91,7 +91,7 @@ export class DiskWatch {
     this.#before = this.#counts();
   }
 
-  /** Null: the system does not tell. */
+  /** Returns null if the system does not report it. */
   look(): DiskRates | null {
     const before = this.#before;
     const now = this.#counts();
@@ -123,10 +123,10 @@ export interface DeviceCounts {
   readonly underWay: number;
 }
 
-/** What /proc/diskstats counts in, whatever the device has. */
+/** Unit of /proc/diskstats, whatever the sector size of the device. */
 const sectorBytes = 512;
 
-/** The line of `device`, `major:minor`, in the text of /proc/diskstats. */
+/** Parses the line of `device`, `major:minor`, in the text of /proc/diskstats. */
 export function deviceCounts(text: string, device: string): DeviceCounts | null {
   for (const line of text.split("\n")) {
     const [major, minor, , ...counts] = line.trim().split(/\s+/);
@@ -141,7 +141,7 @@ export function deviceCounts(text: string, device: string): DeviceCounts | null 
 function deviceOf(folder: string): string | null {
   try {
     const { dev } = statSync(folder, { bigint: true });
-    // As glibc packs both numbers.
+    // The encoding of both numbers by glibc.
     const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
     const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn);
     return `${major}:${minor & 0xffffffffn}`;
@@ -152,11 +152,11 @@ function deviceOf(folder: string): string | null {
 
 export interface DiskRoom {
   readonly totalBytes: number;
-  /** For whoever is not the superuser. */
+  /** Bytes available to users other than the superuser. */
   readonly freeBytes: number;
 }
 
-/** The room of the device with a folder. It is asked for beside what goes on: a disk that fails may answer late, or never. */
+/** Measures the free space of the device with a folder. It never blocks: a failing disk may answer late or never. */
 export class RoomWatch {
   readonly #folder: string;
   #answer: DiskRoom | null | undefined;
@@ -166,15 +166,15 @@ export class RoomWatch {
     this.#folder = folder;
   }
 
-  /** Each answer is told once. Undefined: it is not there yet, look again soon; null: the system does not tell. */
+  /** Returns each result once. Undefined if the result is pending, null if the system does not report it. */
   look(): DiskRoom | null | undefined {
     const answer = this.#answer;
     this.#answer = undefined;
-    if (answer === undefined && !this.#isAsking) void this.#ask();
+    if (answer === undefined && !this.#isAsking) void this.#request();
     return answer;
   }
 
-  async #ask(): Promise<void> {
+  async #request(): Promise<void> {
     this.#isAsking = true;
     try {
       const { bavail, blocks, bsize } = await statfs(this.#folder);
@@ -186,7 +186,7 @@ export class RoomWatch {
   }
 }
 
-/** The folder at which the file system with `folder` is mounted. */
+/** Returns the mount point of the file system with `folder`. */
 export function mountPointOf(folder: string, mounts = textOf("/proc/self/mounts")): string {
   let best = "/";
   for (const line of mounts.split("\n")) {
@@ -197,7 +197,7 @@ export function mountPointOf(folder: string, mounts = textOf("/proc/self/mounts"
   return best;
 }
 
-/** A file of the system that tells figures; "": there is none, or no handle is left to read it. */
+/** Reads a file of the system. Returns "" if it does not exist or no file handle is available. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");

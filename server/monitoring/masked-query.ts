@@ -1,6 +1,6 @@
 /**
- * The text of a query without what may be a part of a document: literals become `?`, and comments go. Scripts are left out from
- * their first brace on, because JavaScript cannot be masked without being parsed.
+ * Masks the text of a query, which may contain parts of documents: literals become `?`, and comments are removed. The text is
+ * cut at the first brace, because scripts cannot be masked without parsing JavaScript.
  */
 const lengthMax = 2_000;
 
@@ -19,5 +19,5 @@ export function maskedQuery(text: string): string {
 /** Strings, comments, and numbers that are not part of a name. */
 const literals =
   /'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|\/\/[^\n]*|\/\*[\s\S]*?\*\/|(?<![\w$.])-?\d[\w.]*/g;
-/** A string or comment that was cut off: nothing behind its begin is shown. */
+/** An unterminated string or comment: the text after its beginning is removed. */
 const openLiteral = /(?:['"`]|\/\*)[\s\S]*$/;

@@ -1,9 +1,9 @@
 /**
- * The metrics of the server in Prometheus's text format, composed when they are asked for. The library has the format and
- * the figures of the process; what is counted here is in plain arrays until then.
+ * The metrics of the server in Prometheus's text format, composed on request. The library provides the format and the
+ * metrics of the process; our own counters are plain arrays.
  *
  * Invariants:
- * - Labels are bounded: routes are those of the table, and of databases at most `databasesMax` have series of their own.
+ * - Labels are bounded: routes are those of the table, and at most `databasesMax` databases have their own series.
  * - No database is opened.
  */
 import { collectDefaultMetrics, Registry } from "prom-client";
@@ -28,7 +28,7 @@ type Labels = Readonly<Record<string, string | number>>;
 interface Sample {
   readonly labels: Labels;
   readonly value: number;
-  /** With what is appended to it; undefined: the metric's. */
+  /** Name with a suffix, or undefined for the metric's own name. */
   readonly metricName?: string;
 }
 
@@ -43,24 +43,24 @@ export interface MetricsHost {
   opened(): readonly Database[];
   connections(): Readonly<Record<ConnectionKind, number>>;
   http(): HttpFigures;
-  /** Milliseconds since 1970 until which the server's certificate is valid; undefined: it has none. */
+  /** End of validity of the server's certificate, in milliseconds since the Unix epoch, or undefined without one. */
   certificateEndMs(): number | undefined;
-  /** Thumbprints of registered certificates, and until when they are valid, in milliseconds since 1970. */
+  /** Thumbprints and ends of validity of registered certificates, in milliseconds since the Unix epoch. */
   clientCertificates(): readonly (readonly [thumbprint: string, untilMs: number])[];
-  /** Of an open database. */
+  /** Backups of an open database. */
   backups(database: Database): readonly BackupState[];
   droppedLogLines(): number;
   operationsRunning(): number;
-  /** Those of the server. */
+  /** Operations of the server. */
   operations(): Operations;
   readonly cluster: ClusterSource;
 }
 
-/** What is spoken on a connection. */
+/** The protocol of a connection. */
 export type ConnectionKind = "http1" | "http2" | "websocket" | "tcp";
 
 export interface HttpFigures {
-  /** None: HTTP runs on the engine thread. */
+  /** Empty if HTTP runs on the engine thread. */
   readonly threadFigures: readonly HttpThreadFigures[];
   /** HTTP threads that died and were replaced. */
   readonly restartCount: number;
@@ -77,22 +77,22 @@ export interface HttpThreadFigures {
 /** The state of one backup task. */
 export interface BackupState {
   readonly taskId: number;
-  /** Milliseconds since 1970; null: never. */
+  /** Milliseconds since the Unix epoch, or null. */
   readonly lastMs: number | null;
   readonly hasFailed: boolean;
-  /** Of a continuous one; null: it is none, or this is not known yet. */
+  /** Lag of a continuous backup, or null if it is not continuous or the lag is not known yet. */
   readonly behindSeconds: number | null;
   readonly waitingBytes: number | null;
 }
 
-/** Who asks. */
+/** The rights of the caller. */
 export interface MetricsReader {
   mayRead(database: string): boolean;
-  /** May learn of all certificates. */
+  /** Whether it may see all certificates. */
   readonly isOperator: boolean;
 }
 
-/** Certificates and indexes with series of their own: those that expire first, and those that are behind most. */
+/** Maximum numbers of certificates and indexes with their own series: those that expire first, and those that lag most. */
 const certificatesMax = 50;
 const indexesMax = 50;
 const dayMs = 86_400_000;
@@ -101,7 +101,7 @@ const workUses: readonly WorkUse[] = ["replies", "bodies", "snapshots", "scripts
 
 export class Metrics {
   readonly #host: MetricsHost;
-  /** The figures of the process. */
+  /** Metrics of the process. */
   readonly #process = new Registry();
   readonly #lag = new IndexLag();
 
@@ -128,7 +128,7 @@ export class Metrics {
         aggregator: "sum",
         get: () => ({ name, help, type: kind, values, aggregator: "sum" }),
       };
-      // The library takes whatever has a name and `get`; its types name its own classes only.
+      // The library accepts any object with a name and `get`; its types allow only its own classes.
       registry.registerMetric(metric as unknown as Parameters<Registry["registerMetric"]>[0]);
     };
     await this.#addServer(add);
@@ -137,7 +137,7 @@ export class Metrics {
     this.#addCertificates(add, reader);
     this.#addDatabases(add, reader);
     this.#addCluster(add, reader);
-    // The library writes what has no value yet in a way that the format does not have.
+    // The library prints a missing value in a way that the format does not allow.
     const process = (await this.#process.metrics()).replace(/ Nan$/gm, " NaN");
     return (await registry.metrics()) + process;
   }
@@ -150,12 +150,12 @@ export class Metrics {
     add(
       "jackdaw_ready",
       "gauge",
-      "1 where the check of /readyz passes",
+      "1 if the check of /readyz passes",
       healthChecks
         .filter((check) => check !== "cluster" || isClustered)
         .map((check) => ({ labels: { check }, value: found.has(check) ? 0 : 1 })),
     );
-    add("jackdaw_build_info", "gauge", "Which version this is", [
+    add("jackdaw_build_info", "gauge", "Version of the server", [
       { labels: { version: productVersion }, value: 1 },
     ]);
     add("jackdaw_databases", "gauge", "Databases of the server", one(host.databaseCount()));
@@ -175,7 +175,7 @@ export class Metrics {
     add(
       "jackdaw_server_operations_running",
       "gauge",
-      "Operations of the server under way",
+      "Running operations of the server",
       one(host.operationsRunning()),
     );
     const endMs = host.certificateEndMs();
@@ -197,7 +197,7 @@ export class Metrics {
     add(
       "jackdaw_fsync_duration_seconds",
       "histogram",
-      "Time of making writes durable",
+      "Duration of group commits",
       histogram("jackdaw_fsync_duration_seconds", {}, syncLatency),
     );
   }
@@ -208,14 +208,14 @@ export class Metrics {
     add(
       "jackdaw_connections",
       "gauge",
-      "Open connections, by what is spoken on them",
+      "Open connections by protocol",
       Object.entries(host.connections()).map(([kind, value]) => ({ labels: { kind }, value })),
     );
     this.#addThreads(add);
     add(
       "jackdaw_limits_hit_total",
       "counter",
-      "Requests that a limit has refused",
+      "Requests refused by a limit",
       Object.entries(host.requests.limits.counts).map(([limit, value]) => ({
         labels: { limit },
         value,
@@ -224,7 +224,7 @@ export class Metrics {
     add(
       "jackdaw_record_lookups_total",
       "counter",
-      "Records that were looked for in memory: hit, or miss where they had to be read from the disk",
+      "Lookups of records in memory: hit, or miss if the record was read from disk",
       [
         { labels: { result: "hit" }, value: recordLookups.found },
         { labels: { result: "miss" }, value: recordLookups.missed },
@@ -282,11 +282,11 @@ export class Metrics {
       times.push(...histogram("jackdaw_http_request_duration_seconds", labels, latency));
       bytes.push({ labels, value: replyBytes });
     }
-    add("jackdaw_http_requests_total", "counter", "Requests by route and kind of status", counts);
+    add("jackdaw_http_requests_total", "counter", "Requests by route and status class", counts);
     add(
       "jackdaw_http_request_duration_seconds",
       "histogram",
-      "Time from the request to its reply",
+      "Duration from the request to its reply",
       times,
     );
     add(
@@ -329,7 +329,7 @@ export class Metrics {
     add(
       "jackdaw_registered_certificate_days_left",
       "gauge",
-      "Days until a registered certificate expires, of those that expire first",
+      "Days until expiry of the registered certificates that expire first",
       left.slice(0, certificatesMax),
     );
   }
@@ -351,7 +351,7 @@ export class Metrics {
     }
   }
 
-  /** Of each database the indexes that are behind most, or have errors. */
+  /** Adds the indexes of each database that lag most or have errors. */
   #addIndexes(add: Add, known: readonly KnownDatabase[]): void {
     const nowMs = performance.now();
     const shown = known.flatMap(({ database, labels, figures: { indexes, newestEtag } }) => {
@@ -381,19 +381,19 @@ export class Metrics {
     column(
       "jackdaw_index_behind_etags",
       "gauge",
-      "Changes that an index has not seen",
+      "Changes not processed by an index",
       ({ etags }) => etags,
     );
     column(
       "jackdaw_index_behind_seconds",
       "gauge",
-      "Seconds since which there is something that an index has not seen",
+      "Seconds for which an index has had unprocessed changes",
       ({ seconds }) => seconds,
     );
     column(
       "jackdaw_index_errors_total",
       "counter",
-      "Documents and groups that an index has failed on",
+      "Documents and groups for which an index has failed",
       ({ errors }) => errors,
     );
   }
@@ -416,7 +416,7 @@ export class Metrics {
   }
 }
 
-/** An open database with series of its own. */
+/** An open database with its own series. */
 interface KnownDatabase {
   readonly database: Database;
   readonly labels: { readonly database: string };
@@ -436,7 +436,7 @@ function gauge(name: string, help: string, of: (figures: Figures) => number): Da
   return { name, kind: "gauge", help, of };
 }
 
-/** What each open database has. */
+/** Metrics of each open database. */
 const databaseMetrics: readonly DatabaseMetric[] = [
   gauge("jackdaw_documents", "Documents", ({ documents }) => documents),
   {
@@ -453,33 +453,25 @@ const databaseMetrics: readonly DatabaseMetric[] = [
   gauge("jackdaw_log_file_bytes", "Bytes of the log's files", ({ log }) => log.segmentBytes),
   gauge(
     "jackdaw_log_live_bytes",
-    "Bytes of records that are needed",
+    "Bytes of live records",
     ({ log }) => log.recordBytes - log.deadBytes,
   ),
-  gauge(
-    "jackdaw_log_dead_bytes",
-    "Bytes of records that compaction will reclaim",
-    ({ log }) => log.deadBytes,
-  ),
+  gauge("jackdaw_log_dead_bytes", "Bytes of dead records", ({ log }) => log.deadBytes),
   gauge(
     "jackdaw_snapshot_bytes",
     "Bytes of the newest snapshot",
     ({ lastSnapshotBytes }) => lastSnapshotBytes,
   ),
-  gauge(
-    "jackdaw_damaged_items",
-    "Stored items that were found damaged",
-    ({ damagedItems }) => damagedItems,
-  ),
+  gauge("jackdaw_damaged_items", "Damaged stored items found", ({ damagedItems }) => damagedItems),
   gauge(
     "jackdaw_operations_running",
-    "Operations under way",
+    "Running operations",
     ({ operationsRunning }) => operationsRunning,
   ),
   gauge("jackdaw_subscriptions", "Subscriptions", ({ subscriptions }) => subscriptions),
   gauge(
     "jackdaw_subscription_workers",
-    "Connected workers of subscriptions",
+    "Connected subscription workers",
     (one) => one.subscriptionWorkers,
   ),
   gauge("jackdaw_indexes", "Indexes", ({ indexes }) => indexes.length),
@@ -495,7 +487,7 @@ const databaseMetrics: readonly DatabaseMetric[] = [
   ),
   gauge(
     "jackdaw_index_lag_etags",
-    "Changes that the index furthest behind has not seen",
+    "Changes not processed by the most lagging index",
     ({ indexes }) => Math.max(0, ...indexes.map(({ etagLag }) => etagLag)),
   ),
 ];
@@ -503,34 +495,34 @@ const databaseMetrics: readonly DatabaseMetric[] = [
 const backupMetrics: readonly {
   readonly name: string;
   readonly help: string;
-  /** null: there is nothing to tell. */
+  /** Returns null if there is no value. */
   readonly of: (state: BackupState, nowMs: number) => number | null;
 }[] = [
   {
     name: "jackdaw_backup_age_seconds",
-    help: "Seconds since the last backup of a task that succeeded",
+    help: "Seconds since the last successful backup of a task",
     of: ({ lastMs }, nowMs) => (lastMs === null ? null : Math.max(0, nowMs - lastMs) / 1000),
   },
   {
     name: "jackdaw_backup_failed",
-    help: "1 where the last run of a backup task has failed",
+    help: "1 if the last run of a backup task failed",
     of: ({ hasFailed }) => (hasFailed ? 1 : 0),
   },
   {
     name: "jackdaw_continuous_backup_lag_seconds",
-    help: "Seconds since which something waits to be copied by a continuous backup",
+    help: "Seconds for which commits have been pending in a continuous backup",
     of: ({ behindSeconds }) => behindSeconds,
   },
   {
     name: "jackdaw_continuous_backup_waiting_bytes",
-    help: "Bytes that wait to be copied by a continuous backup",
+    help: "Bytes pending in a continuous backup",
     of: ({ waitingBytes }) => waitingBytes,
   },
 ];
 
 type Add = (name: string, kind: Kind, help: string, samples: readonly Sample[]) => void;
 
-/** The samples of one histogram: cumulative buckets, sum and count. */
+/** Returns the samples of one histogram: cumulative buckets, sum, and count. */
 function histogram(
   name: string,
   labels: Labels,

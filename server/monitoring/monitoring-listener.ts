@@ -1,19 +1,19 @@
 /**
- * A listener of its own for health and metrics, without TLS, for a scraper on the same machine or network: GET /metrics, /livez,
- * /readyz and /healthz, and nothing else.
+ * A separate listener for health and metrics without TLS, for a scraper on the same machine or network: GET /metrics,
+ * /livez, /readyz, and /healthz only.
  */
 import { createServer, type Server } from "node:http";
 import { listenErrorOf } from "../settings/listen-error.ts";
 import { alive, type HealthAnswer } from "./health.ts";
 import type { Metrics, MetricsReader } from "./metrics.ts";
 
-/** Where the answers come from. */
+/** The source of the replies. */
 export interface Monitored {
   ready(): Promise<HealthAnswer>;
   metrics(): Promise<Metrics>;
 }
 
-/** Whoever reaches this address may see all. */
+/** Every client that reaches this address may see all metrics. */
 const everything: MetricsReader = { mayRead: () => true, isOperator: true };
 const connectionsMax = 64;
 const requestMs = 5_000;
@@ -39,7 +39,7 @@ export class MonitoringListener {
           request.method ?? "",
           (request.url ?? "").split("?")[0] ?? "",
           answer,
-        ).catch(() => answer(500, "The metrics cannot be told.\n"));
+        ).catch(() => answer(500, "The metrics are not available.\n"));
       },
     );
     this.#server.maxConnections = connectionsMax;
@@ -80,7 +80,7 @@ async function reply(
   path: string,
   answer: (status: number, body: string, type?: string) => void,
 ): Promise<void> {
-  if (method !== "GET" && method !== "HEAD") answer(405, "Only GET is served here.\n");
+  if (method !== "GET" && method !== "HEAD") answer(405, "Only GET is supported.\n");
   else if (path === "/livez") answer(alive.status, alive.body);
   else if (path === "/readyz" || path === "/healthz") {
     const { status, body } = await monitoring.ready();
@@ -88,5 +88,5 @@ async function reply(
   } else if (path === "/metrics") {
     const metrics = await monitoring.metrics();
     answer(200, await metrics.text(everything), metrics.contentType);
-  } else answer(404, "Here are /metrics, /livez, /readyz and /healthz.\n");
+  } else answer(404, "Not found. Use /metrics, /livez, /readyz or /healthz.\n");
 }

@@ -1,4 +1,4 @@
-/** Health and metrics of one server. The metrics, and the library for them, are loaded when they are first asked for. */
+/** Health and metrics of one server. The metrics and their library are loaded on first use. */
 import { Figures } from "./figures.ts";
 import { alive, type Health, type HealthAnswer, notReady } from "./health.ts";
 import type { Metrics, MetricsHost } from "./metrics.ts";
@@ -25,13 +25,13 @@ export class Monitoring {
     return found.size === 0 ? alive : notReady;
   }
 
-  /** Begins to look at the cluster. Listens there too; undefined: it does not. @throws StartError port-in-use, address-unavailable */
+  /** Starts to watch the cluster, and to listen at `url` if it is given. @throws StartError port-in-use, address-unavailable */
   async start(url: URL | undefined): Promise<void> {
     this.#host.cluster.start();
     if (url !== undefined) this.#listener = await MonitoringListener.open(this, url);
   }
 
-  /** The port of that listener; undefined: there is none. */
+  /** Port of that listener, or undefined. */
   get port(): number | undefined {
     return this.#listener?.port;
   }

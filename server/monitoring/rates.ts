@@ -1,10 +1,10 @@
-/** How fast counts grow between two looks, and counts of what is written while somebody looks. */
+/** Rates of growing counters between calls, and counts of changes while a client watches. */
 import type { Change, Database } from "../../engine/engine.ts";
 
-/** Counts, each under its name, that only grow. */
+/** Monotonic counters by name. */
 export type Counts<Name extends string> = Readonly<Record<Name, number>>;
 
-/** Remembers the counts of each subject, by its name, from look to look. */
+/** Stores the last counts of each subject. */
 export class Rates<Name extends string> {
   readonly #before = new Map<string, { readonly counts: Counts<Name>; readonly atMs: number }>();
   readonly #nowMs: () => number;
@@ -13,7 +13,7 @@ export class Rates<Name extends string> {
     this.#nowMs = nowMs;
   }
 
-  /** By second since the last look at this subject; 0 at the first one, and where counts began anew. */
+  /** Returns rates per second since the last call for this subject; 0 at the first call, and where counters were reset. */
   look(subject: string, counts: Counts<Name>): Record<Name, number> {
     const atMs = this.#nowMs();
     const before = this.#before.get(subject);
@@ -34,11 +34,11 @@ interface Followed {
   readonly stop: () => void;
 }
 
-/** Counts the changes of databases by kind, from when they are followed on. */
+/** Counts the changes of followed databases by kind. */
 export class ChangeCounts {
   readonly #followed = new Map<Database, Followed>();
 
-  /** Those that are no longer among `databases` are left. */
+  /** Stops following databases that are not in `databases`. */
   follow(databases: readonly Database[]): void {
     const wanted = new Set(databases);
     for (const [database, { stop }] of this.#followed) {

@@ -1,5 +1,5 @@
 /**
- * What is known of a request when it has ended: counted, and logged where the settings ask for it.
+ * Records finished requests: counts them, and logs them according to the settings.
  *
  * Invariants:
  * - Nothing of a body, a query string or a parameter is logged; a path is the pattern of its route.
@@ -20,7 +20,7 @@ import { RequestStats } from "./request-stats.ts";
 import { TrafficLog } from "./traffic-log.ts";
 import { TrafficWatch } from "./traffic-watch.ts";
 
-/** A route, as lines show it. */
+/** A route, as logged. */
 export interface ObservedRoute {
   readonly kind: string;
   readonly method: string;
@@ -29,13 +29,13 @@ export interface ObservedRoute {
   readonly isLong?: true;
 }
 
-/** What a line tells of an answered query. */
+/** The part of a query's outcome that is logged. */
 export type QueriedOutcome = Pick<
   QueryOutcome,
   "indexName" | "totalResults" | "scannedResults" | "skippedResults" | "isStale"
 >;
 
-/** What is told of a request that has ended before what it began. */
+/** Facts of a request that ends before the operation that it has started. */
 export interface SeenRequest {
   readonly startedMs: number;
   readonly fields: LogFields;
@@ -46,12 +46,12 @@ const pauseMs = 1_000;
 
 export class RequestObserver {
   readonly stats: RequestStats;
-  /** Requests refused because their caller is not known. */
+  /** Number of requests refused because their caller is unknown. */
   refusedCount = 0;
   readonly traffic = new TrafficWatch();
   readonly trafficLog: TrafficLog;
   readonly limits: LimitCounts;
-  /** What keeps figures of the last day; set before the first request. */
+  /** Metrics of the last day; set before the first request. */
   figures: Figures | undefined = undefined;
   readonly #routes: readonly ObservedRoute[];
   readonly #log: Log;
@@ -81,30 +81,29 @@ export class RequestObserver {
     this.#isWatched = settings.hasRequests || audit.isOn;
   }
 
-  /** A request from the wire has ended. Hot. */
+  /** Records a finished request. Hot. */
   ended(exchange: Exchange): void {
     const ms = performance.now() - exchange.startedMs;
     exchange.connection.usedMs = exchange.startedMs;
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);
-    // How long somebody listens says nothing of how fast the server is.
+    // The duration of a web socket does not measure the speed of the server.
     if (this.#routes[exchange.routeNumber]?.kind !== "websocket")
       this.figures?.ended(exchange.databaseName, exchange.status, ms);
-    if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300)
-      this.#tellDeploy(exchange);
-    if (ms >= this.#slowMs) this.#tellSlowWrite(exchange, ms);
-    if (this.#isWatched) this.#tell(exchange, ms);
-    if (this.#log.watch.isOn("Debug")) this.#tellWatchers(exchange, ms);
-    if (this.traffic.isOn || this.trafficLog.isOn) this.#tellTraffic(exchange, ms);
+    if (this.#deploys.has(exchange.routeNumber) && exchange.status < 300) this.#logDeploy(exchange);
+    if (ms >= this.#slowMs) this.#logSlowWrite(exchange, ms);
+    if (this.#isWatched) this.#logRequest(exchange, ms);
+    if (this.#log.watch.isOn("Debug")) this.#logWatchers(exchange, ms);
+    if (this.traffic.isOn || this.trafficLog.isOn) this.#logTraffic(exchange, ms);
   }
 
-  #tellTraffic(exchange: Exchange, ms: number): void {
+  #logTraffic(exchange: Exchange, ms: number): void {
     const pattern = this.#routes[exchange.routeNumber]?.path ?? "";
     this.traffic.ended(exchange, pattern, ms);
     if (this.trafficLog.isOn) this.trafficLog.ended(exchange, pattern, ms);
   }
 
-  /** Lines of requests are for those who watch the log, whatever is written to it. */
-  #tellWatchers(exchange: Exchange, ms: number): void {
+  /** Sends lines of requests to watchers of the log, independently of the log's level. */
+  #logWatchers(exchange: Exchange, ms: number): void {
     const { method, path } = this.#routes[exchange.routeNumber] ?? exchange;
     this.#log.watch.tell({
       level: "Debug",
@@ -114,13 +113,13 @@ export class RequestObserver {
     });
   }
 
-  /** A request has failed with this error. */
+  /** Records the error of a failed request. */
   failed(exchange: Exchange, error: unknown): void {
     const route = this.#routes[exchange.routeNumber]?.path ?? null;
     this.limits.failed(error, route, exchange.databaseName ?? null);
   }
 
-  /** The caller presented no certificate, or one that is not known or not valid. */
+  /** Records a caller without a certificate, or with an unknown or invalid one. */
   refused(exchange: Exchange): void {
     this.refusedCount++;
     const { standing } = exchange.identity;
@@ -129,7 +128,7 @@ export class RequestObserver {
     const actor = actorOf(exchange);
     const advice =
       standing === "none"
-        ? "The caller sent no certificate; if it should have access, give it a registered one"
+        ? "The caller sent no certificate. If it should have access, it needs a registered one"
         : "If the caller should have access, register its certificate with /admin/certificates or renew it";
     const fields = { event: "refused", standing, address: actor.address, leftOut };
     const certificate = { thumbprint: actor.thumbprint || null, subject: actor.subject ?? null };
@@ -137,7 +136,7 @@ export class RequestObserver {
     this.#audit.record("refused a request", actor, { standing, leftOut });
   }
 
-  /** A query has been answered. Hot. */
+  /** Records an answered query. Hot. */
   queried(
     exchange: Exchange,
     database: Database,
@@ -162,10 +161,10 @@ export class RequestObserver {
       waitedForIndex: request.options.waitForNonStale === true,
       leftOut,
     };
-    void this.#tellWithPlan("A query was slow", fields, database, request, "read");
+    void this.#logWithPlan("A query was slow", fields, database, request, "read");
   }
 
-  /** What is kept of a request for `changed`. */
+  /** Returns the facts of a request for `changed`. */
   seen(exchange: Exchange): SeenRequest {
     const { startedMs } = exchange;
     return {
@@ -174,7 +173,7 @@ export class RequestObserver {
     };
   }
 
-  /** A patch or a deletion by query has ended. */
+  /** Records a finished patch or deletion by query. */
   changed(
     { startedMs, fields }: SeenRequest,
     database: Database,
@@ -187,7 +186,7 @@ export class RequestObserver {
     const leftOut = this.#queryLimit.take();
     if (leftOut === null) return;
     const isPatch = kind === "UpdateByQuery";
-    const told = {
+    const queryFields = {
       event: "slow-query",
       ...fields,
       ms: Math.round(ms * 1000) / 1000,
@@ -198,29 +197,29 @@ export class RequestObserver {
       leftOut,
     };
     const message = `A ${isPatch ? "patch" : "deletion"} by query was slow`;
-    void this.#tellWithPlan(message, told, database, request, isPatch ? "patch" : "delete");
+    void this.#logWithPlan(message, queryFields, database, request, isPatch ? "patch" : "delete");
   }
 
-  /** The plan is made only for the line: a query that is fast pays nothing for it. */
-  async #tellWithPlan(
+  /** Logs with a query plan, which is computed only for the line, so fast queries do not pay for it. */
+  async #logWithPlan(
     message: string,
     fields: LogFields,
     database: Database,
     { text, options }: QueryRequest,
     kind: "read" | "patch" | "delete",
   ): Promise<void> {
-    // What the query needed may be gone by now; the line is told without it then.
+    // Objects that the query used may no longer exist; the line is then logged without a plan.
     const plan = await database.queries.plan(text, kind, options).catch(() => null);
     this.#log.warn(message, { ...fields, plan });
   }
 
-  #tellDeploy({ databaseName }: Exchange): void {
+  #logDeploy({ databaseName }: Exchange): void {
     const text = "An index was deployed";
     const event = { atMs: Date.now(), kind: "IndexDeploy", text, database: databaseName ?? null };
     this.figures?.event(event);
   }
 
-  #tellSlowWrite(exchange: Exchange, ms: number): void {
+  #logSlowWrite(exchange: Exchange, ms: number): void {
     const route = this.#routes[exchange.routeNumber];
     if (route === undefined || route.access !== "write" || route.isLong === true) return;
     if (isByQuery(route)) return;
@@ -234,7 +233,7 @@ export class RequestObserver {
     });
   }
 
-  #tell(exchange: Exchange, ms: number): void {
+  #logRequest(exchange: Exchange, ms: number): void {
     const route = this.#routes[exchange.routeNumber];
     if (this.#settings.hasRequests) {
       this.#log.info("request", {
@@ -248,7 +247,7 @@ export class RequestObserver {
     if (route !== undefined && this.#audit.isOn && isAudited(route)) {
       this.#audit.record(`${route.method} ${route.path}`, actorOf(exchange), {
         database: exchange.databaseName ?? null,
-        // Names of what was changed; never what it was changed to.
+        // Names of changed items, never their new values.
         name: exchange.query.get("name") ?? null,
         certificate: exchange.query.get("thumbprint") ?? null,
         changed: exchange.changedNames,
@@ -259,7 +258,7 @@ export class RequestObserver {
   }
 }
 
-/** What the audit log has of the routes: changes of certificates, databases, indexes and settings. */
+/** Returns whether the audit log records the route: changes of certificates, databases, indexes, and settings. */
 export function isAudited({ method, access, path }: ObservedRoute): boolean {
   if (method === "GET" || method === "HEAD") return false;
   if (access === "database-admin" || access === "operator" || access === "cluster-admin")
@@ -267,7 +266,7 @@ export function isAudited({ method, access, path }: ObservedRoute): boolean {
   return access === "write" && /\/(indexes|subscriptions|smuggler)(\/|$)/.test(path);
 }
 
-/** Operations over many documents take long by nature. */
+/** Returns whether the route starts an operation over many documents, which takes long by nature. */
 function isByQuery({ path, method }: ObservedRoute): boolean {
   return path.endsWith("/queries") && method !== "POST";
 }
@@ -296,7 +295,7 @@ function actorOf({ identity, remoteCertificate, remoteAddress }: Exchange): Acto
   return { thumbprint, subject: remoteCertificate?.subject, address: remoteAddress };
 }
 
-/** Which nodes have to do with a request beside this one; nothing on a single node. */
+/** Returns the other nodes that took part in a request; none on a single node. */
 function nodesOf({ origin, passedTo }: Exchange): Record<string, string> {
   return {
     ...(origin === undefined ? {} : { passedBy: origin.nodeTag }),

@@ -1,14 +1,14 @@
 /**
- * How many requests each route had, how they ended and how long they took. Plain arrays by the number of the route, so that
- * counting one costs a few additions; `latencyBounds` are the buckets of the histogram.
+ * Counts, results, and durations of requests per route. Stored in plain arrays by route number, so that counting a request
+ * costs a few additions; `latencyBounds` are the buckets of the histogram.
  */
 import { LatencyCounts } from "../../engine/base/latency-counts.ts";
 
-/** Kinds of statuses; "aborted": the client or the server ended the request before its reply. */
+/** Status classes; "aborted" means that the client or the server closed the request before its reply. */
 export const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const;
 
 export interface RouteFigures {
-  /** Its position in the route table; -1: requests that matched no route, or were refused before that. */
+  /** Position in the route table, or -1 for requests without a route, or refused before matching. */
   readonly route: number;
   /** Requests by `statusClasses`. */
   readonly byStatus: readonly number[];
@@ -23,11 +23,11 @@ interface Slot {
 }
 
 export class RequestStats {
-  /** By the number of the route plus one. */
+  /** By route number plus one. */
   readonly #slots: (Slot | undefined)[];
-  /** All requests. */
+  /** Number of all requests. */
   count = 0;
-  /** Their milliseconds. */
+  /** Sum of their durations, in milliseconds. */
   totalMs = 0;
 
   constructor(routeCount: number) {
@@ -42,14 +42,14 @@ export class RequestStats {
       this.#slots[route + 1] = slot;
     }
     const kind = Math.min(5, (status / 100) | 0);
-    slot.byStatus[kind] = (slot.byStatus[kind] as number) + 1; // it has all kinds
+    slot.byStatus[kind] = (slot.byStatus[kind] as number) + 1; // it has all classes
     slot.latency.add(ms);
     slot.replyBytes += replyBytes;
     this.count++;
     this.totalMs += ms;
   }
 
-  /** Of the routes that had any. */
+  /** Yields the routes with requests. */
   *figures(): Generator<RouteFigures> {
     for (const [at, slot] of this.#slots.entries()) {
       if (slot !== undefined) yield { route: at - 1, ...slot };

@@ -1,6 +1,6 @@
-/** How much memory the process has, read without failing: the system tells it in a file, for which a handle may be missing. */
+/** Reads the resident memory of the process from a file of the system, for which a file handle may be missing. */
 
-/** The memory of the process; `otherwise` when it cannot be read, as when no file handle is left for that. */
+/** Returns the memory of the process in bytes, or `otherwise` if it cannot be read, for example without a free file handle. */
 export function residentBytes(otherwise: number): number {
   try {
     return process.memoryUsage.rss();

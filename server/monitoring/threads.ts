@@ -1,19 +1,19 @@
-/** The threads of this process and their processor time, as Linux tells them; other systems tell none. */
+/** The threads of this process and their processor time; Linux only, empty on other systems. */
 import { readdirSync, readFileSync } from "node:fs";
 
 export interface ThreadFigures {
   readonly id: number;
   readonly name: string;
-  /** One letter, as the kernel calls it: `R` runs, `S` sleeps, … */
+  /** State letter of the kernel: `R` running, `S` sleeping, … */
   readonly state: string;
   readonly userMs: number;
   readonly systemMs: number;
-  /** Milliseconds from the start of the machine to that of the thread. */
+  /** Start of the thread in milliseconds after the start of the machine. */
   readonly startedMs: number;
 }
 
 const folder = "/proc/self/task";
-/** The kernel tells times to programs in hundredths of a second. */
+/** The kernel reports times in hundredths of a second. */
 const tickMs = 10;
 
 export function threadsOfProcess(): ThreadFigures[] {
@@ -21,13 +21,13 @@ export function threadsOfProcess(): ThreadFigures[] {
     try {
       return [threadOf(readFileSync(`${folder}/${id}/stat`, "utf8"))];
     } catch {
-      // It has ended meanwhile.
+      // The thread has ended meanwhile.
       return [];
     }
   });
 }
 
-/** Of a line of `stat`: the name is in brackets, and may have brackets and spaces itself. */
+/** Parses a line of `stat`: the name is in brackets, and may itself contain brackets and spaces. */
 export function threadOf(line: string): ThreadFigures {
   const open = line.indexOf("(");
   const end = line.lastIndexOf(")");

@@ -1,19 +1,19 @@
 /**
- * Which requests have a line in the log when they end, as an operator has last said with RavenDB 7.2.7's configuration of its
- * traffic watch. It lasts until the server is stopped, as there.
+ * Logs finished requests selected by RavenDB 7.2.7's configuration of its traffic watch. As in RavenDB, the configuration
+ * lasts until the server stops.
  *
  * Invariants:
- * - Nothing of a document and no value of a query is logged: a line tells what watchers are told.
- * - An empty list, or 0, limits nothing.
+ * - No part of a document and no value of a query is logged: a line contains the same data as the messages of watchers.
+ * - An empty list, or 0, is no restriction.
  */
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { Log } from "../logging/log.ts";
-import { toldOf, trafficKind } from "./traffic-watch.ts";
+import { detailsOf, trafficKind } from "./traffic-watch.ts";
 
 const modes = ["None", "Off", "ToLogFile"] as const;
-/** What RavenDB calls the kinds of requests. */
+/** RavenDB's names of the types of requests. */
 const changeTypes: readonly string[] = [
   "None",
   "Queries",
@@ -31,7 +31,7 @@ const changeTypes: readonly string[] = [
   "ClusterCommands",
 ];
 
-/** As it is sent and shown. Names of databases are compared in any letter case, all else as it is. */
+/** The configuration as sent and returned. Database names are compared case-insensitively, all other values exactly. */
 export interface TrafficConfiguration {
   readonly TrafficWatchMode: (typeof modes)[number];
   readonly Databases: readonly string[] | null;
@@ -81,7 +81,7 @@ export class TrafficLog {
     return this.configuration.TrafficWatchMode === "ToLogFile";
   }
 
-  /** A request has ended. `pattern`: the path of its route, "" if it has none. */
+  /** Records a finished request. `pattern` is the path of its route, or "". */
   ended(exchange: Exchange, pattern: string, ms: number): void {
     const { method, status, replyBytes, identity, databaseName } = exchange;
     const requestBytes = Number(exchange.header("content-length") ?? 0) || 0;
@@ -107,7 +107,7 @@ export class TrafficLog {
       requestBytes,
       replyBytes,
       type,
-      about: toldOf(exchange, pattern),
+      about: detailsOf(exchange, pattern),
       address: exchange.remoteAddress,
       thumbprint: identity.thumbprint || null,
     });
@@ -129,7 +129,7 @@ function modeOf(sent: unknown): TrafficConfiguration["TrafficWatchMode"] {
   throw notConverted(sent, "Raven.Client.ServerWide.Operations.TrafficWatch.TrafficWatchMode");
 }
 
-/** @param sent null and a missing one are empty */
+/** @param sent null and undefined count as empty */
 function listOf<T>(sent: unknown, itemOf: (item: unknown) => T): readonly T[] {
   if (sent === undefined || sent === null) return [];
   if (!Array.isArray(sent)) throw notConverted(sent, "Sparrow.Json.BlittableJsonReaderArray");
@@ -153,7 +153,7 @@ function changeTypeOf(sent: unknown): string {
   throw new RequestError(400, "System.ArgumentException", message);
 }
 
-/** Fractions are cut; a missing one is 0. */
+/** Truncates fractions; a missing value is 0. */
 function leastOf(sent: unknown): number {
   const value = sent ?? 0;
   const least = typeof value === "object" ? Number.NaN : Number(value);

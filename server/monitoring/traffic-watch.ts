@@ -1,10 +1,10 @@
 /**
- * Those who watch requests as they end, over web sockets, in the messages of RavenDB 7.2.7.
+ * Clients that watch finished requests over web sockets, in the messages of RavenDB 7.2.7.
  *
  * Invariants:
- * - Nothing is composed while nobody watches.
- * - Nothing of a document and no value of a query is told: texts of queries are masked, ids and names are not.
- * - A watcher that does not keep up misses messages: at most `waitingBytesMax` bytes wait for it.
+ * - Nothing is computed without watchers.
+ * - Messages contain no part of a document and no value of a query: query texts are masked, ids and names are not.
+ * - A slow watcher misses messages: at most `waitingBytesMax` bytes are buffered for it.
  */
 
 import { foldedName } from "../../engine/base/case-folding.ts";
@@ -13,16 +13,16 @@ import type { Exchange } from "../http/exchange.ts";
 import type { MessageSocket } from "../http/message-socket.ts";
 import { maskedQuery } from "./masked-query.ts";
 
-/** What is used of a web socket. */
+/** The used part of a web socket. */
 export type WatchSocket = Pick<MessageSocket, "send" | "bufferedAmount" | "on">;
 
-/** Bytes that wait for one watcher. */
+/** Maximum number of buffered bytes per watcher. */
 const waitingBytesMax = 1024 * 1024;
-/** UTF-16 units of an address and of what is told of a request. */
+/** Maximum length of an address and of the details of a request, in UTF-16 units. */
 const textLengthMax = 4_096;
 export const watchersMax = 32;
 
-/** RavenDB's kinds of requests, by the end of the path of their route. The first that fits counts. */
+/** RavenDB's types of requests, by the end of the route's path. The first match counts. */
 const kinds: readonly (readonly [method: string, path: RegExp, kind: string])[] = [
   ["GET|HEAD|PUT|POST", /^\/databases\/:database\/docs$/, "Documents"],
   [".*", /\/:database\/queries$/, "Queries"],
@@ -38,17 +38,17 @@ const kinds: readonly (readonly [method: string, path: RegExp, kind: string])[] 
 ];
 
 export class TrafficWatch {
-  /** To the database that each watches; null: all. */
+  /** Database that each watcher watches, or null for all. */
   readonly #watchers = new Map<WatchSocket, string | null>();
   #lastId = 0;
-  /** Messages that watchers missed. */
+  /** Number of messages that watchers missed. */
   missedCount = 0;
 
   get isOn(): boolean {
     return this.#watchers.size > 0;
   }
 
-  /** `database`: the only one to be watched; null: all, and requests of none. @returns false when there are too many */
+  /** `database` limits the messages to one database; null for all requests. @returns false if too many clients watch */
   add(socket: WatchSocket, database: string | null): boolean {
     if (this.#watchers.size >= watchersMax) return false;
     this.#watchers.set(socket, database === null ? null : foldedName(database));
@@ -56,7 +56,7 @@ export class TrafficWatch {
     return true;
   }
 
-  /** A request has ended. `pattern`: the path of its route, "" if it has none. */
+  /** Records a finished request. `pattern` is the path of its route, or "". */
   ended(exchange: Exchange, pattern: string, ms: number): void {
     this.#lastId++;
     const { databaseName } = exchange;
@@ -78,7 +78,7 @@ function messageOf(exchange: Exchange, pattern: string, ms: number, id: number):
     TrafficWatchType: "Http",
     TimeStamp: dateText(new Date()),
     DatabaseName: exchange.databaseName ?? "N/A",
-    CustomInfo: toldOf(exchange, pattern),
+    CustomInfo: detailsOf(exchange, pattern),
     ClientIP: exchange.connection.remoteAddress,
     ProxyIP: null,
     CertificateThumbprint: thumbprint === "" ? null : thumbprint,
@@ -96,7 +96,7 @@ function messageOf(exchange: Exchange, pattern: string, ms: number, id: number):
   });
 }
 
-/** RavenDB's name of what a request is about. */
+/** Returns RavenDB's name of the type of a request. */
 export function trafficKind(method: string, pattern: string): string {
   const found = kinds.find(([methods, path]) => {
     return path.test(pattern) && new RegExp(`^(${methods})$`).test(method);
@@ -104,14 +104,14 @@ export function trafficKind(method: string, pattern: string): string {
   return found?.[2] ?? "None";
 }
 
-/** The masked text of a query, or the id of a document. */
-export function toldOf(exchange: Exchange, pattern: string): string {
+/** Returns the masked text of a query, or the id of a document. */
+export function detailsOf(exchange: Exchange, pattern: string): string {
   if (exchange.queryText !== undefined) return maskedQuery(exchange.queryText);
   const id = pattern.endsWith("/docs") ? exchange.query.get("id") : undefined;
   return id === undefined ? "N/A" : cut(id);
 }
 
-/** An address without the texts and parameters of queries, whose values may be those of documents. */
+/** Returns an address without the texts and parameters of queries, whose values may be those of documents. */
 export function maskedTarget(target: string): string {
   return target.replace(/([?&](?:query|parameters|QueryParameters)=)[^&]*/gi, "$1?");
 }

@@ -1,6 +1,6 @@
 /**
- * Previews of documents for lists and completion: their short values, and the names and types of their fields. Shapes
- * are those of RavenDB 7.2.7, whose Studio asks for them. One view serves a reply, so its parts agree.
+ * Previews of documents for lists and completion: short values, and the names and types of fields. Shapes are those of
+ * RavenDB 7.2.7, for its Studio. A reply uses one view, so its parts are consistent.
  */
 import { runInSlices } from "../../engine/base/time-slices.ts";
 import type { Work } from "../../engine/base/work-budget.ts";
@@ -16,28 +16,28 @@ import { jsonContentType, type ReplyHeaders } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
 import { eachListed, type Listing } from "./document-listing.ts";
 
-/** Characters (UTF-16) that are shown of a text. */
+/** Maximum length of a text in a preview, in UTF-16 units. */
 const shownCharacters = 255;
-/** A value longer than this is never shown whole. */
+/** Maximum size of a value that may be included whole, in bytes. */
 const wholeValueBytesMax = 1024 * 1024;
-/** Bytes of a row after which its further fields are left out. */
+/** Size of a row after which further fields are omitted, in bytes. */
 const rowBytesMax = 1024 * 1024;
-/** Names of columns, and fields of a row, after which further ones are left out. */
+/** Number of columns, and of fields of a row, after which further ones are omitted. */
 const columnsMax = 10_000;
 
 const metadataHead = '{"@metadata":{';
-/** Members of metadata that a row goes without, as in RavenDB 7.2.7: its flags say that there are some. */
+/** Members of metadata that rows omit, as in RavenDB 7.2.7: flags indicate their presence. */
 const derived: ReadonlySet<string> = new Set(["@attachments", "@counters", "@timeseries"]);
 
-/** What a preview shows. */
+/** The parameters of a preview. */
 export interface PreviewRequest {
-  /** Undefined: documents of all collections. */
+  /** Undefined for documents of all collections. */
   readonly collection: string | undefined;
   readonly start: number;
   readonly pageSize: number;
-  /** The fields to show; null: all. */
+  /** Fields to include, or null for all. */
   readonly columns: ReadonlySet<string> | null;
-  /** Those of them, or further ones, that are shown whole. */
+  /** Fields to include whole, which may be further ones. */
   readonly wholeColumns: ReadonlySet<string>;
 }
 
@@ -72,7 +72,7 @@ export async function replyPreview(
   }
 }
 
-/** The ETag: the newest change vector and the number of documents; null: 304 was replied. */
+/** The ETag headers from the newest change vector and the number of documents, or null after a 304 reply. */
 async function changedHeaders(
   exchange: Exchange,
   view: DocumentsView,
@@ -106,7 +106,7 @@ function listingOf({ start, pageSize }: Pick<PreviewRequest, "start" | "pageSize
   };
 }
 
-/** Does the work on a document's row: at once, or in turns when it is large. */
+/** Processes a document's row: synchronously, or time-sliced if it is large. */
 function withRow(
   row: DocumentRow | null,
   found: FoundDocument,
@@ -129,7 +129,7 @@ async function withLarge(
   }
 }
 
-/** The fields of the page's documents, in the order in which they are met. */
+/** Returns the fields of the page's documents, in the order of their first occurrence. */
 async function columnsOf(view: DocumentsView, request: PreviewRequest): Promise<string[]> {
   const names = new Set<string>();
   await eachListed(view, listingOf(request), request.collection, (row, found) =>
@@ -206,7 +206,7 @@ function* addRow(text: JsonText, row: DocumentRow, request: PreviewRequest): Wor
   text.addText("}}");
 }
 
-/** The position where the text is cut that is longer than what is shown of one; -1: it is not longer. */
+/** Returns the position at which a long text is cut, or -1 for a short one. */
 function cutAt(bytes: Buffer, { from, to }: Member): number {
   let at = from + 1;
   for (let shown = 0; at < to - 1; ) {
@@ -222,7 +222,7 @@ function cutAt(bytes: Buffer, { from, to }: Member): number {
 
 /**
  * Replies the names and types of the fields of the newest document of a collection, or of each collection:
- * `{"No":"Number"}`; types that differ are listed, as in `"Number, String"`. `path`: of the object in that field, or in
+ * `{"No":"Number"}`; different types are listed, as in `"Number, String"`. `path` selects the object in that field, or in
  * the first element of the array there, instead of the document.
  */
 export async function replyFields(
@@ -275,7 +275,7 @@ function addType(types: Map<string, Set<string>>, name: string, type: string): v
   else seen.add(type);
 }
 
-/** The position of the object that the path leads to; -1: it leads to none. */
+/** Returns the position of the object at the path, or -1 if none exists. */
 function* objectAt(bytes: Buffer, path: readonly string[]): Work<number> {
   let at = 0;
   for (const name of path) {
@@ -293,7 +293,7 @@ function* objectAt(bytes: Buffer, path: readonly string[]): Work<number> {
   return at;
 }
 
-/** `ArrayNumber`: an array whose first element is a number; `Array`: it is null, or there is none. */
+/** `ArrayNumber` is an array whose first element is a number; `Array` is one whose first element is null or missing. */
 function typeOf(bytes: Buffer, { kind, from, count }: Member): string {
   if (kind !== "array") return capitalized(kind);
   const first = count === 0 ? "null" : valueKind(bytes, firstElement(bytes, from));

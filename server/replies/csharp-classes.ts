@@ -1,4 +1,4 @@
-/** Classes of C# for documents and indexes, as RavenDB's Studio offers them to programs, in the shapes of RavenDB 7.2.7. */
+/** Generates classes of C# for documents and indexes, for RavenDB's Studio, in the shapes of RavenDB 7.2.7. */
 import type { JsonObject } from "../http/json-body.ts";
 
 interface ClrClass {
@@ -7,7 +7,7 @@ interface ClrClass {
   readonly properties: readonly (readonly [name: string, type: string])[];
 }
 
-/** The classes of documents, each under the name of its class: what they contain first. */
+/** Returns the classes of documents, each after the classes that it contains. */
 export function documentClasses(space: string, examples: ReadonlyMap<string, JsonObject>): string {
   const known: ClrClass[] = [];
   for (const [name, document] of examples) {
@@ -21,7 +21,7 @@ ${known.map(classText).join("\n\n")}
 }`;
 }
 
-/** `Orders` becomes `Order`; a document of a .NET program names its class itself. */
+/** Derives the class name: `Orders` becomes `Order`; documents of .NET programs contain the class name. */
 export function classNameOf(metadata: JsonObject): {
   readonly space: string;
   readonly name: string;
@@ -52,7 +52,7 @@ export function singular(collection: string): string {
   return collection.replace(/([^s])s$/i, "$1");
 }
 
-/** An object of the same shape has the same class. @returns its name */
+/** Adds a class, or reuses one with the same shape. @returns its name */
 function addClass(wanted: string, value: JsonObject, known: ClrClass[]): string {
   const names = Object.keys(value).sort((a, b) => (a < b ? -1 : 1));
   const properties = names.map((name) => [name, typeOf(name, value[name], known)] as const);
@@ -77,7 +77,7 @@ function typeOf(name: string, value: unknown, known: ClrClass[]): string {
   return typeof value === "string" ? typeOfText(value) : "object";
 }
 
-/** What a text can be read as comes before a text. */
+/** Tries more specific types before text. */
 function typeOfText(text: string): string {
   if (/^(true|false)$/i.test(text)) return "bool";
   if (/^-?\d{1,19}$/.test(text)) return integerType(Number(text));
@@ -99,7 +99,7 @@ function classText({ name, properties }: ClrClass): string {
   return `    public class ${name}\n    {\n${lines.join("\n")}\n    }`;
 }
 
-/** A task that creates the index of this definition. */
+/** Returns a task that creates the index of this definition. */
 export function indexClass(definition: JsonObject): string {
   const name = String(definition["Name"]);
   const { Maps: maps = [], Reduce: reduce } = definition as {
@@ -158,12 +158,12 @@ function dictionaryText(member: string, texts: readonly (readonly [string, unkno
   return `new ${type}\n{\n${entries.join(",\n")}\n}`;
 }
 
-/** A verbatim text of C#. */
+/** Returns a verbatim string literal of C#. */
 function literal(text: string): string {
   return `@"${text.replace(/\r\n/g, "\n").replaceAll('"', '""')}"`;
 }
 
-/** Lines by the braces around them; what is inside a verbatim text stays as it is. */
+/** Indents lines by the braces around them; verbatim strings are unchanged. */
 function indented(text: string, from: number): string {
   let depth = from;
   let isInText = false;

@@ -10,23 +10,23 @@ import type { Exchange } from "../http/exchange.ts";
 import { jsonContentType } from "../http/response.ts";
 import { StreamedReply } from "../http/streamed-reply.ts";
 
-/** What RavenDB takes for no limit. */
+/** The value that RavenDB treats as no limit. */
 export const int32Max = 2_147_483_647;
 
-/** Which documents to list, and in which form. */
+/** The selection and the format of documents to list. */
 export interface Listing {
   readonly start: number;
   readonly pageSize: number;
   readonly metadataOnly: boolean;
   readonly startsWith: string | undefined;
   readonly startAfter: string | undefined;
-  /** Only documents with this etag or a higher one, oldest first. */
+  /** Only documents with at least this etag, oldest first. */
   readonly fromEtag: number | undefined;
-  /** Filters by the part of an id after the prefix; undefined: all are wanted. */
+  /** Filters by the part of an id after the prefix; undefined for no filter. */
   readonly isWanted: ((rest: string) => boolean) | undefined;
 }
 
-/** The parameters of a listing. @throws EngineError invalid-argument */
+/** Parses the parameters of a listing. @throws EngineError invalid-argument */
 export function listingOf(exchange: Exchange): Listing {
   const { query } = exchange;
   return {
@@ -78,8 +78,8 @@ export async function listDocuments(
 }
 
 /**
- * Receives each document; `row` is null when it is too large to be composed at once. It may return a promise to wait for,
- * or false to stop.
+ * Receives each document; `row` is null if it is too large to be composed synchronously. It may return a promise to wait
+ * for, or false to stop.
  */
 type ListedRow = (
   row: DocumentRow | null,
@@ -97,7 +97,7 @@ export async function eachListed(
   if (start < 0 || pageSize <= 0) return;
   const prefixLength = startsWith?.length ?? 0;
   const isWanted = prefixLength > 0 ? listing.isWanted : undefined;
-  // Which documents are wanted is only known of those that were read.
+  // The filter applies only to documents that were read.
   const skip = isWanted === undefined ? start : 0;
   let skipped = skip;
   let given = 0;
@@ -135,7 +135,7 @@ function patternsOf(list: string | undefined): string[] {
     : [];
 }
 
-/** `*` matches any characters, `?` one; compared by capitals, as RavenDB 7.2.7 does. Linear in the text for each `*`. */
+/** `*` matches any characters, `?` one. Compares uppercase text, as RavenDB 7.2.7 does. Linear in the text for each `*`. */
 export function matchesPattern(text: string, pattern: string): boolean {
   const lower = foldedName(text);
   let at = 0;

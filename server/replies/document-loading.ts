@@ -1,8 +1,7 @@
 /**
- * Loading documents by id: the reply of `GET docs?id=…` with includes, counters, time series and compare-exchange
- * values.
+ * Loads documents by id: the reply of `GET docs?id=…` with includes, counters, time series, and compare-exchange values.
  *
- * The common case, one resident document with nothing included, is a look-up and a few copies of bytes.
+ * The common case, one resident document without includes, is a lookup and a few copies of bytes.
  *
  * Hot: bench/http.bench.ts.
  */
@@ -40,7 +39,7 @@ const resultsEndText = '],"Includes":{}}';
 const resultsOpen = Buffer.from(resultsOpenText);
 const resultsEnd = Buffer.from(resultsEndText);
 
-/** What a load returns in addition to the documents. */
+/** The data that a load returns in addition to the documents. */
 interface LoadOptions {
   readonly metadataOnly: boolean;
   readonly includes: readonly IncludePath[];
@@ -48,7 +47,7 @@ interface LoadOptions {
   readonly compareExchange: readonly IncludePath[];
   /** Paths to change vectors of revisions. */
   readonly revisionPaths: readonly string[];
-  /** Microseconds since 1970: includes each document's newest revision up to then. */
+  /** Microseconds since the Unix epoch: includes each document's newest revision up to then. */
   readonly revisionsBefore: number | undefined;
   readonly series: readonly SeriesInclude[];
   /** Missing documents are omitted instead of null (cluster-wide sessions). */
@@ -128,7 +127,7 @@ function replyOne(exchange: Exchange, row: DocumentRow, metadataOnly: boolean): 
   exchange.replyJson(200, text.addBytes(resultsEnd).bytes, { etag: quoted(etag) });
 }
 
-/** Replies with one document too large to be composed at once. @throws RequestError 503 when memory is short */
+/** Replies with one document too large to be composed synchronously. @throws RequestError 503 when memory is short */
 async function replyLarge(exchange: Exchange, document: FoundDocument): Promise<void> {
   const large = await document.open(reserveForReply);
   try {
@@ -180,7 +179,7 @@ async function replyMany(
   }
 }
 
-/** Bytes of records that a load caches; records beyond that are read again at each use. */
+/** Maximum size of records that a load caches, in bytes; further records are read again at each use. */
 const keptBytesMax = 1024 * 1024;
 
 /** Reads documents of one view. */
@@ -199,7 +198,7 @@ class Loader {
     return this.#view.find(id);
   }
 
-  /** Valid until the next turn of the event loop after it resolves. */
+  /** Valid until the event-loop tick after it resolves. */
   async row(document: FoundDocument): Promise<DocumentRow> {
     await pauseIfDue();
     const kept = this.#kept.get(document.key);
@@ -222,7 +221,7 @@ class Loader {
   }
 }
 
-/** The documents that the include paths lead to, each once, without those already loaded. */
+/** Returns the documents at the include paths, each once, without those already loaded. */
 async function findIncluded(
   loader: Loader,
   found: readonly FoundDocument[],

@@ -3,7 +3,7 @@ import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, IndexBatch } from "../../engine/engine.ts";
 import type { JsonObject } from "../http/json-body.ts";
 
-/** `{"Name","Performance":[…]}` of the indexes that `isWanted`, with the batches after `version`; 0: all. */
+/** Returns `{"Name","Performance":[…]}` of the indexes selected by `isWanted`, with the batches after `version`; 0 for all. */
 export function indexPerformance(
   database: Database,
   isWanted: (name: string) => boolean,
@@ -18,7 +18,7 @@ export function indexPerformance(
     }));
 }
 
-/** The newest version among the batches of all indexes. */
+/** Returns the newest version among the batches of all indexes. */
 export function newestVersion(database: Database): number {
   const lists = database.indexes.batches().map(({ batches }) => batches.at(-1)?.version ?? 0);
   return Math.max(0, ...lists);
@@ -26,7 +26,7 @@ export function newestVersion(database: Database): number {
 
 function batchRow(batch: IndexBatch): JsonObject {
   const passedMs = (batch.endedAtMicros - batch.startedAtMicros) / 1000;
-  // A clock that was put back tells less than the work took.
+  // A clock that was set back yields less time than the work took.
   const durationMs = rounded(Math.max(passedMs, batch.workMs));
   const reason = batch.hasCaughtUp ? "No more documents to index" : "The batch was long enough";
   const map = {
@@ -50,7 +50,7 @@ function batchRow(batch: IndexBatch): JsonObject {
     SuccessCount: batch.inputs - batch.failures,
     Started: formatTimestamp(batch.startedAtMicros),
     DurationInMs: durationMs,
-    // Memory and the sizes of documents are not counted by batch.
+    // Memory and document sizes are not counted per batch.
     AllocatedManagedBytes: null,
     AllocatedUnmanagedBytes: noBytes,
     DocumentsSize: noBytes,

@@ -1,16 +1,16 @@
-/** Indexes as rows of replies: statistics, progress. Forms and the order of keys are those of RavenDB 7.2.7. */
+/** Formats indexes as rows of replies: statistics and progress. Formats and key order are those of RavenDB 7.2.7. */
 import type { IndexDetails, IndexInfo } from "../../engine/engine.ts";
 import { doubleNumber } from "./number-texts.ts";
 import { timeText } from "./query-reply.ts";
 
-/** `Running`, or why it is not. */
+/** Returns `Running`, or the reason why the index is not running. */
 export function statusOf(index: IndexInfo): "Running" | "Paused" | "Disabled" {
   if (index.isDisabled) return "Disabled";
   if (index.isPaused) return "Paused"; // also while it is being restored
   return index.isRunning || index.isRestoring ? "Running" : "Paused";
 }
 
-/** An index's row in `indexes/stats`, to be written by `jsonOfNumbers`. */
+/** Returns an index's row in `indexes/stats`, to be written by `jsonOfNumbers`. */
 export function statisticsRow(row: IndexDetails): object {
   const { output } = row;
   return {
@@ -78,7 +78,7 @@ function collectionRows({ collections }: IndexDetails): object {
   return Object.fromEntries(rows) as object;
 }
 
-/** The row of a stale index in `indexes/progress`. */
+/** Returns the row of a stale index in `indexes/progress`. */
 export function progressRow(index: IndexDetails): object {
   const { name, type, collections, entriesCount } = index;
   const rows = collections.map((one) => [
@@ -106,7 +106,7 @@ export function progressRow(index: IndexDetails): object {
   };
 }
 
-/** Why an index is stale, one sentence per collection. */
+/** Returns the reasons why an index is stale, one sentence per collection. */
 export function stalenessReasons({ collections, isStale }: IndexDetails): string[] {
   if (!isStale) return [];
   const behind = collections.filter(({ documentLag }) => documentLag > 0);

@@ -10,7 +10,7 @@ const types: Readonly<Record<DiskWriteKind, string>> = {
   rewrite: "DataFlush",
 };
 
-/** `path`: the folder of the files; `type`: Documents or System. */
+/** `path` is the folder of the files, `type` is Documents or System. */
 export function ioMetrics(path: string, type: string, writes: readonly DiskWrite[]): JsonObject {
   const byFile = new Map<string, JsonObject[]>();
   for (const write of writes) {
@@ -28,7 +28,7 @@ export function ioMetrics(path: string, type: string, writes: readonly DiskWrite
   return { Environments: environments, Performances: [] };
 }
 
-/** How long the last commits took to be written, by RavenDB's name of such a time. */
+/** Returns the durations of the last commits, under RavenDB's name. */
 export function commitTimes(writes: readonly DiskWrite[]): JsonObject[] {
   const Recent = writes
     .filter(({ kind }) => kind === "append")

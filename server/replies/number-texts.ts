@@ -1,24 +1,24 @@
 /**
- * Numbers of replies that JavaScript does not print as RavenDB does: `0.0`, and integers beyond 2^53.
+ * Numbers of replies that JavaScript prints differently than RavenDB: `0.0`, and integers beyond 2^53.
  *
  * Invariant: only replies written by `jsonOfNumbers` contain such numbers.
  */
 
-/** Begins the text that stands for a number until the reply is written; no name contains it. */
+/** Prefix of the text that represents a number until the reply is written; no name contains it. */
 const mark = "\u0001#";
 const marked = /"\\u0001#(-?\d+(?:\.\d+)?)"/g;
 
-/** A number to be printed with these digits. */
+/** Represents a number to be printed with these digits. */
 export function numberOfText(digits: string): string {
   return mark + digits;
 }
 
-/** A double: a whole one is printed with `.0`. */
+/** Represents a double: a whole number is printed with `.0`. */
 export function doubleNumber(value: number): string | number {
   return Number.isInteger(value) ? numberOfText(value.toFixed(1)) : value;
 }
 
-/** JSON text of a reply with numbers of `numberOfText`. */
+/** Returns the JSON text of a reply with numbers of `numberOfText`. */
 export function jsonOfNumbers(value: unknown): string {
   return JSON.stringify(value).replace(marked, "$1");
 }

@@ -1,6 +1,6 @@
 /**
- * Replies to queries: the rows and the members beside them, in the order of RavenDB 7.2.7. A large reply is streamed
- * while rows still arrive; its totals then follow the rows instead of preceding them.
+ * Replies to queries: the rows and the other members, in the order of RavenDB 7.2.7. A large reply is streamed while rows
+ * still arrive; its totals then follow the rows instead of preceding them.
  */
 
 import { largeRecordBytes } from "../../engine/base/limits.ts";
@@ -20,10 +20,10 @@ import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-st
 import { addIncludedRevisions, includedRevisions } from "./revision-includes.ts";
 import { seriesIncludesText } from "./time-series-includes.ts";
 
-/** Bytes of rows buffered until the totals are known. */
+/** Maximum size of rows buffered until the totals are known, in bytes. */
 const waitingBytesMax = 4 * 1024 * 1024;
 const pieceBytes = 64 * 1024;
-/** Room for what precedes the rows. */
+/** Reserved space for the members that precede the rows, in bytes. */
 const headBytesMax = 512;
 const never = "0001-01-01T00:00:00.0000000Z";
 
@@ -31,13 +31,13 @@ const never = "0001-01-01T00:00:00.0000000Z";
 export class QueryReply implements RowSink, QueryTaker {
   readonly #exchange: Exchange;
   readonly #database: Database;
-  /** The rows, behind room for what precedes them. */
+  /** The rows, after reserved space for the preceding members. */
   readonly #rows: JsonText = acquireText();
   #isEmpty = true;
   /** Memory of the rows buffered until the totals are known. */
   readonly #room = new GatheringRoom(waitingBytesMax);
   #stream: ReplyStream | undefined;
-  /** Whether the room for what precedes the rows was passed over: nothing precedes those of a stream. */
+  /** Whether the reserved space was skipped: no members precede the rows of a stream. */
   #isHeadSkipped = false;
 
   constructor(exchange: Exchange, database: Database) {
@@ -70,8 +70,8 @@ export class QueryReply implements RowSink, QueryTaker {
   }
 
   /**
-   * Sends the rest; a promise ends when it has been handed to the transport.
-   * @returns the whole reply, until `release`; null: it was streamed
+   * Sends the rest; a promise resolves when it has been passed to the transport.
+   * @returns the whole reply, valid until `release`, or null if it was streamed
    */
   end(outcome: QueryOutcome, tail: string): Buffer | null | Promise<Buffer | null> {
     const totals = totalsText(outcome);
@@ -94,14 +94,14 @@ export class QueryReply implements RowSink, QueryTaker {
     return whole;
   }
 
-  /** The reply is not used any more: others may be composed in its place, unless it is still being sent. */
+  /** Releases the reply's buffer for other replies, unless it is still being sent. */
   release(): void {
     if (this.#exchange.isReplyTaken) releaseText(this.#rows);
   }
 
   /**
-   * Called when the query failed. @returns false when nothing was sent, so that an error can be; else the reply is cut
-   * off
+   * Called when the query failed. @returns false if nothing was sent, so that an error can be sent; otherwise the reply is
+   * cut off
    */
   fail(): boolean {
     this.#room.release();
@@ -110,13 +110,13 @@ export class QueryReply implements RowSink, QueryTaker {
     return true;
   }
 
-  /** A reply that has begun is cut off, since its client may read slowly; else the error is sent. */
+  /** Cuts off a reply that has begun, because its client may read slowly; otherwise sends the error. */
   queryKilled(): void {
     if (this.#stream !== undefined) this.#exchange.abort();
   }
 
   /**
-   * Sends a large computed row. Fails when there is no memory at once: waiting would hold the row.
+   * Sends a large computed row. Fails if memory is not available immediately, because waiting would hold the row.
    * @throws RequestError 503
    */
   async #addLargeRow(row: Buffer): Promise<void> {
@@ -189,7 +189,7 @@ export class QueryReply implements RowSink, QueryTaker {
   }
 }
 
-/** A reply whose `head` is written into the room before its rows. */
+/** Returns a reply with `head` written into the space reserved before its rows. */
 function withHead(head: string, text: JsonText): Buffer {
   const length = Buffer.byteLength(head);
   if (length > headBytesMax) return Buffer.concat([Buffer.from(head), text.from(headBytesMax)]);
@@ -232,7 +232,7 @@ export function timeText(micros: number): string {
   return micros === 0 ? never : formatTimestamp(micros);
 }
 
-/** The time at which an index was changed last is the same in many replies. */
+/** Cache: the time of an index's last change is the same in many replies. */
 let indexMicros = 0;
 let indexTime = never;
 
@@ -262,7 +262,7 @@ function timingsText(timings: NonNullable<QueryOutcome["timings"]>): string {
   });
 }
 
-/** Members: counters by document, in the order requested; a missing one is null. */
+/** Returns members with counters by document, in the requested order; a missing counter is null. */
 export function counterIncludesText(
   database: Database,
   included: readonly IncludedCounters[],
@@ -270,7 +270,7 @@ export function counterIncludesText(
   const values = new Map<string, string[]>();
   const names = new Map<string, string[]>();
   const { counters } = database;
-  for (const { documentId, names: asked } of included) {
+  for (const { documentId, names: requested } of included) {
     const rows = values.get(documentId) ?? [];
     const known = names.get(documentId) ?? [];
     values.set(documentId, rows);
@@ -279,11 +279,11 @@ export function counterIncludesText(
       rows.push(
         `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
       );
-    if (asked === null) {
+    if (requested === null) {
       for (const { name, value } of counters.all(documentId)) row(name, value);
       continue;
     }
-    for (const name of asked) {
+    for (const name of requested) {
       if (known.includes(name)) continue;
       known.push(name);
       const counter = counters.get(documentId, name);
@@ -292,11 +292,11 @@ export function counterIncludesText(
     }
   }
   const members = [...values].map(([id, rows]) => `${JSON.stringify(id)}:[${rows.join(",")}]`);
-  const asked = JSON.stringify(Object.fromEntries(names));
-  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${asked}`;
+  const requested = JSON.stringify(Object.fromEntries(names));
+  return `"CounterIncludes":{${members.join(",")}},"IncludedCounterNames":${requested}`;
 }
 
-/** What the query says about places, if the request wants to know. */
+/** Returns the spatial properties of the query, if the request includes them. */
 function spatialText({ spatial }: QueryOutcome, { query }: Exchange): string {
   if (spatial === null || !query.bool("addSpatialProperties", false)) return "";
   const { properties, shapes } = spatial;
@@ -315,7 +315,7 @@ function compareExchangeText(database: Database, keys: readonly string[]): strin
   return `{${members.join(",")}}`;
 }
 
-/** Time series ranges by document: `{"document":{"Name":[range,…],…},…}`. */
+/** Returns time series ranges by document: `{"document":{"Name":[range,…],…},…}`. */
 export function seriesText(
   database: Database,
   wanted: NonNullable<QueryOutcome["seriesIncludes"]>,

@@ -1,6 +1,6 @@
 /**
- * Parses query requests, from a JSON body or from the address. The parameters stay JSON text, because a 64-bit integer
- * in them is exact and a JavaScript number is not.
+ * Parses query requests, from a JSON body or from the address. The parameters remain JSON text, because it represents a
+ * 64-bit integer exactly, unlike a JavaScript number.
  */
 import { EngineError } from "../../engine/base/errors.ts";
 import { andThen } from "../../engine/base/steps.ts";
@@ -31,7 +31,7 @@ export interface QueryRequest {
 const queryKey = quoteString("Query");
 const quote = 0x22;
 const objectOpen = 0x7b;
-/** Of the words of JSON only `null` begins with it. */
+/** First byte of `null`; no other literal of JSON has it. */
 const firstOfNull = 0x6e;
 const int32Max = 2_147_483_647;
 
@@ -45,7 +45,7 @@ export function parseQueryBody(body: Buffer): QueryRequest | Promise<QueryReques
   return andThen(readMinified(body), queryOfText);
 }
 
-/** The body, which is scanned several times and so must not be large. @throws EngineError work-limit */
+/** Returns the body, which is scanned several times and so must not be large. @throws EngineError work-limit */
 export function queryBody(exchange: Exchange): Buffer | Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
   return andThen(exchange.bodyAtOnce(), smallBody);
@@ -61,8 +61,8 @@ function refuseLarge(bytes: number): void {
   if (!(bytes > requestBytesMax)) return;
   throw new EngineError(
     "work-limit",
-    `The request of a query has more than ${Math.floor(requestBytesMax / 1024 / 1024)} MB, which is the limit. Ask for less ` +
-      "at once, or raise the setting Query.MaxRequestSizeInMb.",
+    `The request of a query exceeds the limit of ${Math.floor(requestBytesMax / 1024 / 1024)} MB. Request less ` +
+      "per query, or raise the setting Query.MaxRequestSizeInMb.",
   );
 }
 
@@ -106,7 +106,7 @@ function queryOfText(text: Buffer): QueryRequest {
   return queryOfObject(text, 0);
 }
 
-/** Parses the query in the minified JSON object at `at`; of a repeated name the first member counts. */
+/** Parses the query in the minified JSON object at `at`; of a repeated name, the first member counts. */
 function queryOfObject(text: Buffer, at: number): QueryRequest {
   memberStarts.fill(0);
   for (let i = at + 1; text[i] === quote; ) {
@@ -131,7 +131,7 @@ function queryOfObject(text: Buffer, at: number): QueryRequest {
   };
 }
 
-/** The members of a request that are read, and where the values of the present one begin; 0: it has none. */
+/** The members that are parsed, and the positions of their values in the current request, or 0. */
 const memberNames = [
   "Query",
   "QueryParameters",
@@ -144,7 +144,7 @@ const memberNames = [
 ];
 const memberStarts = new Uint32Array(memberNames.length);
 
-/** The value of a member by its place in `memberNames`. */
+/** Returns the value of a member by its position in `memberNames`. */
 function memberIn(text: Buffer, member: number): unknown {
   const from = memberStarts[member] as number; // member < length
   if (from === 0) return undefined;
@@ -153,7 +153,7 @@ function memberIn(text: Buffer, member: number): unknown {
   return JSON.parse(text.utf8Slice(from, to)) as unknown;
 }
 
-/** The text of the parameters; null: none. @throws EngineError invalid-format */
+/** Returns the text of the parameters, or null. @throws EngineError invalid-format */
 function parametersIn(text: Buffer, from: number): string | null {
   if (from === 0 || text[from] === firstOfNull) return null;
   if (text[from] === objectOpen) return text.utf8Slice(from, skipValue(text, from));

@@ -1,6 +1,6 @@
 /**
- * Query results as a stream: an object with the rows in `Results`, one JSON object per line, or comma-separated values.
- * Statistics come first when all rows fit into a buffer, else last.
+ * Streams query results: an object with the rows in `Results`, one JSON object per line, or comma-separated values.
+ * Statistics come first if all rows fit into a buffer, else last.
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
@@ -25,20 +25,20 @@ import type { QueryRequest } from "./query-request.ts";
 
 const waitingBytesMax = 1024 * 1024;
 const pieceBytes = 64 * 1024;
-/** Streams wait longer for a new index than buffered queries do. */
+/** Timeout for a new index, in milliseconds; longer than that of buffered queries. */
 const timeoutMs = 60_000;
 
-/** How rows and statistics are framed. */
+/** The framing of rows and statistics. */
 interface Framing {
-  /** Text before the rows; `outcome` null: not known yet. */
+  /** Returns the text before the rows; `outcome` is null if not known yet. */
   open(outcome: QueryOutcome | null): string;
   row(row: Buffer, isFirst: boolean, text: JsonText): void;
-  /** Text around a row that is written by itself; undefined: `row` formats such rows too. */
+  /** Text around a row that is written separately; undefined if `row` formats such rows too. */
   readonly around:
     | { readonly first: string; readonly open: string; readonly close: string }
     | undefined;
-  /** Text after the rows. `isTold`: the statistics were already sent. */
-  close(outcome: QueryOutcome, isTold: boolean): string;
+  /** Returns the text after the rows. `hasStatistics` is true if the statistics were already sent. */
+  close(outcome: QueryOutcome, hasStatistics: boolean): string;
   headers(): ReplyHeaders | undefined;
 }
 
@@ -56,7 +56,7 @@ const objectFraming: Framing = {
     if (!isFirst) text.addText(",");
     text.addBytes(row);
   },
-  close: (outcome, isTold) => (isTold ? "]}" : `],${statistics(outcome)}}`),
+  close: (outcome, hasStatistics) => (hasStatistics ? "]}" : `],${statistics(outcome)}}`),
   headers: () => undefined,
 };
 
@@ -66,7 +66,8 @@ const lineFraming: Framing = {
   row(row, _isFirst, text) {
     text.addText('{"Item":').addBytes(row).addText("}\r\n");
   },
-  close: (outcome, isTold) => (isTold ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`),
+  close: (outcome, hasStatistics) =>
+    hasStatistics ? "" : `{"Stats":{${statistics(outcome)}}}\r\n`,
   headers: () => undefined,
 };
 
@@ -91,7 +92,7 @@ function csvFraming(database: Database): Framing {
   };
 }
 
-/** Replies to a query with a stream. @returns null when it failed after its reply had begun @throws EngineError as the query */
+/** Streams the reply to a query. @returns null if it failed after the reply had begun @throws EngineError as the query */
 export async function streamQuery(
   exchange: Exchange,
   database: Database,
@@ -99,14 +100,20 @@ export async function streamQuery(
 ): Promise<QueryOutcome | null> {
   const format = exchange.query.get("format")?.toLowerCase();
   const { signal } = exchange;
-  const asked = { ...options, timeoutMs, signal, seriesForm: "list", isStream: true } as const;
-  const query = await database.queries.prepare(text, asked);
+  const streamOptions = {
+    ...options,
+    timeoutMs,
+    signal,
+    seriesForm: "list",
+    isStream: true,
+  } as const;
+  const query = await database.queries.prepare(text, streamOptions);
   refuseIncludes(query);
   const framing =
     format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
-    const outcome = await query.run({ ...asked, taker: sink }, sink);
+    const outcome = await query.run({ ...streamOptions, taker: sink }, sink);
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
     return outcome;
   } catch (error) {
@@ -156,7 +163,7 @@ class StreamSink implements RowSink, QueryTaker {
 
   add(row: Buffer): Promise<void> | null {
     this.#requireClient();
-    // A large computed row fails when there is no memory at once: waiting would hold the row.
+    // A large computed row fails if memory is not available immediately, because waiting would hold the row.
     if (row.length > largeRecordBytes) return this.#addLargeRow(row);
     this.#framing.row(row, this.#isFirst, this.#text);
     this.#isFirst = false;
@@ -199,7 +206,7 @@ class StreamSink implements RowSink, QueryTaker {
 
   #requireClient(): void {
     if (this.#exchange.isClosed) {
-      throw new EngineError("operation-cancelled", "The client of a stream has gone.");
+      throw new EngineError("operation-cancelled", "The client of the stream has disconnected.");
     }
   }
 
@@ -230,12 +237,12 @@ class StreamSink implements RowSink, QueryTaker {
     await stream.end(this.#text.bytes);
   }
 
-  /** As for a reply with all rows: see `QueryReply`. */
+  /** See `QueryReply`. */
   queryKilled(): void {
     if (this.#stream !== undefined) this.#exchange.abort();
   }
 
-  /** @returns false when nothing was sent; else the reply is cut off */
+  /** @returns false if nothing was sent; otherwise the reply is cut off */
   fail(): boolean {
     this.#room.release();
     if (this.#stream === undefined) return false;

@@ -1,10 +1,10 @@
-/** Revisions included with documents: reads them, and formats `RevisionIncludes` of a reply. */
+/** Reads revisions included with documents, and formats `RevisionIncludes` of a reply. */
 
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, DocumentRow, IncludedRevisions } from "../../engine/engine.ts";
 import type { JsonText } from "../../engine/json/json-text.ts";
 
-/** A revision in a reply; `before`: it was requested by time (microseconds since 1970). */
+/** A revision in a reply; `before` is set if it was requested by time (microseconds since the Unix epoch). */
 interface IncludedRevision {
   readonly revision: DocumentRow;
   readonly before: number | undefined;
@@ -28,7 +28,7 @@ export async function includedRevisions(
   return found;
 }
 
-/** Appends `,"RevisionIncludes":[…]`, in the order of RavenDB 7.2.7; nothing when there are none. */
+/** Appends `,"RevisionIncludes":[…]`, in the order of RavenDB 7.2.7, or nothing without revisions. */
 export function addIncludedRevisions(text: JsonText, revisions: readonly IncludedRevision[]): void {
   if (revisions.length === 0) return;
   text.addText(',"RevisionIncludes":[');

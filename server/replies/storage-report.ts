@@ -1,6 +1,6 @@
 /**
- * What takes the room on the disk, in the shape of RavenDB 7.2.7. All of a database is in its log and in the snapshots of
- * what is known of it: these are the data file here, with collections as tables; there are no journals beside it.
+ * The storage report, in the shape of RavenDB 7.2.7. A database consists of its log and its snapshots: the report shows
+ * these as the data file, with collections as tables, and no journals.
  */
 
 import type { Database, LogFigures } from "../../engine/engine.ts";
@@ -8,10 +8,10 @@ import { humaneSize } from "../http/dates.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { doubleNumber } from "./number-texts.ts";
 
-/** The newest snapshot and the one before are taken to be of one size. */
+/** The newest snapshot and the previous one are assumed to have the same size. */
 type Sizes = Pick<LogFigures, "log" | "lastSnapshotBytes">;
 
-/** The short form: sizes only. */
+/** Returns the short report: sizes only. */
 export function shortReport(sizes: Sizes, tables: number): JsonObject {
   return {
     DataFile: dataFile(sizes),
@@ -39,7 +39,7 @@ export function longReport(sizes: Sizes, tables: readonly JsonObject[]): JsonObj
   };
 }
 
-/** The records of a database by collection; what belongs to none is `Other`. Cost: a scan of all documents, in slices. */
+/** Returns the records by collection, others as `Other`. Cost: a scan of all documents, in time slices. */
 export async function tablesOf(database: Database): Promise<JsonObject[]> {
   const collections = await database.statistics.collectionDetails();
   const rows: [name: string, entries: number, bytes: number][] = [];

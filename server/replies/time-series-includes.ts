@@ -14,13 +14,13 @@ import {
 import type { QueryString } from "../http/request.ts";
 import { boundsOf, entryFormOf, rangeHead, sliceText } from "./time-series-text.ts";
 
-/** The name that means all series of a document. */
+/** The name that selects all series of a document. */
 const allSeries = "@all_timeseries";
 
 /**
  * Parses `timeseries,from,to`, `timeseriestime,timeType,timeValue,timeUnit` and `timeseriescount,countType,countValue`,
- * each any number of times, matched by position. Of several ranges of a series RavenDB 7.2.7 keeps only the first; here
- * all are returned that are not contained in an earlier one.
+ * each any number of times, matched by position. RavenDB 7.2.7 returns only the first of several ranges of a series; this
+ * server returns all that are not contained in an earlier one.
  * @throws EngineError invalid-operation, invalid-argument, not-supported
  */
 export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
@@ -60,7 +60,7 @@ export function seriesIncludesOf(query: QueryString): readonly SeriesInclude[] {
   return includes;
 }
 
-/** `{"Name":[range,…],…}` of one document. */
+/** Returns `{"Name":[range,…],…}` of one document. */
 export function seriesIncludesText(
   database: Database,
   id: string,
@@ -121,8 +121,8 @@ function contains(known: SeriesBounds, bounds: SeriesBounds): boolean {
 }
 
 /**
- * The rows of parameters that are repeated in parallel.
- * @param sent the label in the error message -> all values of the parameter. @throws EngineError invalid-operation
+ * Combines repeated parameters into rows.
+ * @param sent the label in the error message -> all values of the parameter @throws EngineError invalid-operation
  */
 function table(sent: Readonly<Record<string, readonly string[]>>): string[][] {
   const columns = Object.values(sent);

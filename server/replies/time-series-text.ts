@@ -1,5 +1,5 @@
 /**
- * Time series as JSON: ranges of entries in RavenDB 7.2.7's format, and their state for ETags. Independent of requests.
+ * Formats time series as JSON: ranges of entries in RavenDB 7.2.7's format, and their state for ETags. Independent of requests.
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
@@ -18,15 +18,15 @@ import {
   seriesTimeText,
 } from "../../engine/engine.ts";
 
-/** How entries are formatted. */
+/** The format of entries. */
 export interface EntryForm {
-  /** The key within `NodeValues`; null: the member is omitted. */
+  /** Key within `NodeValues`, or null to omit the member. */
   readonly node: string | null;
   /** Whether they are rollups. */
   readonly isRollup: boolean;
 }
 
-/** `NodeValues` are written for incremental series, when full results were requested. */
+/** `NodeValues` are included for incremental series if full results were requested. */
 export function entryFormOf({ partKey }: Database, name: string, isFull: boolean): EntryForm {
   return {
     node: isFull && isIncremental(name) ? partKey : null,
@@ -34,7 +34,7 @@ export function entryFormOf({ partKey }: Database, name: string, isFull: boolean
   };
 }
 
-/** `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
+/** Returns `"From":…,"To":…,"Entries":[`, to be followed by the texts of the slices, separated by commas. */
 export function rangeHead(bounds: SeriesBounds, page: SeriesPage, start: number): string {
   const from = start > 0 ? timeText(page.first) : timeText(bounds.from, bounds.fromText);
   const to = page.isCut ? timeText(page.last) : timeText(bounds.to, bounds.toText);
@@ -46,9 +46,9 @@ function timeText(time: number | undefined, text?: string): string {
 }
 
 /**
- * The bounds given by two parameters of a URL. A missing or empty value is unbounded, as are .NET's minimum and maximum
+ * Parses bounds from two parameters of a URL. A missing or empty value is unbounded, as are .NET's minimum and maximum
  * dates.
- * @param names of the parameters, for the error message. @throws EngineError invalid-argument
+ * @param names names of the parameters, for the error message @throws EngineError invalid-argument
  */
 export function boundsOf(
   [from = "", to = ""]: readonly (string | undefined)[],
@@ -68,7 +68,7 @@ function notADate(name: string, text: string): EngineError {
   );
 }
 
-/** The entries of a slice, separated by commas. */
+/** Formats the entries of a slice, separated by commas. */
 export function sliceText(
   { segment, from, to }: SeriesSlice,
   { node, isRollup }: EntryForm,
@@ -92,7 +92,7 @@ export function sliceText(
   return rows.join(",");
 }
 
-/** JSON has no infinite numbers: they are written as strings. */
+/** JSON has no infinite numbers, so they are written as strings. */
 function valueText(value: number): string {
   if (Object.is(value, -0)) return "-0";
   return Number.isFinite(value) ? String(value) : `"${value}"`;

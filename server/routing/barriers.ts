@@ -1,10 +1,10 @@
 /**
- * Linearizable reads: a database is read when it is certain that this node led after the request had come. One look at the
- * stream serves all requests that wait when it begins.
+ * Linearizable reads: a database is read only once it is certain that this node led it after the request arrived. One read
+ * of the stream serves all requests that wait when it begins.
  */
 import type { Database } from "../../engine/engine.ts";
 
-/** Databases whose barrier is under way, and the next one, which has not begun. */
+/** The barrier in progress of a database, and the next one, which has not begun. */
 interface Barriers {
   current: Promise<void>;
   next: Promise<void> | undefined;
@@ -13,14 +13,14 @@ interface Barriers {
 const underWay = new WeakMap<Database, Barriers>();
 
 /**
- * Resolves when whatever was acknowledged before the call is visible here. At once where this is the only copy.
+ * Resolves when every write acknowledged before the call is visible here. Returns undefined if this is the only copy.
  * @throws EngineError not-leader, outcome-unknown
  */
 export function confirmLeading(database: Database): Promise<void> | undefined {
   const { replication } = database;
   if (replication === null) return undefined;
   const known = underWay.get(database);
-  // The one under way began before this call, and so tells nothing of it.
+  // The barrier in progress began before this call, so it does not cover it.
   if (known !== undefined) {
     const begin = () => start(database, replication.confirm());
     known.next ??= known.current.then(begin, begin);

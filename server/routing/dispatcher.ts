@@ -1,11 +1,11 @@
 /**
- * The request pipeline: match the route, authorize the caller, find the database, run the handler, and turn anything
- * thrown into a reply.
+ * The request pipeline: matches the route, authorizes the caller, finds the database, runs the handler, and converts
+ * errors to replies.
  *
  * Invariants:
- * - An unknown caller gets the same refusal for every path that is not open, whether it exists or not; nothing else of
- *   the request is examined.
- * - A caller without permission on a database cannot tell whether it exists, nor which routes it has.
+ * - An unknown caller gets the same refusal for every path that is not public, whether the path exists or not; the rest of
+ *   the request is not examined.
+ * - A caller without permission on a database cannot find out whether it exists, or which routes it has.
  * - Every exchange is in its connection's `open` from here until it is complete.
  */
 import { randomUUID } from "node:crypto";
@@ -13,7 +13,7 @@ import { isIP } from "node:net";
 import { bareHost } from "../../certs/hosts.ts";
 import type { Database } from "../../engine/engine.ts";
 import type { PeerSocket } from "../cluster/peer-link.ts";
-import { placeOfReply } from "../cluster/shown-places.ts";
+import { positionOfReply } from "../cluster/replica-positions.ts";
 import { clientConfigurationOf } from "../databases/client-configuration.ts";
 import { recordOf, restoringState } from "../databases/database-record.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -29,13 +29,13 @@ import {
 } from "../http/request-error.ts";
 import { errorReply } from "../http/response.ts";
 import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts";
-import { Arrivals } from "./arrivals.ts";
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
-import { PassingOn, placeHeader } from "./passing-on.ts";
+import { ForwardedRequests } from "./forwarded-requests.ts";
 import { refusalPage } from "./refusal-page.ts";
+import { positionHeader, RequestForwarder } from "./request-forwarding.ts";
+import { RequestScheduler } from "./request-scheduler.ts";
 import { RequestShares } from "./request-shares.ts";
-import { RequestTurns } from "./request-turns.ts";
 import type { DatabaseRoute, Route } from "./route.ts";
 import type { Endpoint, Match } from "./router.ts";
 import type { ServerServices } from "./services.ts";
@@ -44,7 +44,7 @@ import type { ServerServices } from "./services.ts";
 export interface Admitted {
   readonly route: Route;
   readonly database: Database | undefined;
-  /** Its connection to the node where it belongs; undefined: it belongs here. */
+  /** Connection to the node that serves the web socket, or undefined if this node does. */
   readonly elsewhere?: PeerSocket;
 }
 
@@ -54,32 +54,32 @@ export class Dispatcher {
   /** Requests in progress; web sockets and internal requests are not counted. */
   private readonly shares: RequestShares;
   /** Schedules when requests begin. */
-  readonly turns: RequestTurns;
-  /** What other nodes have passed on to this one. */
-  readonly arrivals: Arrivals;
-  private readonly passingOn: PassingOn;
-  /** The last that `checkHost` let pass: nearly all requests name the same. */
+  readonly scheduler: RequestScheduler;
+  /** Requests that other nodes have forwarded to this one. */
+  readonly forwardedRequests: ForwardedRequests;
+  private readonly forwarder: RequestForwarder;
+  /** The last authority accepted by `checkHost`: nearly all requests have the same. */
   private checkedAuthority: string | undefined = undefined;
 
   constructor(services: ServerServices, logError: (reference: string, error: unknown) => void) {
     this.services = services;
     this.logError = logError;
     this.shares = new RequestShares(services.config.limits.requestsInFlightMax);
-    this.turns = new RequestTurns((exchange) => this.begin(exchange));
-    this.arrivals = new Arrivals(services.certificates);
-    this.passingOn = new PassingOn(() => services.peers);
+    this.scheduler = new RequestScheduler((exchange) => this.begin(exchange));
+    this.forwardedRequests = new ForwardedRequests(services.certificates);
+    this.forwarder = new RequestForwarder(() => services.peers);
   }
 
-  /** Queues a request from the wire; it begins now or soon. Never throws. Hot. */
+  /** Queues a request, which begins now or later. Never throws. Hot. */
   accept(exchange: Exchange): void {
-    this.turns.add(exchange);
+    this.scheduler.add(exchange);
   }
 
-  /** The exchange is complete when the result (if any) resolves. Hot. */
+  /** The exchange is complete when the result, if any, resolves. Hot. */
   private begin(exchange: Exchange): void {
     const { connection } = exchange;
     connection.open.add(exchange);
-    const isOver = this.shares.take(connection);
+    const isOver = this.shares.acquire(connection);
     let running: Promise<void> | void;
     try {
       if (isOver) throw overloaded(this.shares.requestsMax);
@@ -106,20 +106,20 @@ export class Dispatcher {
   async dispatch(exchange: Exchange): Promise<void> {
     try {
       await this.run(exchange);
-      if (!exchange.isReplied) throw new Error("a handler ended without an answer");
+      if (!exchange.isReplied) throw new Error("a handler ended without a reply");
     } catch (error) {
       this.fail(exchange, error);
     }
   }
 
-  /** Runs only the checks, for web sockets. @returns undefined: it was answered. @throws RequestError, EngineError */
+  /** Runs only the checks, for web sockets. @returns undefined if a reply was sent @throws RequestError, EngineError */
   async admit(exchange: Exchange, method: string): Promise<Admitted | undefined> {
     const match = this.services.routes.match(method, exchange.path);
     const endpoint = this.authorize(exchange, match);
     const { cluster } = this.services;
     if (cluster !== undefined && endpoint.route.kind === "websocket") {
       const { route } = endpoint;
-      const elsewhere = await this.passingOn.connect(cluster, exchange, route, match.database);
+      const elsewhere = await this.forwarder.connect(cluster, exchange, route, match.database);
       if (elsewhere === "refused") return undefined;
       if (elsewhere !== undefined) return { route, database: undefined, elsewhere };
     }
@@ -142,13 +142,13 @@ export class Dispatcher {
     } else exchange.replyJson(reply.status, reply.body, reply.headers);
   }
 
-  /** The names that hints may have in them. */
+  /** Returns the names that hints may contain. */
   private namesFor({ identity, databaseName }: Exchange): KnownNames {
     const { databases } = this.services;
     const opened = () => {
       const found = databaseName === undefined ? undefined : databases.find(databaseName);
       if (!(found instanceof Promise)) return found?.isDisabled === true ? undefined : found;
-      found.catch(() => undefined); // it is told to those who ask for the database
+      found.catch(() => undefined); // reported to requests for the database
       return undefined;
     };
     return {
@@ -167,9 +167,9 @@ export class Dispatcher {
   }
 
   private complete(exchange: Exchange): void {
-    if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without an answer"));
+    if (!exchange.isReplied) this.fail(exchange, new Error("a handler ended without a reply"));
     exchange.connection.open.delete(exchange);
-    this.shares.give(exchange.connection);
+    this.shares.release(exchange.connection);
     this.services.requests.ended(exchange);
   }
 
@@ -178,12 +178,12 @@ export class Dispatcher {
     const { route } = this.authorize(exchange, match);
     const { cluster } = this.services;
     if (cluster === undefined) return this.runHere(exchange, route, match.database, false);
-    return this.passingOn.run(cluster, exchange, route, match.database, (isConfirmed) =>
+    return this.forwarder.run(cluster, exchange, route, match.database, (isConfirmed) =>
       this.runHere(exchange, route, match.database, isConfirmed),
     );
   }
 
-  /** `isConfirmed`: not before it is certain that no other node leads the database. */
+  /** `isConfirmed`: wait until it is certain that no other node leads the database. */
   private runHere(
     exchange: Exchange,
     route: Route,
@@ -213,21 +213,21 @@ export class Dispatcher {
     }
   }
 
-  /** While the request runs the database is in use, and what the request has found stays valid. */
+  /** Runs the handler while the database is marked as in use, which keeps its objects valid. */
   private runOn(
     database: Database,
     exchange: Exchange,
     route: DatabaseRoute,
   ): Promise<void> | void {
     this.addNotices(exchange, database);
-    if (exchange.origin !== undefined) this.tellPlace(exchange, database.name);
+    if (exchange.origin !== undefined) this.addPosition(exchange, database.name);
     const running = route.handle(exchange, { server: this.services, route, database });
     if (running === undefined) return;
     const guest = database.enter(route.isLong === true);
     return running.finally(() => guest.release());
   }
 
-  /** Notifies an official client that its configuration or topology is stale, so that it fetches them again. */
+  /** Adds headers that make an official client refresh a stale configuration or topology. */
   private addNotices(exchange: Exchange, database: Database): void {
     const configuration = knownEtag(exchange, "client-configuration-etag");
     if (configuration !== undefined) {
@@ -240,13 +240,13 @@ export class Dispatcher {
     }
   }
 
-  /** The node that has passed the request on learns how much it was shown. */
-  private tellPlace(exchange: Exchange, name: string): void {
+  /** Reports the position of this copy to the node that forwarded the request. */
+  private addPosition(exchange: Exchange, name: string): void {
     const { cluster } = this.services;
     exchange.lateNotices = () => {
       const state = cluster?.find(name);
       if (state === undefined) return {};
-      return { [placeHeader]: placeOfReply(state.registered, state.visible) };
+      return { [positionHeader]: positionOfReply(state.registered, state.visible) };
     };
   }
 
@@ -256,8 +256,8 @@ export class Dispatcher {
   }
 
   /**
-   * Without certificates, a web page could point its own host name at this machine and pass for same-origin (DNS
-   * rebinding). So a server for local use answers only to addresses, localhost, and its configured name.
+   * Checks the host name. Without certificates, a web page could point its own host name at this machine and pass for
+   * same-origin (DNS rebinding), so a server for local use answers only to addresses, localhost, and its configured name.
    */
   private checkHost(exchange: Exchange): void {
     const { config } = this.services;
@@ -276,9 +276,9 @@ export class Dispatcher {
     );
   }
 
-  /** Authorizes the caller and resolves the endpoint, in an order that leaks nothing. @throws RequestError */
+  /** Authorizes the caller and resolves the endpoint, in an order that leaks no information. @throws RequestError */
   private authorize(exchange: Exchange, match: Match): Endpoint {
-    if (this.services.cluster !== undefined) this.arrivals.take(exchange);
+    if (this.services.cluster !== undefined) this.forwardedRequests.take(exchange);
     const { identity } = exchange;
     const { endpoint, database } = match;
     if (identity.rank === 0 && endpoint?.route.access !== "open") {
@@ -300,7 +300,7 @@ export class Dispatcher {
       throw forbidden(refusalMessage(identity, access, database));
     }
     checkOrigin(exchange);
-    if (this.services.foreignStudio === undefined) checkPreflighted(exchange);
+    if (this.services.ravenStudio === undefined) checkPreflighted(exchange);
     this.checkHost(exchange);
     exchange.requirement = endpoint.requirement;
     exchange.routeNumber = endpoint.number;
@@ -318,7 +318,7 @@ function usable(database: Database | undefined, name: string, route: Route): Dat
   throw databaseDisabled(database.name);
 }
 
-/** An etag sent by the client, bare or quoted: official clients send both. Undefined: none, or not a number. */
+/** Parses an etag sent by the client, bare or quoted: official clients send both. Returns undefined if absent or not a number. */
 function knownEtag(exchange: Exchange, header: string): number | undefined {
   const value = exchange.header(header);
   if (value === undefined) return undefined;
@@ -326,12 +326,12 @@ function knownEtag(exchange: Exchange, header: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Is the reply for a person using a browser? */
+/** Returns whether the client is a browser that shows a page. */
 function isBrowser(exchange: Exchange): boolean {
   return exchange.method === "GET" && exchange.header("accept")?.includes("text/html") === true;
 }
 
-/** A page of another site must not use the browser's certificate. */
+/** Refuses requests of pages of other sites, which must not use the browser's certificate. */
 function checkOrigin(exchange: Exchange): void {
   const origin = exchange.header("origin");
   if (origin === undefined) {
@@ -341,17 +341,16 @@ function checkOrigin(exchange: Exchange): void {
   }
   if (origin === exchange.baseUrl) return;
   throw forbidden(
-    `A page of ${origin ?? "another site"} may not use this server: requests of browsers are taken from its own pages only.`,
+    `A page of ${origin ?? "another site"} may not use this server: browsers may only send requests from its own pages.`,
   );
 }
 
 const formTypes = /^(?:application\/x-www-form-urlencoded|multipart\/form-data|text\/plain)\b/i;
 
 /**
- * A page's changing request must be one that a page elsewhere cannot send without asking first (a preflight, which is
- * never granted): by its method, its type, or the header that our studio sends. So a browser that told a wrong
- * `Origin` would still change nothing. RavenDB's Studio sends forms without the header; where it is served, the
- * check of the origin stands alone.
+ * Requires that a browser's changing request is one that needs a preflight when another site sends it, because of its
+ * method, its type, or the header of our studio. Preflights are never granted, so a browser that sends a wrong `Origin`
+ * still changes nothing. RavenDB's Studio sends forms without the header; where it is served, only the origin is checked.
  */
 function checkPreflighted(exchange: Exchange): void {
   if (exchange.method !== "POST" || exchange.header("origin") === undefined) return;
@@ -359,7 +358,7 @@ function checkPreflighted(exchange: Exchange): void {
   const type = exchange.header("content-type");
   if (type !== undefined && !formTypes.test(type)) return;
   throw forbidden(
-    "A page sends forms, and requests without a type, only with the header X-Jackdaw-Studio: 1.",
+    "Forms, and requests without a content type, need the header X-Jackdaw-Studio: 1 when a page sends them.",
   );
 }
 

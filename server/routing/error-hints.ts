@@ -1,6 +1,6 @@
 /**
- * What helps with an error: one sentence beside its message, where there is one that the message does not say already. Names
- * are proposed only to those who may see them.
+ * Hints for errors: one sentence beside the message, if it adds something. Names are suggested only to callers who may see
+ * them.
  *
  * The key `hint` is ours: clients of RavenDB do not read it.
  */
@@ -13,9 +13,9 @@ import { nearestName } from "../settings/nearest-name.ts";
 /** The names that the caller may see. */
 export interface KnownNames {
   databases(): readonly string[];
-  /** Of the database of the request. */
+  /** Index names of the request's database. */
   indexes(): readonly string[];
-  /** Of an index of it, in any case. */
+  /** Fields of one of its indexes, by name in any case. */
   fields(index: string): readonly string[];
 }
 
@@ -35,16 +35,16 @@ const hints: Readonly<Partial<Record<ErrorCode, Hint>>> = {
   "script-failed": scriptHint,
   "script-syntax": scriptHint,
   concurrency: always(
-    "It was changed by others. Load it again, and make the change on what is stored now.",
+    "Another client changed it. Load it again, and apply the change to the current version.",
   ),
   "disk-full": always(
-    "Reading goes on, and deleting makes room. Writing starts again by itself when there is space.",
+    "Reads continue, and deletions free space. Writing resumes by itself when there is space.",
   ),
   timeout: always(
-    "Wait longer, ask for less at once, or run it as an operation, which goes on without its caller.",
+    "Increase the timeout, request less per call, or run it as an operation, which continues without its caller.",
   ),
   "record-damaged": always(
-    "The other documents are readable. A backup or a revision may have this one; 'jackdaw check' finds all that is damaged.",
+    "The other documents are readable. A backup or a revision may contain this one; 'jackdaw check' lists all damage.",
   ),
 };
 
@@ -61,7 +61,7 @@ function indexHint({ message }: EngineError, names: KnownNames): string | undefi
   return nearHint(quotedIn(message)[0], names.indexes());
 }
 
-/** A field that an index does not have. */
+/** Suggests a field of the index for an unknown one. */
 function fieldHint({ message }: EngineError, names: KnownNames): string | undefined {
   const found = /^The field '([^']*)' is not indexed in '([^']+)'/.exec(message);
   if (found === null) return undefined;
@@ -75,21 +75,21 @@ function fieldHint({ message }: EngineError, names: KnownNames): string | undefi
 
 function failedIndexHint({ message }: EngineError): string | undefined {
   if (!message.includes(" is marked as errored. ")) return undefined;
-  return "indexes/errors tells on which documents it failed. It answers again when its definition was mended, or when it was reset.";
+  return "indexes/errors lists the failed documents. The index works again after its definition is corrected, or after a reset.";
 }
 
-/** RavenDB counts a line feed as the first column of the line that it begins; editors do not. */
+/** RavenDB counts a line feed as the first column of the next line; editors do not. */
 function placeHint({ message }: EngineError): string | undefined {
   const found = /^(\d+):(\d+) /.exec(message);
   if (found === null) return undefined;
   const [line, column] = [Number(found[1]), Number(found[2])];
-  return `The mistake is at line ${line}, column ${line === 1 ? column : column - 1} of the query.`;
+  return `The error is at line ${line}, column ${line === 1 ? column : column - 1} of the query.`;
 }
 
 function scriptHint({ details }: EngineError): string | undefined {
   const { line, column } = details ?? {};
   if (typeof line !== "number" || typeof column !== "number") return undefined;
-  return `It happened at line ${line}, column ${column} of the script.`;
+  return `The error occurred at line ${line}, column ${column} of the script.`;
 }
 
 const nearMax = 3;
@@ -99,7 +99,7 @@ function nearHint(name: string | undefined, known: readonly string[]): string | 
   if (name === undefined || known.length === 0) return undefined;
   const near = nearestName(name, known);
   if (near !== undefined) return `Did you mean '${near}'?`;
-  // A part of the name may be right: Orders/Old, where there is Orders/Totals.
+  // Part of the name may match: Orders/Old, while Orders/Totals exists.
   const parts = name
     .toLowerCase()
     .split(/[/.]/)

@@ -1,23 +1,23 @@
-/** Where in a cluster a request runs: on this node, or on which other one. Decided before its body is read. */
+/** Decides which node of a cluster runs a request, before its body is read. */
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Copies, Route } from "./route.ts";
 
-/** A node, by its tag; "nowhere": on the leader, and nobody leads now. */
+/** "here", the tag of another node, or "nowhere" if the request needs the leader and none is known. */
 export type Place = "here" | "nowhere" | { readonly tag: string };
 
-/** What a request needs. */
+/** The requirements of a request. */
 export interface Need {
-  /** The name of the database that it is about, in any case. */
+  /** Name of the database that the request concerns, in any case. */
   readonly database: string;
   readonly copies: Copies;
-  /** The node that is wanted for what any can do; undefined: any. */
+  /** Preferred node of a request that any node can serve, or undefined. */
   readonly wanted: string | undefined;
 }
 
 /**
- * What a request needs that matches `route`; undefined: it is of this node.
- * @param database the one in its path
+ * Returns the requirements of a request, or undefined if this node runs it in any case.
+ * @param database the database in its path
  */
 export function needOf(
   exchange: Exchange,
@@ -28,7 +28,7 @@ export function needOf(
   if (name === undefined) return undefined;
   const own = typeof route.copies === "function" ? route.copies(exchange) : route.copies;
   const copies = own ?? usualCopies(route);
-  // When the wanted node cannot answer, the one that passes the request on sends it to another.
+  // If the preferred node cannot answer, the forwarding node selects another one.
   const isChosen = exchange.origin !== undefined && copies === "any";
   const wanted = isChosen ? undefined : exchange.header("x-ravendb-request-node");
   return { database: name, copies, wanted: wanted?.trim().toUpperCase() };
@@ -38,18 +38,18 @@ function namedIn({ query }: Exchange, { about }: Route): string | undefined {
   return about === undefined ? undefined : query.get(about) || undefined;
 }
 
-/** What a route needs that does not tell. */
+/** Returns the default of `copies` of a route. */
 export function usualCopies({ kind, method }: Route): Copies {
   return kind === "websocket" || method === "GET" || method === "HEAD" ? "any" : "leader";
 }
 
-/** Where a request runs that needs `need` of a database in this state. */
+/** Returns the node that runs a request with requirements `need` for a database in this state. */
 export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): Place {
   const { role, leaderTag } = state;
   const needsLeader = need.copies === "leader" || need.copies === "confirmed";
   if (needsLeader) {
     if (role === "leader") return "here";
-    // Its own tag without the role: it has just begun to lead, or has just ended.
+    // This node's own tag without the role means that its leadership has just begun or ended.
     return leaderTag === null || leaderTag === cluster.tag ? "nowhere" : { tag: leaderTag };
   }
   const { members } = state.registered;
@@ -61,7 +61,7 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
   if (role !== null && (isSound || need.copies === "here")) return "here";
   const others = members.filter((tag) => tag !== cluster.tag);
   const isLedElsewhere = leaderTag !== null && leaderTag !== cluster.tag;
-  // Until it is known what others must show, only the leader surely does.
+  // Until the required position is known, only the leader certainly has it.
   const isAny = Number.isFinite(state.mustShow);
   const other = isLedElsewhere ? leaderTag : isAny ? heardLast(others, cluster) : undefined;
   if (other !== undefined) return { tag: other };
@@ -69,7 +69,7 @@ export function placeOf(need: Need, state: ReplicaState, cluster: ClusterView): 
 }
 
 function heardLast(tags: readonly string[], cluster: ClusterView): string | undefined {
-  const age = (tag: string) => cluster.sighting(tag)?.ageMs ?? Number.MAX_SAFE_INTEGER;
+  const age = (tag: string) => cluster.lastHeartbeat(tag)?.ageMs ?? Number.MAX_SAFE_INTEGER;
   return tags.reduce<string | undefined>(
     (best, tag) => (best === undefined || age(tag) < age(best) ? tag : best),
     undefined,

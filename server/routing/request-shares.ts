@@ -1,21 +1,20 @@
 /**
- * Counts the requests in progress, in all and for each client, against their limit. A client (a certificate, or an
- * address without one) gets three quarters of it, over all its connections: however many requests it leaves
- * unfinished, others are served.
+ * Counts the requests in progress, in total and per client, against a limit. A client (a certificate, or an address
+ * without one) may have three quarters of it over all its connections, so that other clients are always served.
  *
  * Invariants:
- * - A request that was taken is given back once, whether it was over the limit or not.
+ * - Each acquired request is released once, whether it exceeded the limit or not.
  */
 import type { ClientLoad, Connection } from "../http/connection.ts";
 
-/** The part of the limit for one client. */
+/** Share of the limit for one client. */
 const clientShare = 3 / 4;
 
 export class RequestShares {
   readonly requestsMax: number;
   readonly #clientMax: number;
   #count = 0;
-  /** Of the clients with requests in progress. */
+  /** Loads of the clients with requests in progress. */
   readonly #loads = new Map<string, ClientLoad>();
 
   constructor(requestsMax: number) {
@@ -23,8 +22,8 @@ export class RequestShares {
     this.#clientMax = Math.ceil(requestsMax * clientShare);
   }
 
-  /** Counts a request of the connection's client. @returns whether it is over a limit. Hot. */
-  take(connection: Connection): boolean {
+  /** Counts a request of the connection's client. @returns whether a limit is exceeded. Hot. */
+  acquire(connection: Connection): boolean {
     const { load: known } = connection;
     const load = known !== undefined && known.count > 0 ? known : this.#loadOf(connection);
     load.count++;
@@ -32,9 +31,9 @@ export class RequestShares {
     return this.#count > this.requestsMax || load.count > this.#clientMax;
   }
 
-  /** The request is complete. Hot. */
-  give(connection: Connection): void {
-    const load = connection.load as ClientLoad; // set when it was taken
+  /** Releases a complete request. Hot. */
+  release(connection: Connection): void {
+    const load = connection.load as ClientLoad; // set by acquire
     this.#count--;
     load.count--;
     if (load.count === 0) this.#loads.delete(load.key);

@@ -1,6 +1,6 @@
 /**
- * What a route is. Routes are data: method, path, access level and handler, one line each, at the top of an endpoints
- * file; `route-table.ts` joins them.
+ * The types of routes. Routes are data: method, path, access level, and handler, one line each, at the top of an
+ * endpoints file; `route-table.ts` joins them.
  */
 
 import type { Database } from "../../engine/engine.ts";
@@ -32,11 +32,11 @@ export interface DatabaseContext extends Context {
 }
 
 /**
- * Which copy of a database serves a request, where several nodes have copies.
- * - any: each of them, so it may be some milliseconds behind
- * - leader: the one that is written
- * - confirmed: the one that is written, and nobody else can have been meanwhile: linearizable
- * - here: it tells of this node itself, or changes it
+ * Selects the copy of a database that serves a request, if several nodes have copies.
+ * - any: any copy, which may lag by some milliseconds
+ * - leader: the copy of the leader
+ * - confirmed: the copy of the leader, after confirmation that no other node has taken over: linearizable
+ * - here: the copy of the receiving node, for requests about this node
  */
 export type Copies = "any" | "leader" | "confirmed" | "here";
 
@@ -47,13 +47,13 @@ interface RouteBase {
    */
   readonly path: string;
   readonly access: Access;
-  /** Its reply to a GET without parameters is included in the info packages, as `<path with dots>.json`. */
+  /** Whether the info packages contain its reply to a GET without parameters, as `<path with dots>.json`. */
   readonly inPackage?: true;
-  /** Left out: `any` for GET, HEAD and web sockets, else `leader`; of a route of the server: `here`, unless it has `about`. */
+  /** Default: `any` for GET, HEAD, and web sockets, else `leader`; for server routes `here`, unless `about` is set. */
   readonly copies?: Copies | ((exchange: Exchange) => Copies);
-  /** Of a route of the server: the parameter of the query that names the database which it is about. */
+  /** For server routes: the query parameter that names the database concerned. */
   readonly about?: string;
-  /** Its replies, errors included, carry `Request-Time`, as RavenDB 7.2.7's replies to queries do. */
+  /** Whether its replies, including errors, carry `Request-Time`, as RavenDB 7.2.7's replies to queries do. */
   readonly isTimed?: true;
 }
 
@@ -68,9 +68,9 @@ export interface DatabaseRoute extends RouteBase {
   readonly kind: "database";
   readonly method: Method;
   readonly handle: (exchange: Exchange, context: DatabaseContext) => Promise<void> | void;
-  /** Served even when the database is disabled. */
+  /** Whether it is served while the database is disabled. */
   readonly whenDisabled?: true;
-  /** A request may last for hours, and keeps nothing that it has found from one turn of the event loop to the next. */
+  /** Whether a request may last for hours, and holds no objects of the database between event-loop ticks. */
   readonly isLong?: true;
 }
 
@@ -93,7 +93,7 @@ export type Route = ServerRoute | DatabaseRoute | WebSocketRoute;
 /** Path prefix of every database route. */
 export const databasePrefix = "/databases/:database/";
 
-/** A route of databases without options but `copies`. @param path below `/databases/:database/` */
+/** Creates a route of databases without options except `copies`. @param path below `/databases/:database/` */
 export function databaseRoute(
   method: Method,
   path: string,

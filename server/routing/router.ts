@@ -15,11 +15,11 @@ interface PathEntry {
   readonly methods: Map<string, Endpoint>;
 }
 
-/** Paths whose entry is remembered, and characters of one. */
+/** Maximum number of cached paths, and maximum length of one. */
 const knownPathsMax = 256;
 const knownPathLengthMax = 256;
 
-/** What a path says. */
+/** A parsed path. */
 interface KnownPath {
   readonly entry: PathEntry;
   readonly database: string | undefined;
@@ -33,7 +33,7 @@ export interface Endpoint {
   readonly number: number;
 }
 
-/** The result of matching. `endpoint` undefined: no such route, or (`allowed` given) not with this method. */
+/** The result of matching. `endpoint` is undefined if the route does not exist or (with `allowed`) not for this method. */
 export interface Match {
   readonly endpoint: Endpoint | undefined;
   readonly allowed: readonly string[] | undefined;
@@ -47,7 +47,7 @@ export class RouteTable {
   private readonly databasePaths = new Map<string, PathEntry>();
   /** Paths that end in `/*`, without the star, longest first. */
   private readonly prefixes: { readonly prefix: string; readonly entry: PathEntry }[] = [];
-  /** Clients ask for few paths again and again. Those of no route are not among them. */
+  /** Cache of parsed paths: clients use few paths repeatedly. Unknown paths are not cached. */
   private readonly known = new Map<string, KnownPath>();
 
   constructor(routes: readonly Route[]) {
@@ -96,7 +96,7 @@ export class RouteTable {
     const isDatabasePath = route.path.startsWith(databasePrefix);
     assert(
       (route.kind === "server") !== isDatabasePath || route.kind === "websocket",
-      `a database route is one under ${databasePrefix}: ${route.path}`,
+      `a database route must be under ${databasePrefix}: ${route.path}`,
     );
     assert(
       isDatabasePath || requirements[route.access].permission === 0,
@@ -104,7 +104,7 @@ export class RouteTable {
     );
     assert(
       !isDatabasePath || route.path === route.path.toLowerCase(),
-      `a database path is in lower case: ${route.path}`,
+      `a database path must be in lower case: ${route.path}`,
     );
     const entry = isDatabasePath
       ? this.entryIn(this.databasePaths, route.path.slice(databasePrefix.length))

@@ -1,6 +1,6 @@
 /**
- * The server's dependencies, as small interfaces: its own durable values, the databases, certificates and routes.
- * Handlers reach them through `context.server`.
+ * The server's dependencies as small interfaces: durable values, databases, certificates, and routes. Handlers reach them
+ * through `context.server`.
  */
 import type { Database, Databases, Operations } from "../../engine/engine.ts";
 import type { Backups } from "../backups/backups.ts";
@@ -16,7 +16,7 @@ import type { Log } from "../logging/log.ts";
 import type { Monitoring } from "../monitoring/monitoring.ts";
 import type { RequestObserver } from "../monitoring/request-observer.ts";
 import type { CertificateStore } from "../security/certificate-store.ts";
-import type { ShownCertificate } from "../security/shown-certificate.ts";
+import type { PresentedCertificate } from "../security/presented-certificate.ts";
 import type { Config } from "../settings/config.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
 import type { ValueStore } from "../settings/value-store.ts";
@@ -25,30 +25,30 @@ import type { RouteTable } from "./router.ts";
 /** The databases of this server. Implemented by `Databases`; tests may supply their own. */
 export interface DatabaseDirectory {
   /**
-   * The database of that name, in any letter case. A promise only when it must be opened first.
+   * Returns the database of that name, in any letter case. Returns a promise only if it must be opened first.
    * @throws EngineError database-damaged, database-locked, database-stopped
    */
   find(name: string): Database | undefined | Promise<Database | undefined>;
   has(name: string): boolean;
   /** Names of all databases, spelled as created. */
   names(): readonly string[];
-  /** Those that are open now, with their opening as little touched as they are. */
+  /** Open databases. Does not open any. */
   opened(): readonly Database[];
-  /** Why databases cannot be used now, by their names. */
+  /** Reasons why databases cannot be used now, by name. */
   failures(): ReadonlyMap<string, Error>;
   /** @throws EngineError database-name-invalid, database-exists */
   create(name: string, record: Readonly<Record<string, unknown>>): Promise<Database>;
-  /** Creates a database of the files of a continuous backup: see `Databases`. */
+  /** Creates a database from the files of a continuous backup: see `Databases`. */
   createFromShipped: Databases["createFromShipped"];
-  /** @returns false when it does not exist */
+  /** @returns false if it does not exist */
   delete(name: string): Promise<boolean>;
 }
 
-/** What is known of the use of a certificate since the server was started. */
+/** Use of a certificate since the server's start. */
 export interface CertificateUse {
-  /** Connections that are open. */
+  /** Number of open connections. */
   readonly openCount: number;
-  /** As `performance.now()`; null: it was not used. */
+  /** Time of the last use, on the clock of `performance.now()`, or null. */
   readonly usedMs: number | null;
 }
 
@@ -61,17 +61,17 @@ export interface ServerServices {
   readonly operations: Operations;
   readonly commandIndex: CommandIndex;
   readonly backups: Backups;
-  /** undefined: a single node. */
+  /** Undefined on a single node. */
   readonly cluster: ClusterView | undefined;
-  /** The other nodes; undefined: a single node. */
+  /** Requests to other nodes; undefined on a single node. */
   readonly peers: PeerLink | undefined;
-  /** What was seen of the cluster lately; undefined: a single node. */
+  /** Recent events of the cluster; undefined on a single node. */
   readonly clusterHistory: ClusterHistory | undefined;
-  /** The copies that other nodes take from this one; undefined: a single node. */
+  /** Copies that other nodes are fetching from this one; undefined on a single node. */
   readonly copies: OpenCopies | undefined;
   readonly certificates: CertificateStore;
-  /** The server's certificate; undefined: unsecured. */
-  readonly shownCertificate: ShownCertificate | undefined;
+  /** The server's certificate; undefined if unsecured. */
+  readonly presentedCertificate: PresentedCertificate | undefined;
   readonly routes: RouteTable;
   readonly log: Log;
   readonly audit: AuditLog;
@@ -79,13 +79,13 @@ export interface ServerServices {
   readonly monitoring: Monitoring;
   readonly address: ServerAddress;
   /** A copy of RavenDB's Studio, served instead of ours. */
-  readonly foreignStudio: StaticFiles | undefined;
+  readonly ravenStudio: StaticFiles | undefined;
   /** A GUID, the same on every run with the same data folder. */
   readonly serverId: string;
-  /** Likewise, of the cluster whose only node this is. */
+  /** A GUID of the cluster whose only node this is, the same on every run. */
   readonly topologyId: string;
   readonly startedAt: Date;
   readonly certificateUse: (thumbprint: string) => CertificateUse;
-  /** Runs an exchange through routing, access and error handling, as if it had come over the wire. */
+  /** Runs an exchange through routing, access checks, and error handling, as if received from a connection. */
   readonly dispatch: (exchange: Exchange) => Promise<void>;
 }

@@ -1,8 +1,8 @@
-/** The name of who sends a request, as others are told it: that of the certificate. */
+/** The name of a caller for other clients: that of the certificate. */
 import type { Identity } from "./access.ts";
 import type { CertificateStore } from "./certificate-store.ts";
 
-/** What of a request and of the server tells who it is. */
+/** The parts of a request and of the server that identify the caller. */
 interface Caller {
   readonly identity: Identity;
 }
@@ -11,7 +11,7 @@ interface Server {
   readonly certificates: Pick<CertificateStore, "find">;
 }
 
-/** Undefined: the server asks for no certificates. */
+/** Returns undefined if the server uses no certificates. */
 export function callerName({ certificates }: Server, { identity }: Caller): string | undefined {
   if (identity.thumbprint === "") return undefined;
   return certificates.find(identity.thumbprint)?.Name ?? subjectName(identity.label);

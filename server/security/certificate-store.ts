@@ -1,9 +1,9 @@
 /**
  * Registered client certificates and their grants, stored durably by thumbprint. Maps a certificate to an identity, and
- * notifies listeners when that mapping changes. Makes no certificates and answers no requests.
+ * notifies listeners when that mapping changes. It neither generates certificates nor serves requests.
  *
  * Invariants:
- * - Listeners are notified after a change is durable, within the same turn of the event loop.
+ * - Listeners are notified after a change is durable, within the same event-loop tick.
  * - Certificates are looked up by the SHA-256 of their bytes; the SHA-1 thumbprint only names them.
  * - The server's own certificate, those of the other nodes and the well-known admins are recognized without being stored
  *   here.
@@ -53,7 +53,7 @@ export class CertificateStore {
   private nodes: ReadonlySet<string> = new Set();
   private provisionalAdmin: X509Certificate | undefined;
 
-  /** Loads the stored certificates. `wellKnownAdmins`: thumbprints in capitals. */
+  /** Loads the stored certificates. `wellKnownAdmins` contains thumbprints in capitals. */
   constructor(values: ValueStore, wellKnownAdmins: readonly string[]) {
     this.values = values;
     this.wellKnownAdmins = wellKnownAdmins;
@@ -71,8 +71,8 @@ export class CertificateStore {
   }
 
   /**
-   * The SHA-256 fingerprints of the cluster's nodes, `AB:CD:…`: they rank as ClusterNode, and those that are no longer among
-   * them lose that at once.
+   * Sets the SHA-256 fingerprints of the cluster's nodes, `AB:CD:…`. They rank as ClusterNode; removed ones lose that
+   * rank immediately.
    */
   setNodes(fingerprints: ReadonlySet<string>): void {
     const { nodes } = this;
@@ -97,7 +97,7 @@ export class CertificateStore {
     return identify(certificate, this.grantOf(certificate), Date.now());
   }
 
-  /** Who another node says that its caller is: the identity of the certificate with that thumbprint, in any case. */
+  /** Returns the identity of the caller that another node reports, by the certificate's thumbprint, in any case. */
   identityNamed(thumbprint: string): {
     identity: Identity;
     certificate: X509Certificate | undefined;
@@ -116,7 +116,7 @@ export class CertificateStore {
       .sort((one, other) => (one.Name < other.Name ? -1 : one.Name > other.Name ? 1 : 0));
   }
 
-  /** Until when each certificate is valid, in milliseconds since 1970, by its thumbprint. */
+  /** Yields the end of validity of each certificate, in milliseconds since the Unix epoch, by thumbprint. */
   *expiries(): Generator<readonly [thumbprint: string, untilMs: number]> {
     for (const [thumbprint, { certificate }] of this.byThumbprint) {
       yield [thumbprint, Date.parse(certificate.validTo)];
@@ -145,7 +145,7 @@ export class CertificateStore {
     if (known !== undefined && known.registered.Certificate !== registered.Certificate) {
       throw new EngineError(
         "invalid-operation",
-        `Another certificate with the thumbprint ${registered.Thumbprint} is registered already.`,
+        `Another certificate with the thumbprint ${registered.Thumbprint} is already registered.`,
       );
     }
     await this.values.put(keyPrefix + registered.Thumbprint, JSON.stringify(registered));
@@ -154,7 +154,7 @@ export class CertificateStore {
     return registered;
   }
 
-  /** Removes a certificate; a no-op when it is not registered. Durable when it resolves. */
+  /** Removes a certificate; has no effect if it is not registered. Durable when it resolves. */
   async delete(thumbprint: string): Promise<void> {
     const upper = thumbprint.toUpperCase();
     const entry = this.byThumbprint.get(upper);
@@ -166,7 +166,7 @@ export class CertificateStore {
   }
 
   /**
-   * Registers the cluster admin that was made together with the server's certificates. Only once: an admin that is
+   * Registers the cluster admin that was generated together with the server's certificates. Only once: an admin that is
    * deleted later stays deleted.
    */
   async putFirstAdmin(certificate: X509Certificate, name: string): Promise<void> {
@@ -181,20 +181,20 @@ export class CertificateStore {
     await this.values.put(adminKey, JSON.stringify(thumbprint));
   }
 
-  /** Was a first admin ever registered? */
+  /** Whether a first admin was ever registered. */
   get hasFirstAdmin(): boolean {
     return this.values.get(adminKey) !== undefined;
   }
 
   /**
-   * An admin for as long as none was ever registered: a node of a cluster can register one only when the cluster is
+   * Sets an admin that has rights until a first one is registered: a node can register one only when the cluster is
    * complete.
    */
   setProvisionalAdmin(certificate: X509Certificate): void {
     this.provisionalAdmin = certificate;
   }
 
-  /** Loads what another node has changed. */
+  /** Loads changes that another node has made. */
   reload(): void {
     const found = new Map<string, string>();
     for (const [key, text] of this.values.entries(keyPrefix)) {
@@ -221,7 +221,7 @@ export class CertificateStore {
   }
 
   /**
-   * Calls `listener` with the thumbprint after each change; undefined: any identity may have changed.
+   * Calls `listener` with the thumbprint after each change, or with undefined if any identity may have changed.
    * @returns a function that unsubscribes
    */
   onChange(listener: (thumbprint: string | undefined) => void): () => void {

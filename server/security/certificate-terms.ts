@@ -1,4 +1,4 @@
-/** What a request asks of a certificate: a name, a clearance, permissions, an end. */
+/** Parses the requested properties of a certificate: name, clearance, permissions, end of validity. */
 import { X509Certificate } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import {
@@ -36,7 +36,7 @@ export function readTerms(body: CertificateBody): CertificateTerms {
   if (body.TwoFactorAuthenticationKey) {
     throw new EngineError(
       "not-supported",
-      "Two-factor authentication of certificates is not supported by this server; leave TwoFactorAuthenticationKey out.",
+      "Two-factor authentication of certificates is not supported by this server. Omit TwoFactorAuthenticationKey.",
     );
   }
   return {
@@ -47,7 +47,7 @@ export function readTerms(body: CertificateBody): CertificateTerms {
   };
 }
 
-/** The name becomes part of file names on somebody's machine. */
+/** The name becomes part of file names on client machines. */
 function readName(value: unknown): string {
   if (typeof value !== "string" || value.trim() === "") {
     throw new EngineError(
@@ -113,7 +113,7 @@ export function readNotAfter(value: unknown): Date | undefined {
   return date;
 }
 
-/** The bytes in a field `Certificate`: PEM text, or base64. */
+/** Returns the bytes of a field `Certificate`: PEM text, or base64. */
 export function bytesOf(value: unknown): Buffer {
   if (typeof value !== "string") return Buffer.alloc(0);
   return value.includes("-----BEGIN") ? Buffer.from(value) : Buffer.from(value, "base64");

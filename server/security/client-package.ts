@@ -1,4 +1,4 @@
-/** Makes the files for a new client: certificate, key, and both in a `.pfx`. Loaded when the first is made. */
+/** Generates the files for a new client: certificate, key, and both in a `.pfx`. Loaded on first use. */
 import { createPrivateKey, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import {
@@ -16,7 +16,7 @@ export interface ClientPackage {
   readonly files: readonly { readonly name: string; readonly content: Buffer | string }[];
 }
 
-/** `password` "": key and pfx are not encrypted. `name` is already safe as a file name. */
+/** With an empty `password`, key and pfx are not encrypted. `name` must be safe as a file name. */
 export async function makeClientPackage(
   config: Config,
   name: string,
@@ -40,8 +40,8 @@ export async function makeClientPackage(
 }
 
 /**
- * The CA of our own certificate set. A server with a certificate of the operator's has none: a CA is then made for this
- * certificate alone and discarded, since clients are authorized by thumbprint, not by issuer.
+ * Returns the CA of our own certificate set. A server with an operator's certificate has none: a CA is then generated for
+ * this certificate alone and discarded, because clients are authorized by thumbprint, not by issuer.
  */
 async function findAuthority(config: Config): Promise<CertificatePair> {
   if (config.certificatePath === undefined) {

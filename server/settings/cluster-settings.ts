@@ -1,36 +1,36 @@
 /**
- * The settings of a cluster, as values: which servers of NATS replicate the logs, and how they are reached. Without any
- * of them a server is a single node.
+ * The settings of a cluster as values: the NATS servers that replicate the logs, and their addresses. Without any of them
+ * the server is a single node.
  *
  * Invariants:
- * - Nothing goes over a network without TLS: plain TCP is accepted on loopback addresses only.
- * - No address holds a password, so that addresses can be logged.
+ * - Networks require TLS: plain TCP is accepted on loopback addresses only.
+ * - No address contains a password, so addresses can be logged.
  */
 import { StartError } from "./start-error.ts";
 
 export interface NatsTls {
-  /** The node's certificate and key, PEM; both or neither. */
+  /** PEM files of the node's certificate and key; both or neither. */
   readonly certificatePath: string | undefined;
   readonly keyPath: string | undefined;
-  /** The authority that has issued the certificates of the others; undefined: those of the system. */
+  /** CA of the other nodes' certificates, or undefined for the system's CAs. */
   readonly authorityPath: string | undefined;
 }
 
 export interface ClusterSettings {
-  /** Servers of NATS that run by themselves; empty: the one of `routes` is started. */
+  /** External NATS servers; if empty, this node starts the one of `routes`. */
   readonly urls: readonly URL[];
   readonly user: string | undefined;
   readonly password: string | undefined;
-  /** Of the system account, for the scrub; undefined: there is none. */
+  /** User of the system account, for the scrub, or undefined. */
   readonly systemUser: string | undefined;
   readonly systemPassword: string | undefined;
-  /** `host:port` where the `nats-server` of each node listens for those of the others. */
+  /** Addresses where the nodes' `nats-server` processes listen for each other, as `host:port`. */
   readonly routes: readonly string[];
-  /** The one of `routes` that is this node's; undefined: to be found by the addresses of this machine. */
+  /** This node's entry in `routes`, or undefined to detect it from the addresses of this machine. */
   readonly ownRoute: string | undefined;
-  /** The file of `nats-server`; undefined: looked for on the path. */
+  /** Path of `nats-server`, or undefined to search the path. */
   readonly natsPath: string | undefined;
-  /** undefined: plain TCP on loopback. */
+  /** Undefined for plain TCP on loopback. */
   readonly tls: NatsTls | undefined;
 }
 
@@ -47,7 +47,7 @@ type ClusterName =
   | "Cluster.Nats.Route"
   | "Cluster.Routes";
 
-/** undefined: none of them is given, so this is a single node. @throws StartError setting-invalid */
+/** Returns undefined on a single node, without any of these settings. @throws StartError setting-invalid */
 export function readCluster(
   text: (name: ClusterName) => string | undefined,
 ): ClusterSettings | undefined {
@@ -56,12 +56,12 @@ export function readCluster(
   if (urls.length === 0 && routes.length === 0) return undefined;
   if (urls.length > 0 && routes.length > 0) {
     throw invalid(
-      "Cluster.Nats.Url and Cluster.Routes are both set: give the address of servers that run, or the routes of those that are started, not both",
+      "Cluster.Nats.Url and Cluster.Routes are both set. Set the addresses of external servers, or the routes of servers to start, but not both",
     );
   }
   if (routes.length === 2) {
     throw invalid(
-      "Cluster.Routes has two addresses: a cluster of two stops when either is gone, so give three, or one",
+      "Cluster.Routes has two addresses: a cluster of two stops when either node fails. Set three, or one",
     );
   }
   const ownText = text("Cluster.Nats.Route") || undefined;
@@ -89,27 +89,27 @@ function readTls(text: (name: ClusterName) => string | undefined): NatsTls | und
   const keyPath = text("Cluster.Nats.KeyPath") || undefined;
   const authorityPath = text("Cluster.Nats.CaPath") || undefined;
   if ((certificatePath === undefined) !== (keyPath === undefined)) {
-    throw invalid("Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath need each other");
+    throw invalid("Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath must be set together");
   }
   if (certificatePath === undefined && authorityPath === undefined) return undefined;
   return { certificatePath, keyPath, authorityPath };
 }
 
-/** @throws StartError setting-invalid where others could read along or get in */
+/** @throws StartError setting-invalid if traffic could be read or servers accessed by others */
 function checkSecured({ urls, routes, tls }: ClusterSettings): void {
   const open = urls.find(
     (url) => tls === undefined && url.protocol !== "tls:" && !isLoopback(url.hostname),
   );
   if (open !== undefined) {
     throw invalid(
-      `Cluster.Nats.Url ${open.host} is not on this machine and would be reached without TLS: use tls://, or set Cluster.Nats.CaPath, and Cluster.Nats.CertificatePath and KeyPath`,
+      `Cluster.Nats.Url ${open.host} is not on this machine and would be contacted without TLS. Use tls://, or set Cluster.Nats.CaPath, and Cluster.Nats.CertificatePath and KeyPath`,
     );
   }
   const far = routes.find((route) => !isLoopback(hostOfRoute(route)));
   if (far === undefined) return;
   if (tls?.certificatePath === undefined || tls.authorityPath === undefined) {
     throw invalid(
-      `Cluster.Routes ${far} is not on this machine, so the nodes must know each other by certificates: set Cluster.Nats.CertificatePath, Cluster.Nats.KeyPath and Cluster.Nats.CaPath`,
+      `Cluster.Routes ${far} is not on this machine, so the nodes must authenticate each other with certificates. Set Cluster.Nats.CertificatePath, Cluster.Nats.KeyPath and Cluster.Nats.CaPath`,
     );
   }
 }
@@ -133,17 +133,17 @@ function readNatsUrl(text: string): URL {
   try {
     url = new URL(text.includes("://") ? text : `nats://${text}`);
   } catch (error) {
-    throw invalid(`Cluster.Nats.Url '${text}' is no address like nats://host:4222`, error);
+    throw invalid(`Cluster.Nats.Url '${text}' is not an address like nats://host:4222`, error);
   }
   if (url.protocol !== "nats:" && url.protocol !== "tls:") {
     throw invalid(`Cluster.Nats.Url has the scheme '${url.protocol}': use nats:// or tls://`);
   }
   if (url.username !== "" || url.password !== "") {
     throw invalid(
-      `Cluster.Nats.Url ${url.host} holds credentials: set Cluster.Nats.User and Cluster.Nats.Password instead`,
+      `Cluster.Nats.Url ${url.host} contains credentials: set Cluster.Nats.User and Cluster.Nats.Password instead`,
     );
   }
-  if (url.hostname === "") throw invalid(`Cluster.Nats.Url '${text}' names no host`);
+  if (url.hostname === "") throw invalid(`Cluster.Nats.Url '${text}' has no host`);
   return url;
 }
 

@@ -1,10 +1,9 @@
 /**
- * The configuration of a server, made of the settings that are given: values are parsed and checked here. Pure: all
- * inputs are passed in.
+ * The configuration of a server, parsed and checked from the given settings. Pure: all inputs are passed in.
  *
  * Invariants:
- * - A value that cannot be parsed, and a name that nobody knows, stop the start. A setting of RavenDB's that has no
- *   effect here is reported on a line.
+ * - An invalid value or an unknown name prevents the start. A setting of RavenDB without effect here is reported in a
+ *   line.
  */
 import { availableParallelism } from "node:os";
 import { folderSilenceMsMin } from "../../engine/base/limits.ts";
@@ -12,7 +11,6 @@ import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
 import type { WorkLimits } from "../../engine/base/work-budget.ts";
 import type { ScriptSettings } from "../../engine/engine.ts";
 import { type ClusterSettings, readCluster } from "./cluster-settings.ts";
-import { foreignSetting } from "./foreign-settings.ts";
 import {
   type AuditSettings,
   type LogSettings,
@@ -25,6 +23,7 @@ import { nearestName } from "./nearest-name.ts";
 import { type GivenSetting, readSettings, type SettingSources } from "./setting-sources.ts";
 import { type SettingName, settings } from "./setting-table.ts";
 import { StartError } from "./start-error.ts";
+import { unsupportedSetting } from "./unsupported-settings.ts";
 
 export type UnsecuredAccess = "None" | "Local" | "PrivateNetwork" | "PublicNetwork";
 
@@ -35,15 +34,15 @@ export interface Config {
   readonly publicTcpUrl: URL | undefined;
   /** This node's tag in change vectors and replies. */
   readonly nodeTag: string;
-  /** How logs are replicated; undefined: this is a single node. */
+  /** How logs are replicated, or undefined on a single node. */
   readonly cluster: ClusterSettings | undefined;
-  /** How long the streams of a cluster keep what a node that is away has not seen. */
+  /** Maximum absence of a node for which the streams retain messages, in milliseconds. */
   readonly trimAfterAbsenceMs: number;
   readonly dataFolder: string;
   readonly runInMemory: boolean;
   readonly studioPath: string | undefined;
   readonly certificatePath: string | undefined;
-  /** undefined: not given, which differs from empty. */
+  /** Undefined if not given, which differs from empty. */
   readonly certificatePassword: string | undefined;
   readonly unsecuredAccessAllowed: UnsecuredAccess;
   /** SHA-1 thumbprints in capitals: certificates that are cluster admins without being registered. */
@@ -58,19 +57,19 @@ export interface Config {
   /** Limits of one query. */
   readonly queries: WorkLimits;
   readonly shutdownTimeoutMs: number;
-  /** Milliseconds without a heartbeat from this process after which another may take its data folder. */
+  /** Time without a heartbeat from this process after which another process may take its data folder, in milliseconds. */
   readonly folderSilenceMs: number;
   /** Idle time after which a database is closed, and how often that is checked. */
   readonly databaseIdleMs: number;
   readonly databaseIdleCheckMs: number;
   readonly tombstoneCleanupIntervalMs: number;
-  /** The folder that all backups must be in; undefined: any. */
+  /** Folder that must contain all backups, or undefined for any. */
   readonly backupRoot: string | undefined;
-  /** Threads for TLS and HTTP; 0: none of their own. */
+  /** Number of threads for TLS and HTTP; 0 runs both on the engine thread. */
   readonly httpThreads: number;
-  /** The process's memory budget (engine/base/memory-budget.ts); undefined: derived from the machine. */
+  /** The process's memory budget (engine/base/memory-budget.ts), or undefined to derive it from the machine. */
   readonly memoryBytesMax: number | undefined;
-  /** Every setting that was given, under its known or given name, including those without a meaning in server/. */
+  /** Every given setting, under its known or given name, including those without effect. */
   readonly given: ReadonlyMap<string, GivenSetting>;
 }
 
@@ -79,7 +78,7 @@ const httpThreadsMax = 4;
 
 export interface HttpLimits {
   readonly bodyBytesMax: number;
-  /** Bytes of a body that holds instructions rather than data to be stored. */
+  /** Maximum size of a body that contains instructions instead of data to store, in bytes. */
   readonly jsonBytesMax: number;
   readonly batchCommandsMax: number;
   readonly headerBytesMax: number;
@@ -94,7 +93,7 @@ export interface HttpLimits {
   readonly bodyBytesPerSecondMin: number;
   readonly bodyRateGraceMs: number;
   readonly stallMs: number;
-  /** Bytes of replies not yet read by their clients, and of bodies being collected, over the whole process. */
+  /** Maximum size of unread replies and of bodies being collected, over the whole process, in bytes. */
   readonly heldReplyBytesMax: number;
   readonly heldBodyBytesMax: number;
   readonly compressReplies: boolean;
@@ -102,9 +101,9 @@ export interface HttpLimits {
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Lines for the operator: requested features that are missing. */
+  /** Lines for the operator about requested features that are missing. */
   readonly warnings: readonly string[];
-  /** Lines about settings without effect that do not matter: test drivers pass such settings to every server. */
+  /** Lines about harmless settings without effect, which test drivers pass to every server. */
   readonly notes: readonly string[];
 }
 
@@ -116,14 +115,14 @@ export function loadConfig(sources: SettingSources): LoadedConfig {
 }
 
 /**
- * One line for each group of settings without effect. @throws StartError setting-invalid for a name that is neither a
- * setting nor one of RavenDB's
+ * Returns one line for each group of settings without effect. @throws StartError setting-invalid for a name that is neither
+ * a setting nor one of RavenDB's
  */
 function linesAbout(names: readonly string[]): Pick<LoadedConfig, "warnings" | "notes"> {
   const groups = new Map<string, { readonly names: string[]; readonly isWarning: boolean }>();
   for (const name of names) {
     if (Object.hasOwn(settings, name)) continue;
-    const foreign = foreignSetting(name);
+    const foreign = unsupportedSetting(name);
     if (foreign === undefined) throw unknownSetting(name);
     const group = groups.get(foreign.reason) ?? { names: [], isWarning: foreign.isWarning };
     groups.set(foreign.reason, group);
@@ -143,7 +142,7 @@ function unknownSetting(name: string): StartError {
   const hint = near === undefined ? "" : `; did you mean '${near}'?`;
   return new StartError(
     "setting-invalid",
-    `There is no setting '${name}'${hint === "" ? ";" : hint} 'jackdaw help serve' lists all`,
+    `Unknown setting '${name}'${hint === "" ? ";" : hint} 'jackdaw help serve' lists all`,
   );
 }
 
@@ -224,11 +223,11 @@ function readSilence(ms: number): number {
   if (ms >= folderSilenceMsMin) return ms;
   throw new StartError(
     "setting-invalid",
-    `Server.FolderSilenceInSec must be at least ${folderSilenceMsMin / 1000}: a process that is only busy must not be taken for dead`,
+    `Server.FolderSilenceInSec must be at least ${folderSilenceMsMin / 1000}: a busy process must not be mistaken for a dead one`,
   );
 }
 
-/** Below this limit, running work would wait for memory that only it holds. */
+/** Below this limit, running work would wait for memory that it holds itself. */
 const memoryLimitMbMin = 16;
 
 function readMemoryLimit(text: string | undefined): number | undefined {
@@ -335,12 +334,12 @@ function listWarnings(given: ReadonlyMap<string, GivenSetting>): string[] {
   });
 }
 
-/** RavenDB accepts several URLs, separated by semicolons; only the first is served here. */
+/** RavenDB accepts several URLs, separated by semicolons; this server uses only the first. */
 function firstUrl(text: string | undefined): string | undefined {
   return text?.split(";")[0]?.trim();
 }
 
-/** A port alone, as in RavenDB's image, is one of the host of `ServerUrl`. */
+/** A port alone, as in RavenDB's image, is combined with the host of `ServerUrl`. */
 function tcpUrlText(text: string | undefined, { hostname }: URL): string | undefined {
   return text !== undefined && /^\d+$/.test(text) ? `tcp://${hostname}:${text}` : text;
 }
@@ -376,7 +375,7 @@ function readNumber(name: SettingName, text: string | undefined): number {
 
 function readUnsecuredAccess(text: string | undefined): UnsecuredAccess {
   const known: readonly UnsecuredAccess[] = ["None", "Local", "PrivateNetwork", "PublicNetwork"];
-  // RavenDB's value is a list of flags; the widest one counts.
+  // RavenDB's value is a list of flags; the widest one applies.
   const parts = (text ?? "").split(",").map((part) => part.trim().toLowerCase());
   let widest: UnsecuredAccess | undefined;
   for (const access of known) {

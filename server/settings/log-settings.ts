@@ -1,19 +1,19 @@
-/** The settings of logs, audit log and monitoring, as values. Their names are RavenDB's where it has them. */
+/** The settings of logs, audit log, and monitoring as values. Their names are RavenDB's where it has them. */
 import { StartError } from "./start-error.ts";
 
-/** Levels in order, as RavenDB 7.2.7 calls them; `Off` is none. */
+/** Levels in order, with RavenDB 7.2.7's names; `Off` logs nothing. */
 export const logLevels = ["Trace", "Debug", "Info", "Warn", "Error", "Fatal", "Off"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** What `Logs.Format` may be; `auto`: text on a terminal, else JSON. */
+/** Values of `Logs.Format`; `auto` is text on a terminal, else JSON. */
 export const logFormats = ["auto", "json", "text"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-/** When a log's file becomes an archive, and when archives are deleted. */
+/** Limits at which a log file is archived, and archives are deleted. */
 export interface ArchiveSettings {
   readonly aboveBytes: number;
   readonly keepMs: number;
-  /** undefined: any number. */
+  /** Undefined for any number. */
   readonly countMax: number | undefined;
   readonly isCompressed: boolean;
 }
@@ -21,30 +21,30 @@ export interface ArchiveSettings {
 export interface LogSettings {
   readonly minLevel: LogLevel;
   readonly format: LogFormat;
-  /** The folder of the log's files; undefined: standard error only. */
+  /** Folder of the log files, or undefined for standard error only. */
   readonly folder: string | undefined;
   readonly archives: ArchiveSettings;
-  /** A line for each request. */
+  /** Whether each request is logged. */
   readonly hasRequests: boolean;
-  /** Milliseconds from which on a query or a write gets a line; 0: none does. */
+  /** Duration from which a query or a write is logged, in milliseconds; 0 for never. */
   readonly slowQueryMs: number;
   readonly slowWriteMs: number;
 }
 
 export interface AuditSettings {
-  /** undefined: there is no audit log. */
+  /** Undefined without an audit log. */
   readonly folder: string | undefined;
   readonly archives: ArchiveSettings;
 }
 
 export interface MonitoringSettings {
-  /** Where metrics and health are served without TLS; undefined: only with everything else. */
+  /** Address of metrics and health without TLS, or undefined to serve them only with everything else. */
   readonly url: URL | undefined;
-  /** Databases with metrics of their own; 0: none. */
+  /** Maximum number of databases with their own metrics. */
   readonly databasesMax: number;
 }
 
-/** Reads one of `known`, in any letter case. @throws StartError setting-invalid */
+/** Parses one of `known`, in any letter case. @throws StartError setting-invalid */
 export function readWord<Word extends string>(
   name: string,
   text: string | undefined,

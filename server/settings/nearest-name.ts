@@ -1,7 +1,7 @@
-/** Suggestions for names that were mistyped. */
+/** Suggestions for mistyped names. */
 import { closest, distance } from "fastest-levenshtein";
 
-/** The name in `known` that `name` was probably meant to be; undefined when none is near. Letter case does not count. */
+/** Returns the most similar name in `known`, or undefined if none is similar. Letter case does not count. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   if (known.length === 0) return undefined;
   const lower = name.toLowerCase();

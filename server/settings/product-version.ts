@@ -1,7 +1,7 @@
-/** Which Jackdaw this is: the version of its package, from the file that is delivered with it. */
+/** The version of Jackdaw, read from its package.json. */
 import { readFileSync } from "node:fs";
 
-/** `0.1.0`. In the sources, in what tsc makes of them, and in the bundle the file is at other places. */
+/** For example `0.1.0`. The file's relative position differs between sources, build output, and bundle. */
 export const productVersion: string = (() => {
   for (const up of ["../..", "../../.."]) {
     try {
@@ -9,7 +9,7 @@ export const productVersion: string = (() => {
       const { name, version } = JSON.parse(text) as { name?: string; version?: string };
       if (name === "jackdaw-db" && version !== undefined) return version;
     } catch {
-      // not there
+      // not found here
     }
   }
   return "unknown";

@@ -1,6 +1,6 @@
 /**
- * The settings of the server and of a database as RavenDB's Studio lists them (`GET admin/configuration/settings` of a
- * database, in the shape of RavenDB 7.2.7): what each is, and its values.
+ * Lists the settings of the server and of a database for RavenDB's Studio (`GET admin/configuration/settings` of a
+ * database, in the shape of RavenDB 7.2.7), with descriptions and values.
  */
 import { type Setting, type SettingKind, type SettingName, settings } from "./setting-table.ts";
 
@@ -12,20 +12,20 @@ interface ShownValue {
 }
 
 export interface SettingMetadata {
-  /** One: the name. */
+  /** One element: the name. */
   readonly Keys: readonly string[];
   readonly [member: string]: unknown;
 }
 
 export interface ListedSetting {
   readonly Metadata: SettingMetadata;
-  /** By name; empty where it is not set. */
+  /** By name; empty if not set. */
   readonly ServerValues: Readonly<Record<string, ShownValue>>;
-  /** Null: it cannot be set for a database. */
+  /** Null if it cannot be set for a database. */
   readonly DatabaseValues: Readonly<Record<string, ShownValue>> | null;
 }
 
-/** A setting of the table, or one that only a database has. */
+/** A setting of the table, or one that only databases have. */
 interface Described extends Omit<Setting, "group"> {
   readonly group: string;
 }
@@ -50,57 +50,56 @@ const unknown: Described = {
   group: "Of the database",
   kind: "text",
   fallback: undefined,
-  about: "kept, and without effect",
+  about: "stored, without effect",
 };
 
-/** Those of databases that have an effect (docs/settings.md). */
+/** Settings of databases that have an effect (docs/settings.md). */
 const databaseSettings: Readonly<Record<string, Described>> = {
   "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin": {
     group: "Indexing",
     kind: "count",
     fallback: "30",
     unit: "min",
-    about: "when an automatic index that nobody queries becomes idle",
+    about: "time without queries after which an automatic index becomes idle",
   },
   "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs": {
     group: "Indexing",
     kind: "count",
     fallback: "72",
     unit: "hours",
-    about: "when an idle one is deleted",
+    about: "time after which an idle index is deleted",
   },
   "Indexing.History.NumberOfRevisions": {
     group: "Indexing",
     kind: "count",
     fallback: "10",
-    about: "definitions that the history of each index keeps",
+    about: "number of definitions in the history of each index",
   },
   "Indexing.IndexMissingFieldsAsNull": {
     group: "Indexing",
     kind: "bool",
     fallback: "false",
-    about:
-      "index a field that a document does not have as null; also by the configuration of an index",
+    about: "index missing fields as null; also in the configuration of an index",
   },
   "Indexing.Static.SearchEngineType": {
     group: "Indexing",
     kind: "text",
     fallback: "Corax",
     about:
-      "which of RavenDB's engines static indexes answer as; as `Lucene` they tell the scores of documents",
+      "RavenDB's engine that static indexes report; as `Lucene` they return the scores of documents",
   },
   "Indexing.Auto.SearchEngineType": {
     group: "Indexing",
     kind: "text",
     fallback: "Corax",
-    about: "the same of automatic indexes",
+    about: "the same for automatic indexes",
   },
 };
 
 /**
- * @param given the server's, by name
- * @param ofDatabase what the record of the database has by name
- * @param maySee whether the caller may see values of the server. Secrets are shown to nobody
+ * @param given the server's values, by name
+ * @param ofDatabase the values in the database's record, by name
+ * @param maySee whether the caller may see values of the server. Secrets are never included
  */
 export function listSettings(
   given: ReadonlyMap<string, { readonly value: string }>,

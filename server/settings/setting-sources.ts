@@ -1,13 +1,14 @@
 /**
- * Where settings come from: flags, environment variables, a file, in that order of precedence, under RavenDB's names.
- * Their values are text here; config.ts knows what they mean. Pure: all inputs are passed in.
+ * Collects settings from flags, environment variables, and a file, in that order of precedence, under RavenDB's names. Values
+ * are text here; config.ts parses them. Pure: all inputs are passed in.
  *
  * Invariants:
  * - Names are case-insensitive; `RAVEN_Security_Certificate_Path` is `Security.Certificate.Path`.
  */
-import { foreignVariables } from "./foreign-settings.ts";
+
 import { settings } from "./setting-table.ts";
 import { StartError } from "./start-error.ts";
+import { ravenImageVariables } from "./unsupported-settings.ts";
 
 export interface GivenSetting {
   readonly value: string;
@@ -22,18 +23,18 @@ export interface Variables {
   readonly [name: string]: string | undefined;
 }
 
-/** Where settings come from. */
+/** The inputs that contain settings. */
 export interface SettingSources {
   /** Arguments after the program name. */
   readonly argv: readonly string[];
   readonly environment: Variables;
-  /** Reads a settings file. @throws as node:fs does when it cannot be read */
+  /** Reads a settings file. @throws errors of node:fs if it cannot be read */
   readonly readFile: (path: string) => string;
-  /** The file to read when no `--config-path` is given, if it exists. */
+  /** File to read without `--config-path`, if it exists. */
   readonly defaultFile: string;
 }
 
-/** Every setting that is given, under its known name, or as it was given. @throws StartError setting-invalid */
+/** Returns every given setting, under its known name, or as given. @throws StartError setting-invalid */
 export function readSettings(sources: SettingSources): Map<string, GivenSetting> {
   const flags = readFlags(sources.argv, sources.environment);
   const path = flags.get("config-path") ?? flags.get("c");
@@ -84,8 +85,8 @@ function readFlags(argv: readonly string[], environment: Variables): Map<string,
   return flags;
 }
 
-/** Variables that carry the prefix but are not settings. */
-const otherVariables = new Set(["raven_args", "raven_settings", ...foreignVariables]);
+/** Variables with the prefix of settings that are not settings. */
+const otherVariables = new Set(["raven_args", "raven_settings", ...ravenImageVariables]);
 
 function* readEnvironment(environment: Variables): Generator<[string, string]> {
   const json = environment.RAVEN_SETTINGS;

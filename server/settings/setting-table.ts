@@ -1,6 +1,6 @@
 /**
- * The one list of supported settings: kind of value, default, unit, and a line of what each is. `jackdaw help serve`,
- * `jackdaw config` and completion print it, and docs/settings.md is compared with it.
+ * The list of supported settings: type of value, default, unit, and description. `jackdaw help serve`, `jackdaw config`, and
+ * completion print it, and docs/settings.md is compared with it.
  */
 import {
   batchCommandsMax,
@@ -27,16 +27,16 @@ export interface Setting {
     | "Scripts"
     | "For tests";
   readonly kind: SettingKind;
-  /** As text; undefined: not set. */
+  /** As text, or undefined if not set by default. */
   readonly fallback: string | undefined;
-  /** Of numbers that have one. */
+  /** Unit of a number, if any. */
   readonly unit?: string;
   readonly isSecret?: true;
-  /** One line; docs/settings.md begins with it. */
+  /** One line, with which the row in docs/settings.md begins. */
   readonly about: string;
 }
 
-/** Every supported setting. Counts are whole numbers >= 0; seconds (or what `unit` says) may have a fraction. */
+/** Every supported setting. Counts are whole numbers >= 0; seconds, or the given `unit`, may have a fraction. */
 export const settingTable = {
   ServerUrl: {
     group: "Addresses",

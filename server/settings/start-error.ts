@@ -1,7 +1,7 @@
 /**
- * Reasons not to start, each with its own exit code, so that scripts can tell them apart.
+ * Errors that prevent a start, each with its own exit code, so that scripts can distinguish them.
  *
- * A message is one line: what, where, what to do.
+ * A message is one line: the failure, its subject, and the remedy.
  */
 export const exitCodes = {
   unexpected: 1,

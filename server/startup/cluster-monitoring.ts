@@ -1,4 +1,4 @@
-/** What monitoring learns of the cluster: nothing while there is none, so that a single node pays nothing. */
+/** The cluster's metrics and readiness; empty on a single node, which pays nothing for it. */
 
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { ClusterWatch } from "../cluster/cluster-watch.ts";
@@ -10,13 +10,13 @@ export class ClusterMonitoring implements ClusterSource {
   readonly #log: Log;
   #watch: ClusterWatch | undefined;
 
-  /** `view`: undefined for a single node. */
+  /** `view` returns undefined on a single node. */
   constructor(view: () => ClusterView | undefined, log: Log) {
     this.#view = view;
     this.#log = log;
   }
 
-  /** From now on the log is told what changes. */
+  /** Starts to log changes. */
   start(): void {
     this.#of(this.#view())?.start();
   }
@@ -25,7 +25,7 @@ export class ClusterMonitoring implements ClusterSource {
     this.#watch?.stop();
   }
 
-  /** Why the cluster keeps this node from serving; null: it does not. */
+  /** Returns the reason why the cluster makes this node unready, or null. */
   notReady(): string | null {
     return this.#of(this.#view())?.notReady() ?? null;
   }

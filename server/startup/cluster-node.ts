@@ -1,4 +1,4 @@
-/** A server as a node of a cluster: the parts that replace those of a single node. Of a single node nothing is loaded. */
+/** The parts of a cluster node that replace those of a single node. A single node loads none of them. */
 import { resolve } from "node:path";
 import type { FolderReplication } from "../../engine/engine.ts";
 import type { ClusterHistory } from "../cluster/cluster-history.ts";
@@ -9,7 +9,7 @@ import type { CommandIndex } from "../databases/command-index.ts";
 import { interfaceVersion } from "../http/response.ts";
 import type { Log } from "../logging/log.ts";
 import type { DatabaseDirectory } from "../routing/services.ts";
-import type { ShownCertificate } from "../security/shown-certificate.ts";
+import type { PresentedCertificate } from "../security/presented-certificate.ts";
 import type { Config } from "../settings/config.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
 import { StartError } from "../settings/start-error.ts";
@@ -17,38 +17,38 @@ import type { ValueStore } from "../settings/value-store.ts";
 import type { Storage } from "./storage.ts";
 
 export interface ClusterNode {
-  /** For the opening of the data folder. */
+  /** Replication options for opening the data folder. */
   readonly replication: FolderReplication;
-  /** Once the folder is open. @throws StartError nats-unusable; EngineError database-damaged */
-  open(storage: Storage, shown: ShownCertificate | undefined): Promise<ClusterServices>;
+  /** Called once the folder is open. @throws StartError nats-unusable; EngineError database-damaged */
+  open(storage: Storage, shown: PresentedCertificate | undefined): Promise<ClusterServices>;
 }
 
-/** What the server has in place of the parts of a single node. */
+/** The parts that replace those of a single node. */
 export interface ClusterServices {
   readonly cluster: ClusterView;
   readonly peers: PeerLink;
   readonly history: ClusterHistory;
-  /** Those that other nodes take from this one. */
+  /** Copies that other nodes are fetching from this one. */
   readonly copies: OpenCopies;
   readonly databases: DatabaseDirectory;
   readonly values: ValueStore;
   readonly commandIndex: CommandIndex;
-  /** Once it can be reached. */
+  /** Called once the server listens. */
   serve(address: ServerAddress): void;
-  /** Before the databases are closed. */
+  /** Called before the databases are closed. */
   stop(): Promise<void>;
-  /** After they were. */
+  /** Called after the databases were closed. */
   close(): Promise<void>;
 }
 
-/** Undefined: a single node. @throws StartError setting-invalid */
+/** Returns undefined for a single node. @throws StartError setting-invalid */
 export async function prepareCluster(config: Config, log: Log): Promise<ClusterNode | undefined> {
   const { cluster: settings, nodeTag } = config;
   if (settings === undefined) return undefined;
   if (config.runInMemory) {
     throw new StartError(
       "setting-invalid",
-      "A node of a cluster keeps its copies on the disk: leave RunInMemory out",
+      "A cluster node stores its copies on disk: omit RunInMemory",
     );
   }
   const parts = await import("../cluster/cluster-parts.ts");
@@ -59,7 +59,7 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
   return {
     replication: cluster.replication,
     open: async ({ databases, shared, values }, shown) => {
-      if (shared === null) throw new Error("the data folder was opened for a cluster");
+      if (shared === null) throw new Error("the data folder must be opened for a cluster");
       const nats = await parts.startNats({ settings, nodeTag, dataFolder, log });
       await cluster.open({ nats, databases, shared, values });
       const nodes = {
@@ -74,8 +74,8 @@ export async function prepareCluster(config: Config, log: Log): Promise<ClusterN
         history,
         copies: new parts.OpenCopies((id) => cluster.openedById(id)),
         databases: new parts.ClusterDirectory(cluster, databases),
-        values: new parts.ClusterValues(values, cluster, cluster.founder),
-        commandIndex: parts.clusterCommandIndex(cluster, cluster.founder),
+        values: new parts.ClusterValues(values, cluster, cluster.bootstrap),
+        commandIndex: parts.clusterCommandIndex(cluster, cluster.bootstrap),
         serve: ({ url, tcpUrl = null }) => {
           const member = () => {
             const fingerprint = shown?.current.certificate.fingerprint256 ?? null;

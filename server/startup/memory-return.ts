@@ -1,11 +1,10 @@
 /**
- * Returns to the system the memory that large bodies and replies leave behind. V8 collects garbage when something is
- * allocated, so an idle process keeps what its last request left. Allocating a large buffer, which is never written,
- * makes V8 start an incremental collection.
+ * Returns memory to the system after large bodies and replies. V8 collects garbage when something is allocated, so an idle
+ * process retains the memory of its last requests. Allocating a large buffer, which is never written, makes V8 start an
+ * incremental collection.
  *
- * After that V8's heap may still be fragmented over far more pages than it needs. V8 releases those pages when it
- * believes that the process is short of memory. That takes one pause, so it is done only for a small heap, and while no
- * requests are served.
+ * After that, V8's heap may still be fragmented over far more pages than it needs. V8 releases those pages under memory
+ * pressure. That takes one pause, so it is done only for a small heap, and while no requests are in progress.
  */
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
@@ -14,29 +13,29 @@ import { processMemory } from "../../engine/base/memory-budget.ts";
 import { residentBytes } from "../monitoring/resident-bytes.ts";
 
 const lookMs = 1_000;
-/** Growth of the process in bytes that makes a collection worthwhile. */
+/** Growth of the process that makes a collection worthwhile, in bytes. */
 const grownBytes = 48 * 1024 * 1024;
-/** Growth needed too, as a share of V8's heap: marking a large heap costs more. */
+/** Required growth as a share of V8's heap: marking a large heap costs more. */
 const grownShare = 1 / 2;
-/** Bytes of work memory released since its peak that trigger a collection. */
+/** Work memory released since its peak that triggers a collection, in bytes. */
 const returnedBytes = 32 * 1024 * 1024;
 /**
- * Checks between two collections while the process stays large, first and last; after the last, its size counts as
- * settled.
+ * Minimum and maximum numbers of checks between two collections while the process stays large; after the maximum, its size
+ * counts as settled.
  */
 const pauseMin = 1;
 const pauseMax = 8;
-/** This much external memory makes V8 start a collection. The pages are never touched, so it takes no memory. */
+/** External memory that makes V8 start a collection, in bytes. The pages are never touched, so no memory is used. */
 const pokeBytes = 96 * 1024 * 1024;
-/** Unused heap bytes for which a pause is worthwhile, and used heap bytes up to which the pause is short. */
+/** Minimum unused heap for which a pause is worthwhile, and maximum used heap for which the pause is short, in bytes. */
 const scatteredBytes = 32 * 1024 * 1024;
 const shortPauseBytes = 64 * 1024 * 1024;
-/** The share of the last second spent working below which the process is idle. */
+/** Maximum share of the last second spent working for which the process counts as idle. */
 const restShare = 0.05;
 /** V8 assumes memory pressure when external memory exceeds half of its heap limit by some margin. */
 const heapShare = 1 / 2;
 
-/** Checks memory every `lookMs`. @returns a function that stops it */
+/** Checks memory every `lookMs`. @returns a function that stops the checks */
 export function returnMemory(): () => void {
   let settledBytes = residentBytes(0);
   let workPeak = 0;
@@ -91,12 +90,12 @@ class HeapCompactor {
   }
 }
 
-/** Compacts the heap at once, in one pause. The buffer is never written: it takes no memory, and is garbage. */
+/** Compacts the heap immediately, in one pause. The buffer is never written, so it uses no memory, and is garbage. */
 export function shrinkHeap(): void {
   const { heap_size_limit: limit, external_memory: external } = getHeapStatistics();
   try {
     new ArrayBuffer(limit * heapShare + external + pokeBytes);
   } catch {
-    // Where the system refuses even to reserve that much, the heap stays as it is.
+    // If the system refuses to reserve that much, the heap is unchanged.
   }
 }

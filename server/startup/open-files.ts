@@ -1,10 +1,10 @@
-/** How many files and connections this process may have open. */
+/** The maximum number of open files and connections of this process. */
 import { readFileSync } from "node:fs";
 
-/** With fewer a busy server refuses connections. */
+/** Below this limit, a busy server refuses connections. */
 export const openFilesMin = 4096;
 
-/** Linux says what the limit is; undefined elsewhere. */
+/** Reads the limit on Linux; undefined on other systems. */
 export function openFilesMax(): number | undefined {
   try {
     const limits = readFileSync("/proc/self/limits", "utf8");
@@ -16,10 +16,10 @@ export function openFilesMax(): number | undefined {
   }
 }
 
-/** What is said at the start: when the handles run out, the system drops connections without a word. */
+/** Returns warnings for the start: without free handles, the system drops connections silently. */
 export function openFilesWarnings(count = openFilesMax()): string[] {
   if (count === undefined || count >= openFilesMin) return [];
   return [
-    `Only ${count} files and connections can be open at once; when they are used up, further connections are dropped. Raise the limit (ulimit -n 65536, LimitNOFILE=65536 of systemd), or lower Http.MaxConnections.`,
+    `The limit of open files and connections is ${count}; beyond it, connections are dropped. Raise the limit (ulimit -n 65536, LimitNOFILE=65536 of systemd), or lower Http.MaxConnections.`,
   ];
 }

@@ -1,4 +1,4 @@
-/** What a server registers of its own certificates when it starts, alone or as a node of a cluster. */
+/** Registers the server's own certificates at its start, alone or as a node of a cluster. */
 import type { X509Certificate } from "node:crypto";
 import type { ClusterView } from "../cluster/cluster-view.ts";
 import { followNodes } from "../cluster/node-certificates.ts";
@@ -26,8 +26,8 @@ export async function registerOwn(
 }
 
 /**
- * The administrator that a node has made for itself is that of the cluster if it has none. Otherwise it has no rights,
- * which is told, because the first lines of the server have named it.
+ * Registers this node's generated administrator if the cluster has none. Otherwise that certificate has no rights, which is
+ * logged, because the server's first lines have named it.
  */
 export function offerAdmin(
   certificates: CertificateStore,
@@ -44,7 +44,7 @@ export function offerAdmin(
       if (certificates.find(thumbprintOf(certificate)) === undefined) log.warn(withoutRights(name));
       return;
     }
-    // If it fails the next change, or the next node that leads, does it.
+    // If this fails, the next change or the next leader does it.
     if (cluster.leaderTag === cluster.tag) {
       certificates.putFirstAdmin(certificate, name).catch(() => undefined);
     }
@@ -52,5 +52,5 @@ export function offerAdmin(
 }
 
 function withoutRights(name: string): string {
-  return `The certificate ${name}, which this node has made, has no rights: the cluster has another administrator, made by another node or registered before. Use that one, or register this one with it`;
+  return `The certificate ${name}, which this node has generated, has no rights, because the cluster already has an administrator. Use that certificate, or register this one with it`;
 }

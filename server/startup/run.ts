@@ -22,8 +22,11 @@ import type { Route } from "../routing/route.ts";
 import { RouteTable } from "../routing/router.ts";
 import type { ServerServices } from "../routing/services.ts";
 import { CertificateStore } from "../security/certificate-store.ts";
+import {
+  type CertificateReports,
+  PresentedCertificate,
+} from "../security/presented-certificate.ts";
 import type { ServerCertificate } from "../security/server-certificate.ts";
-import { type CertificateReports, ShownCertificate } from "../security/shown-certificate.ts";
 import type { Config, UnsecuredAccess } from "../settings/config.ts";
 import { listenErrorOf } from "../settings/listen-error.ts";
 import type { ServerAddress } from "../settings/server-address.ts";
@@ -32,9 +35,9 @@ import type { ValueStore } from "../settings/value-store.ts";
 import { TcpServer } from "../subscriptions/tcp-server.ts";
 import { ClusterMonitoring } from "./cluster-monitoring.ts";
 import { type ClusterServices, prepareCluster } from "./cluster-node.ts";
-import { readForeignStudio } from "./foreign-studio.ts";
 import { openFilesWarnings } from "./open-files.ts";
 import { registerOwn } from "./own-certificates.ts";
+import { readRavenStudio } from "./ravendb-studio.ts";
 import { announce } from "./running-file.ts";
 import type { Storage } from "./storage.ts";
 
@@ -77,11 +80,11 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const node = await prepareCluster(config, options.log ?? silentLog());
   // First, so that no certificates are made in a folder that another process owns.
   const storage = await options.openStorage(config, node?.replication);
-  let shown: ShownCertificate | undefined;
+  let shown: PresentedCertificate | undefined;
   let clustered: ClusterServices | undefined;
   try {
     if (config.serverUrl.protocol !== "http:") {
-      shown = await ShownCertificate.open(config, options.certificateReports ?? silent);
+      shown = await PresentedCertificate.open(config, options.certificateReports ?? silent);
     }
     clustered = await node?.open(storage, shown);
     return await serve(options, shown, storage, clustered);
@@ -113,14 +116,13 @@ const silent: CertificateReports = { changed: () => undefined, failed: () => und
 
 async function serve(
   { config, routes, logError, log = silentLog() }: StartOptions,
-  shownCertificate: ShownCertificate | undefined,
+  presentedCertificate: PresentedCertificate | undefined,
   storage: Storage,
   clustered: ClusterServices | undefined,
 ): Promise<RunningServer> {
   const shared = clustered ?? singleNode(storage);
-  const { values } = shared;
-  const certificates = new CertificateStore(values, config.wellKnownAdmins);
-  const certificate = shownCertificate?.current;
+  const certificates = new CertificateStore(shared.values, config.wellKnownAdmins);
+  const certificate = presentedCertificate?.current;
   await registerOwn(certificates, certificate, clustered?.cluster, log);
   let address: ServerAddress | undefined;
   const backups = makeBackups(config, storage, shared, clustered?.cluster);
@@ -128,15 +130,15 @@ async function serve(
   const audit = await AuditLog.open(config.auditLog, log.auditFailed);
   const requests = new RequestObserver(routes, log, audit, config.logs);
   const monitoring = makeMonitoring({
-    ...{ config, routes, storage, log, audit, requests, shownCertificate, certificates, backups },
+    ...{ config, routes, storage, log, audit, requests },
+    ...{ presentedCertificate, certificates, backups },
     connections: () => connectionsOf(server, tcpServer),
     http: () => server,
     view: () => services.cluster,
   });
   const services: ServerServices = {
     config,
-    values,
-    databases: shared.databases,
+    ...{ values: shared.values, databases: shared.databases },
     get operations() {
       return storage.operations;
     },
@@ -144,7 +146,7 @@ async function serve(
     backups,
     ...nodesOf(clustered),
     certificates,
-    shownCertificate,
+    presentedCertificate,
     routes: new RouteTable(routes),
     log,
     audit,
@@ -153,7 +155,7 @@ async function serve(
     get address() {
       return listening(address);
     },
-    foreignStudio: readForeignStudio(config.studioPath),
+    ravenStudio: readRavenStudio(config.studioPath),
     serverId,
     get topologyId() {
       return clustered?.cluster.topologyId ?? topologyId;
@@ -176,22 +178,22 @@ async function serve(
   }
   clustered?.serve(address);
   const withdraw = await announce(dataFolderOf(config), address.url);
-  showNew(shownCertificate, [server, tcpServer], certificates);
+  showNew(presentedCertificate, [server, tcpServer], certificates);
   return {
     services,
     address,
     get certificate() {
-      return shownCertificate?.current;
+      return presentedCertificate?.current;
     },
     warnings: [...(certificate?.warnings ?? []), ...placeWarnings(config)],
     lost: storage.lost,
-    reloadCertificate: () => shownCertificate?.reload() ?? Promise.resolve(false),
+    reloadCertificate: () => presentedCertificate?.reload() ?? Promise.resolve(false),
     unref: () => {
       for (const one of [server, tcpServer, monitoring]) one.unref();
     },
     stop: async () => {
       monitoring.health.stop();
-      shownCertificate?.close();
+      presentedCertificate?.close();
       await close(config.shutdownTimeoutMs);
       await backups.finish();
       await withdraw();
@@ -221,7 +223,7 @@ function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
 
 /** Presents new certificates as they come. */
 function showNew(
-  shown: ShownCertificate | undefined,
+  shown: PresentedCertificate | undefined,
   listeners: readonly (HttpService | TcpServer)[],
   certificates: CertificateStore,
 ): void {
@@ -291,7 +293,7 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly requests: RequestObserver;
   readonly connections: () => Readonly<Record<ConnectionKind, number>>;
   readonly http: MetricsHost["http"];
-  readonly shownCertificate: ShownCertificate | undefined;
+  readonly presentedCertificate: PresentedCertificate | undefined;
   readonly certificates: CertificateStore;
   readonly backups: Backups;
   readonly view: () => ClusterView | undefined;
@@ -299,7 +301,7 @@ interface Monitored extends Pick<StartOptions, "config" | "routes"> {
 
 function makeMonitoring(monitored: Monitored): Monitoring {
   const { config, routes, storage, log, audit, requests } = monitored;
-  const { connections, shownCertificate, certificates, backups } = monitored;
+  const { connections, presentedCertificate, certificates, backups } = monitored;
   const cluster = new ClusterMonitoring(monitored.view, log);
   const dataFolder = config.runInMemory ? undefined : resolve(config.dataFolder);
   const opened = () => storage.databases.opened();
@@ -315,7 +317,7 @@ function makeMonitoring(monitored: Monitored): Monitoring {
     connections,
     http: monitored.http,
     certificateEndMs: () => {
-      const own = shownCertificate?.current.certificate;
+      const own = presentedCertificate?.current.certificate;
       return own === undefined ? undefined : Date.parse(own.validTo);
     },
     clientCertificates: () => [...certificates.expiries()],

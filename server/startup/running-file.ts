@@ -1,6 +1,6 @@
 /**
- * `server.json` in the data folder of a running server: where it listens, for the command line. It has no secrets, is
- * removed at the stop, and is stale after a crash: who reads it finds out by asking.
+ * `server.json` in the data folder of a running server: its address, for the command line. It contains no secrets, is removed
+ * when the server stops, and is stale after a crash, which readers detect by connecting.
  */
 import { readFileSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
@@ -16,9 +16,9 @@ export interface RunningFile {
 const fileName = "server.json";
 
 /**
- * Writes the file; `folder` undefined: nothing is kept, and nothing is written. It is a convenience: where it cannot be
- * written, as on a full disk, the server starts all the same.
- * @returns removes it, unless a successor in the folder has written its own
+ * Writes the file, unless `folder` is undefined. The file is a convenience: if it cannot be written, for example on a full
+ * disk, the server starts anyway.
+ * @returns a function that removes it, unless a successor in the folder has replaced it
  */
 export async function announce(
   folder: string | undefined,
@@ -39,7 +39,7 @@ export async function announce(
   };
 }
 
-/** Undefined when there is none that can be read. */
+/** Returns undefined if the file is missing or unreadable. */
 export function readRunningFile(folder: string): RunningFile | undefined {
   try {
     const content = JSON.parse(readFileSync(join(folder, fileName), "utf8")) as RunningFile;

@@ -1,6 +1,6 @@
 /**
  * Opens the server's storage: the engine with its databases, in the data folder or in memory only, and the server's own
- * values, which live in the engine's system database.
+ * values, which are stored in the engine's system database.
  *
  * Invariants:
  * - After `close` resolves, everything acknowledged is on disk.
@@ -31,7 +31,7 @@ import type { ValueStore } from "../settings/value-store.ts";
 export interface Storage {
   readonly values: ValueStore;
   readonly databases: Databases;
-  /** What all nodes of the cluster share; null: a single node. */
+  /** Values that all nodes of the cluster share, or null on a single node. */
   readonly shared: SharedValues | null;
   /** The server's own operations. */
   readonly operations: Operations;
@@ -44,7 +44,7 @@ export interface Storage {
 
 /**
  * @param report receives errors that belong to no request
- * @param replication left out: a single node
+ * @param replication undefined for a single node
  * @throws StartError data-folder-unusable, data-folder-locked, data-folder-read-only, data-folder-parent
  */
 export async function openStorage(
@@ -153,7 +153,7 @@ async function prepareFolder(folder: string): Promise<void> {
   }
 }
 
-/** Why a missing folder could not be created. */
+/** Returns the reason why a missing folder could not be created. */
 async function parentError(folder: string, cause: unknown): Promise<unknown> {
   const path = resolve(folder);
   let parent = dirname(path);
@@ -164,14 +164,16 @@ async function parentError(folder: string, cause: unknown): Promise<unknown> {
   if (isFolder && (await isClosed(parent))) {
     return new StartError(
       "data-folder-parent",
-      `The data folder ${folder} cannot be reached: this user may not enter ${parent} (${code}); let him, or set DataDir to another`,
+      `The data folder ${folder} is not accessible: this user may not enter ${parent} (${code}); grant access, or set DataDir to another`,
       { cause },
     );
   }
-  const why = isFolder ? `nothing can be made in ${parent} (${code})` : `${parent} is no folder`;
+  const why = isFolder
+    ? `nothing can be created in ${parent} (${code})`
+    : `${parent} is not a folder`;
   return new StartError(
     "data-folder-parent",
-    `The data folder ${folder} is not there and cannot be made: ${why}; make it, or set DataDir to another`,
+    `The data folder ${folder} does not exist and cannot be created: ${why}; create it, or set DataDir to another`,
     { cause },
   );
 }
@@ -183,7 +185,7 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** May this user not see what is in the folder? */
+/** Returns whether this user may not list the folder. */
 async function isClosed(folder: string): Promise<boolean> {
   return await access(folder, constants.X_OK).then(
     () => false,
@@ -191,7 +193,7 @@ async function isClosed(folder: string): Promise<boolean> {
   );
 }
 
-/** The error of the system that stopped a database while it was opened; undefined: there was none. */
+/** Returns the error of the system that stopped a database while it was opened, or undefined. */
 function causeOf(error: unknown): unknown {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
   return systemCodes.has(code) && typeof cause?.code === "string" ? cause : undefined;
@@ -204,13 +206,13 @@ const systemCodes: ReadonlySet<unknown> = new Set([
   "storage-failed",
 ]);
 
-/** What helps against errors of the system, and so is said instead of what else there is to see. */
+/** Remedies for errors of the system, which replace the general advice. */
 const remedies: Readonly<Record<string, string>> = {
   EEXIST: "it is a file: move it away",
   EMFILE: "let this process open more files (ulimit -n, LimitNOFILE)",
   ENFILE: "let this machine open more files (fs.file-max)",
-  ENOSPC: "make room on its disk",
-  EDQUOT: "give this user more room on its disk",
+  ENOSPC: "free space on its disk",
+  EDQUOT: "raise the disk quota of this user",
 };
 
 const readOnlyCodes: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM", "EROFS"]);
@@ -223,7 +225,7 @@ function folderError(folder: string, error: unknown): unknown {
   return new StartError(
     isReadOnly ? "data-folder-read-only" : "data-folder-unusable",
     `The data folder ${folder} cannot be ${isReadOnly ? "written" : "used"} (${message}); ` +
-      `${isReadOnly ? "check its owner and mode" : (remedies[code] ?? "see what is there")}, or set DataDir to another`,
+      `${isReadOnly ? "check its owner and mode" : (remedies[code] ?? "check its content")}, or set DataDir to another`,
     { cause: error },
   );
 }

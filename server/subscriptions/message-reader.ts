@@ -1,16 +1,16 @@
 /**
- * Reads concatenated JSON objects from a socket: no lengths or separators between them; white space is skipped.
+ * Reads concatenated JSON objects from a socket, without lengths or separators between them; white space is skipped.
  *
  * Invariants:
- * - A message never exceeds `messageBytesMax`, and at most `messagesMax` wait to be read.
+ * - A message never exceeds `messageBytesMax`, and at most `messagesMax` messages are buffered.
  */
 import type { Socket } from "node:net";
 import { EngineError } from "../../engine/base/errors.ts";
 import { type JsonObject, parseObject } from "../http/json-body.ts";
 
-/** Bytes of one message. Clients send a header, options and acknowledgments: a few hundred. */
+/** Maximum size of one message, in bytes. Clients send a header, options, and acknowledgments: a few hundred. */
 const messageBytesMax = 64 * 1024;
-/** Unread messages: a client sends one and then waits for the reply. */
+/** Maximum number of unread messages: a client sends one and then waits for the reply. */
 const messagesMax = 16;
 
 const byteOpen = 0x7b;
@@ -42,7 +42,7 @@ export class MessageReader {
   }
 
   /**
-   * The next message; null at the end of the stream. One call at a time.
+   * Resolves to the next message, or null at the end of the stream. One call at a time.
    * @throws EngineError json-invalid, json-truncated, json-not-object, json-escape, too-large; nothing can be read
    * after that
    */
@@ -95,7 +95,7 @@ export class MessageReader {
       this.#fail(
         new EngineError(
           "too-large",
-          `A message has at most ${messageBytesMax} bytes, and at most ${messagesMax} come at once.`,
+          `A message may have at most ${messageBytesMax} bytes, and at most ${messagesMax} may be pending.`,
         ),
       );
       return;
@@ -103,7 +103,7 @@ export class MessageReader {
     this.#wake();
   }
 
-  /** Does this byte end an object? */
+  /** Returns whether this byte ends an object. */
   #closes(byte: number): boolean {
     if (this.#isInText) {
       if (this.#isEscaped) this.#isEscaped = false;

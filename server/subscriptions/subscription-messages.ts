@@ -14,7 +14,7 @@ export function addDataMessage(target: JsonText, { text, error }: SubscriptionIt
   target.addText("}");
 }
 
-/** The included documents, as a member `"Includes":{…}`; null: none. */
+/** Returns the included documents as a member `"Includes":{…}`, or null. */
 export function includesMember({ documents }: SubscriptionIncludes): string | null {
   if (documents.length === 0) return null;
   const members = documents.map(({ id, text }) => `${JSON.stringify(id)}:${text.toString()}`);
@@ -65,18 +65,18 @@ export function endMessage(error: unknown): string {
   });
 }
 
-/** The message that sends a worker to another node; null: it finds out itself which. */
+/** Returns the message that redirects a worker to another node; null if the worker must find the leader itself. */
 export function redirectMessage(currentTag: string, leaderTag: string | null): string {
-  const told =
+  const reason =
     leaderTag === null
       ? "No node leads the database at the moment."
       : `Node ${leaderTag} leads the database, and serves its subscriptions.`;
   return JSON.stringify({
     Type: "ConnectionStatus",
     Status: "Redirect",
-    Message: told,
+    Message: reason,
     Exception: null,
-    Data: { CurrentTag: currentTag, RedirectedTag: leaderTag, Reasons: [{ [currentTag]: told }] },
+    Data: { CurrentTag: currentTag, RedirectedTag: leaderTag, Reasons: [{ [currentTag]: reason }] },
   });
 }
 

@@ -10,7 +10,7 @@
  * Invariants:
  * - Nothing of a database is revealed or done before the certificate's right to it is verified.
  * - A batch is sent after the previous one was acknowledged; `Confirm` is sent when that is durable.
- * - Whatever a client sends, it ends at most its own connection.
+ * - Invalid input of a client closes at most its own connection.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -54,15 +54,15 @@ const firstVersions: Readonly<Record<IncludeKind, number>> = {
   series: 51_000,
 };
 const includeKinds = Object.keys(firstVersions) as IncludeKind[];
-/** Headers that one connection may send before a version is agreed. */
+/** Maximum number of headers on one connection before a version is agreed. */
 const headersMax = 8;
-/** Milliseconds between heartbeats. */
+/** Interval of heartbeats, in milliseconds. */
 const heartbeatMs = 3_000;
 const heartbeat = "\r\n";
-/** Milliseconds for the client to read the last message. */
+/** Time for the client to read the last message, in milliseconds. */
 const lingerMs = 2_000;
 const defaultBatchDocuments = 4096;
-/** Bytes collected before a write. */
+/** Number of bytes collected before a write. */
 const pieceBytes = 64 * 1024;
 
 export class TcpConnection {
@@ -145,7 +145,7 @@ export class TcpConnection {
     setTimeout(() => this.#socket.destroy(), lingerMs).unref();
   }
 
-  /** Negotiates the version. @returns null when the client is done or refused. @throws EngineError, RequestError */
+  /** Negotiates the version. @returns null if the client disconnects or is refused @throws EngineError, RequestError */
   async #agree(): Promise<{ readonly databaseName: string; readonly version: number } | null> {
     for (let headers = 0; headers < headersMax; headers++) {
       const header = await this.#reader.next();
@@ -154,7 +154,7 @@ export class TcpConnection {
       if (operation === "Drop") return null;
       if (operation !== "Subscription") {
         throw invalidArgument(
-          `The operation '${String(operation)}' is not served here; 'Subscription' is.`,
+          `The operation '${String(operation)}' is not supported; only 'Subscription' is.`,
         );
       }
       if (typeof version !== "number" || version < (versions.at(-1) as number)) {
@@ -197,7 +197,7 @@ export class TcpConnection {
     this.#write(JSON.stringify({ Status, Version, LicensedFeatures: null, Message }));
   }
 
-  /** The node that leads the database; null: none is known; undefined: this one. */
+  /** Returns the tag of the leading node, null if none is known, or undefined if this node leads. */
   #leaderElsewhere(name: string): string | null | undefined {
     const { cluster } = this.#services;
     const state = cluster?.find(name);
@@ -254,8 +254,8 @@ export class TcpConnection {
   }
 
   /**
-   * The result of `working`; null when the client disconnects, or announces it, first.
-   * @throws what `working` throws, EngineError when the client sends anything else
+   * Resolves to the result of `working`, or null if the client disconnects, or announces it, first.
+   * @throws errors of `working`; EngineError if the client sends anything else
    */
   async #unlessGone<Result>(working: Promise<Result>): Promise<Result | null> {
     this.#incoming ??= this.#reader.next();
@@ -273,7 +273,7 @@ export class TcpConnection {
     throw unexpected(received);
   }
 
-  /** @returns false when the client disconnects instead. @throws EngineError when it sends anything else */
+  /** @returns false if the client disconnects instead @throws EngineError if it sends anything else */
   async #acknowledged(): Promise<boolean> {
     const message = await (this.#incoming ?? this.#reader.next());
     this.#incoming = null;
@@ -294,7 +294,7 @@ export class TcpConnection {
       if (!this.#write(text.take())) await this.#drained();
       if (this.#socket.destroyed) return;
     }
-    // What scripts include is not sent to clients whose version cannot read it.
+    // Included documents are not sent to clients whose version cannot read them.
     if (version >= firstVersions.documents) {
       for (const message of includeMessages(database, includes)) text.addText(message);
     }
@@ -302,7 +302,7 @@ export class TcpConnection {
     if (!this.#write(text.take())) await this.#drained();
   }
 
-  /** Waits for back-pressure to end; a client that reads nothing for `stallMs` is cut off. */
+  /** Waits for back-pressure to end. A client that reads nothing for `stallMs` is disconnected. */
   async #drained(): Promise<void> {
     if (!this.#socket.writableNeedDrain || this.#socket.destroyed) return;
     const timer = setTimeout(() => this.#socket.destroy(), this.#services.config.limits.stallMs);
@@ -320,7 +320,7 @@ export class TcpConnection {
     return this.#socket.write(text);
   }
 
-  /** Sends a heartbeat, and ends the connection when its certificate has expired. */
+  /** Sends a heartbeat, and closes the connection when its certificate has expired. */
   #beat(): void {
     const { identity } = this.connection;
     if (Date.now() > identity.validUntilMs) this.#socket.destroy();

@@ -1,10 +1,10 @@
 /**
- * The listener for the TCP protocol, over which subscriptions send their documents: plain, or TLS with the certificates
- * and access rules of the HTTP port.
+ * The listener of the TCP protocol for subscriptions, with or without TLS, with the certificates and access rules of the
+ * HTTP port.
  *
  * Invariants:
  * - Every accepted socket is in `sockets` until it is closed.
- * - A change of a certificate's rights applies to its connections in the same turn.
+ * - A change of a certificate's rights applies to its connections in the same event-loop tick.
  */
 import * as net from "node:net";
 import * as tls from "node:tls";
@@ -33,8 +33,8 @@ export class TcpServer {
   }
 
   /**
-   * Listens on each of `hosts` with the same port (0: any free one). `secure` undefined: without TLS.
-   * @returns the port. @throws Node's listen errors (of the first host; the others are optional)
+   * Listens on each of `hosts` with the same port (0 for any free one). `secure` is undefined without TLS.
+   * @returns the port @throws Node's listen errors (of the first host; the others are optional)
    */
   async listen(
     hosts: readonly string[],
@@ -67,7 +67,7 @@ export class TcpServer {
     setCertificate(this.#listeners, secure);
   }
 
-  /** From now on it does not keep the process alive. Call it once it listens. */
+  /** Lets the process exit while the server listens. Must be called after `listen`. */
   unref(): void {
     unrefAll(this.#listeners);
   }
@@ -79,7 +79,7 @@ export class TcpServer {
     this.#forgetChanges();
   }
 
-  /** @returns false if it was closed, since there is no room for it */
+  /** @returns false if the socket was closed because of a limit */
   #track(socket: net.Socket, shares: ConnectionShares): boolean {
     if (!shares.enter(socket)) return false;
     this.#sockets.add(socket);
@@ -121,7 +121,7 @@ export class TcpServer {
     });
   }
 
-  /** `thumbprint` undefined: those of all. */
+  /** Applies changed rights; `thumbprint` undefined for all connections. */
   #reconsider(thumbprint: string | undefined): void {
     for (const served of this.#connections) {
       const { connection } = served;

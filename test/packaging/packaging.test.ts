@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadConfig } from "../../server/settings/config.ts";
-import { foreignVariables } from "../../server/settings/foreign-settings.ts";
 import { settings } from "../../server/settings/setting-table.ts";
 import { exitCodes } from "../../server/settings/start-error.ts";
+import { ravenImageVariables } from "../../server/settings/unsupported-settings.ts";
 import { projectRoot } from "../support/project-root.ts";
 
 const read = (path: string) => readFileSync(join(projectRoot, "packaging", path), "utf8");
@@ -54,7 +54,9 @@ describe("the image", () => {
     const known = Object.keys(settings).map((name) => name.toLowerCase());
     for (const name of Object.keys(inDockerfile)) {
       const setting = name.slice("RAVEN_".length).replaceAll("_", ".").toLowerCase();
-      expect(known.includes(setting) || foreignVariables.has(name.toLowerCase()), name).toBe(true);
+      expect(known.includes(setting) || ravenImageVariables.has(name.toLowerCase()), name).toBe(
+        true,
+      );
     }
     expect(() => load({ ...inDockerfile, RAVEN_ServerUrl: "http://0.0.0.0:8080" })).not.toThrow();
   });

@@ -388,7 +388,7 @@ describe("errors", () => {
       Id: "a",
       ExpectedChangeVector: "A:1",
       ActualChangeVector: "A:2",
-      hint: "It was changed by others. Load it again, and make the change on what is stored now.",
+      hint: "Another client changed it. Load it again, and apply the change to the current version.",
     });
   });
 

@@ -223,7 +223,7 @@ describe("a secured start", () => {
       output += String(chunk);
     });
     started.child.kill("SIGHUP");
-    await expect.poll(() => output).toContain("certificate is the same as before");
+    await expect.poll(() => output).toContain("certificate has not changed");
     const { certificate: cert, key } = await bring();
     started.child.kill("SIGHUP");
     await expect.poll(() => output).toMatch(/certificate was renewed: .*again\.crt, until \d{4}-/);
@@ -326,10 +326,10 @@ describe("settings", () => {
     const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
     expect([mistaken.code, mistaken.text]).toEqual([
       exitCodes["setting-invalid"],
-      "Cannot start: There is no setting 'Typo'; 'jackdaw help serve' lists all.\n",
+      "Cannot start: Unknown setting 'Typo'; 'jackdaw help serve' lists all.\n",
     ]);
     expect(started.lines).toContain(
-      "Note: Without effect here: License.Path (there is no licence).",
+      "Note: Without effect here: License.Path (no licence is needed).",
     );
     const reply = await requestHttp1(`${started.url}/admin/configuration/settings`, {});
     const { Settings } = reply.json as {
@@ -431,13 +431,13 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       "a folder below one that does not exist and takes none",
       () => [plainUrl, "--DataDir=/proc/jackdaw/data"],
       "data-folder-parent",
-      /The data folder \/proc\/jackdaw\/data is not there .* nothing can be made in \/proc /,
+      /The data folder \/proc\/jackdaw\/data does not exist .* nothing can be created in \/proc /,
     ],
     [
       "a folder that cannot be made",
       () => [plainUrl, "--DataDir=/dev/null/jackdaw"],
       "data-folder-parent",
-      /\/dev\/null is no folder/,
+      /\/dev\/null is not a folder/,
     ],
     [
       "a missing certificate",
@@ -552,7 +552,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     const inside = [...before, program, plainUrl, `--DataDir=${path}/data`];
     const closed = spawnSync(command as string, inside, { cwd: root, encoding: "utf8" });
     if (process.getuid?.() === 0) {
-      expect(closed.stderr).toMatch(/cannot be reached: this user may not enter \S+ \(EACCES\)/);
+      expect(closed.stderr).toMatch(/is not accessible: this user may not enter \S+ \(EACCES\)/);
       expect(closed.status).toBe(exitCodes["data-folder-parent"]);
     }
   });

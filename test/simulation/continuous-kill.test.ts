@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Database, nodeEnvironment, openEngine } from "../../engine/engine.ts";
 import { ContinuousFolder, continuousToRestore } from "../../server/backups/continuous-folder.ts";
-import { FolderPlace } from "../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../server/backups/folder-storage.ts";
 import { builtProgram } from "../support/built.ts";
 import { newTestFolder } from "../support/open-test-database.ts";
 import { SeededRandom } from "../support/random.ts";
@@ -50,7 +50,7 @@ const numbersOf = (lines: readonly string[]) => lines.filter((one) => /^\d/.test
 
 async function restored(folder: string, use: (database: Database) => Promise<void>): Promise<void> {
   const engine = await openEngine({ folder: await newTestFolder() });
-  const found = await ContinuousFolder.within(new FolderPlace(files, folder), key);
+  const found = await ContinuousFolder.within(new FolderStorage(files, folder), key);
   const chosen = await continuousToRestore(found, null);
   const { database } = await engine.databases.createFromShipped(
     "again",
@@ -109,7 +109,7 @@ test("a process that is killed has lost nothing of what its backup has told, and
   }
   expect(shippedCount).toBeGreaterThan(10);
   // It went on in the same files each time.
-  const folders = await ContinuousFolder.within(new FolderPlace(files, folder), key);
+  const folders = await ContinuousFolder.within(new FolderStorage(files, folder), key);
   const bases = await Promise.all(folders.map(async (one) => (await one.list()).base));
   expect(bases.filter((base) => base !== null)).toHaveLength(1);
 }, 240_000);

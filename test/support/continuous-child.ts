@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { nodeEnvironment, openEngine } from "../../engine/engine.ts";
 import { periodicBackup } from "../../server/backups/backup-configuration.ts";
 import { ContinuousBackup } from "../../server/backups/continuous-backup.ts";
-import { FolderPlace } from "../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../server/backups/folder-storage.ts";
 
 const [folder = "", path = "", first = "0"] = process.argv.slice(2);
 const sent = { Continuous: { IntervalInSec: 1 }, LocalSettings: { FolderPath: path } };
@@ -26,7 +26,7 @@ const host = {
   ended: () => undefined,
 };
 const backup = new ContinuousBackup(host, database, task, {
-  place: new FolderPlace(nodeEnvironment().files, path),
+  place: new FolderStorage(nodeEnvironment().files, path),
   key: Buffer.alloc(32, 1),
 });
 void backup.resumed.then(() => database.shipping.resumed());

@@ -9,8 +9,8 @@ import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
-  NodeSighting,
   OwnDatabase,
+  ReceivedHeartbeat,
   ReplicaState,
   ValueChange,
 } from "../../server/cluster/cluster-view.ts";
@@ -31,7 +31,7 @@ export class FakeCluster implements ClusterView, PeerLink {
   epoch = 3;
   readonly nodes: ClusterMember[];
   readonly unknown: ClusterMember[] = [];
-  readonly sightings = new Map<string, NodeSighting>();
+  readonly heartbeats = new Map<string, ReceivedHeartbeat>();
   readonly states = new Map<string, ReplicaState>();
   readonly kept = new Map<string, string>();
   /** Databases of this node alone. */
@@ -83,7 +83,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     const copies = Object.entries(applied).map(
       ([id, last]) => [id, { role: "follower", epoch: 1, applied: last }] as const,
     );
-    this.sightings.set(tag, { ageMs, version: "1.0.0", databases: new Map(copies) });
+    this.heartbeats.set(tag, { ageMs, version: "1.0.0", databases: new Map(copies) });
   }
 
   /** Registers a database; this node has a copy when it is a member. */
@@ -106,7 +106,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     this.states.set(name.toLowerCase(), { ...state, registered });
     this.kept.set(databaseKey(name), JSON.stringify(registered));
     for (const member of members) {
-      const known = this.sightings.get(member)?.databases ?? new Map();
+      const known = this.heartbeats.get(member)?.databases ?? new Map();
       const applied = [...known].map(([id, copy]) => [id, copy.applied] as const);
       if (member !== this.tag) {
         this.hear(member, Object.fromEntries([...applied, [registered.id, 5]]));
@@ -124,8 +124,8 @@ export class FakeCluster implements ClusterView, PeerLink {
     return this.nodes;
   }
 
-  sighting(tag: string): NodeSighting | undefined {
-    return this.sightings.get(tag);
+  lastHeartbeat(tag: string): ReceivedHeartbeat | undefined {
+    return this.heartbeats.get(tag);
   }
 
   strangers(): readonly ClusterMember[] {

@@ -7,13 +7,13 @@ import { EngineError } from "../../engine/base/errors.ts";
 import type {
   ClusterMember,
   ClusterView,
-  NodeSighting,
+  ReceivedHeartbeat,
   ReplicaRoleName,
   ReplicaState,
 } from "../../server/cluster/cluster-view.ts";
 import { followNodes } from "../../server/cluster/node-certificates.ts";
 import { Peers } from "../../server/cluster/peers.ts";
-import { ShownPlaces } from "../../server/cluster/shown-places.ts";
+import { ReplicaPositions } from "../../server/cluster/replica-positions.ts";
 import type { TestServer } from "./start-test-server.ts";
 
 /** A database of the cluster. */
@@ -35,12 +35,12 @@ const databaseId = "0".repeat(32);
 export class FakeNodes {
   readonly members = new Map<string, ClusterMember>();
   readonly databases = new Map<string, FakeDatabase>();
-  readonly sightings = new Map<string, NodeSighting>();
+  readonly heartbeats = new Map<string, ReceivedHeartbeat>();
   readonly values = new Map<string, string>();
   readonly #listeners = new Set<() => void>();
   readonly #peers: Peers[] = [];
   /** What clients of each node were shown. */
-  readonly #shown = new Map<string, ShownPlaces>();
+  readonly #shown = new Map<string, ReplicaPositions>();
 
   changed(): void {
     for (const listener of [...this.#listeners]) listener();
@@ -56,11 +56,11 @@ export class FakeNodes {
   /** Makes a server that runs a node of the cluster, registered or not. */
   join(server: TestServer, tag: string, isMember = true): Peers {
     const { services } = server.running;
-    const { shownCertificate } = services;
-    const fingerprint = shownCertificate?.current.certificate.fingerprint256 ?? null;
+    const { presentedCertificate } = services;
+    const fingerprint = presentedCertificate?.current.certificate.fingerprint256 ?? null;
     if (isMember) this.members.set(tag, { tag, url: server.url, tcpUrl: null, fingerprint });
     const view = this.viewOf(tag);
-    const peers = new Peers(view, shownCertificate);
+    const peers = new Peers(view, presentedCertificate);
     this.#peers.push(peers);
     Object.defineProperty(services, "cluster", { value: view, configurable: true });
     Object.defineProperty(services, "peers", { value: peers, configurable: true });
@@ -77,9 +77,9 @@ export class FakeNodes {
   viewOf(tag: string): ClusterView {
     const refuse = (what: string) => () =>
       Promise.reject(new EngineError("not-supported", `${what} is not in this test`));
-    const shown = this.#shown.get(tag) ?? new ShownPlaces();
+    const shown = this.#shown.get(tag) ?? new ReplicaPositions();
     this.#shown.set(tag, shown);
-    shown.heard({ id: databaseId, generation: 1 }, 0);
+    shown.recordLeader({ id: databaseId, generation: 1 }, 0);
     const stateOf = (database: FakeDatabase): ReplicaState => {
       const usual = database.leader === tag ? "leader" : "follower";
       const role = database.members.includes(tag) ? usual : null;
@@ -112,14 +112,14 @@ export class FakeNodes {
       leaderTag: "A",
       epoch: 1,
       members: () => [...this.members.values()],
-      sighting: (other) => this.sightings.get(other),
+      lastHeartbeat: (other) => this.heartbeats.get(other),
       strangers: () => [],
       find: (name) => {
         const database = this.databases.get(name.toLowerCase());
         return database === undefined ? undefined : stateOf(database);
       },
       databases: () => [...this.databases.values()].map(stateOf),
-      answered: (place) => shown.told(place),
+      answered: (place) => shown.recordReply(place),
       whenVisible: async (name, sequence, ms) => {
         const database = this.databases.get(name.toLowerCase());
         const isVisible = () => (database?.visible[tag] ?? 1) >= sequence;

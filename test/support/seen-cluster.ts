@@ -5,8 +5,8 @@ import type {
   ClusterDatabase,
   ClusterMember,
   ClusterView,
-  NodeSighting,
-  ReplicaSighting,
+  ReceivedHeartbeat,
+  ReplicaReport,
   ReplicaState,
 } from "../../server/cluster/cluster-view.ts";
 
@@ -15,7 +15,7 @@ type Writable<Value> = { -readonly [Name in keyof Value]: Value[Name] };
 export interface FakeCluster extends Writable<ClusterView> {
   nodes: ClusterMember[];
   foreign: ClusterMember[];
-  sightings: Map<string, Writable<NodeSighting>>;
+  heartbeats: Map<string, Writable<ReceivedHeartbeat>>;
   states: Writable<ReplicaState>[];
   health: Writable<ClusterHealth> | undefined;
   /** What was asked for: `transfer shop B`. */
@@ -57,10 +57,10 @@ export function fakeDatabase(
   };
 }
 
-export function fakeSighting(
-  databases: Readonly<Record<string, ReplicaSighting>> = {},
+export function fakeHeartbeat(
+  databases: Readonly<Record<string, ReplicaReport>> = {},
   ageMs = 100,
-): Writable<NodeSighting> {
+): Writable<ReceivedHeartbeat> {
   const ids = Object.entries(databases).map(
     ([name, one]) => [fakeDatabase(name, []).registered.id, one] as const,
   );
@@ -83,7 +83,7 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     epoch: 1,
     nodes: ["A", "B", "C"].map(fakeMember),
     foreign: [],
-    sightings: new Map(["B", "C"].map((tag) => [tag, fakeSighting()])),
+    heartbeats: new Map(["B", "C"].map((tag) => [tag, fakeHeartbeat()])),
     states: [],
     health: undefined,
     asked,
@@ -91,8 +91,8 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     members() {
       return this.nodes;
     },
-    sighting(tag) {
-      return this.sightings.get(tag);
+    lastHeartbeat(tag) {
+      return this.heartbeats.get(tag);
     },
     strangers() {
       return this.foreign;

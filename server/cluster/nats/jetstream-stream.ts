@@ -1,12 +1,12 @@
 /**
- * One stream of JetStream as the port of the replication protocol (engine/replication/replicated-stream.ts). JetStream is
- * asked in its own messages, which are JSON over requests: its library for Node would send appends and make consumers
- * again by itself, which only the protocol may decide.
+ * One stream of JetStream, as the port of the replication protocol (engine/replication/replicated-stream.ts). It uses the
+ * JSON request API of JetStream directly, because the client library would retry appends and recreate consumers by
+ * itself, which only the protocol may decide.
  *
  * Invariants:
- * - One append is one message with two expectations, the stream's last sequence and its name; it is never sent again here.
+ * - An append is one message with two expectations, the stream's last sequence and its name, and is never resent here.
  * - A message is read from the leader of the stream, never from another replica.
- * - An answer that says nothing takes at least `silenceMs`, so a caller that tries again at once does not spin.
+ * - An inconclusive reply takes at least `silenceMs`, so that a caller that retries immediately does not spin.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { assert } from "../../../engine/base/assert.ts";
@@ -35,14 +35,14 @@ import {
   streamSubjectOf,
 } from "./stream-settings.ts";
 
-/** Bytes of the largest message; what `max_payload` of nats-server must allow, less room for headers. */
+/** Maximum size of a message, in bytes: `max_payload` of nats-server, less space for headers. */
 export const messageBytesMax = 8 * 1024 * 1024 - 4096;
 
 const appendMs = 1000;
 const readMs = 2000;
-/** Settings, purges: they may wait for an election. */
+/** Timeout for settings and purges, which may wait for an election, in milliseconds. */
 const manageMs = 5000;
-/** All tries to make a stream. */
+/** Timeout for creating a stream, over all attempts, in milliseconds. */
 const createMs = 20_000;
 const silenceMs = 50;
 
@@ -61,7 +61,7 @@ export class JetStreamStream implements ReplicatedStream {
     this.#report = report;
   }
 
-  /** Makes the stream, if it is not there. @throws EngineError stream-unavailable */
+  /** Creates the stream if it does not exist. @throws EngineError stream-unavailable */
   static async create(
     link: NatsLink,
     id: StreamId,
@@ -73,12 +73,12 @@ export class JetStreamStream implements ReplicatedStream {
     const untilMs = performance.now() + createMs;
     for (;;) {
       try {
-        const answer = await ask(link, `STREAM.CREATE.${name}`, wanted, manageMs);
+        const answer = await requestApi(link, `STREAM.CREATE.${name}`, wanted, manageMs);
         if (answer.kind === "done") break;
         const { code, description } = answer.error;
-        // It is there with other settings, about which `open` says more.
+        // The stream exists with other settings, which `open` reports in detail.
         if (code === streamErrors.streamNameInUse) break;
-        throw streamUnavailable(name, `it cannot be made: ${code} ${description}`);
+        throw streamUnavailable(name, `it cannot be created: ${code} ${description}`);
       } catch (error) {
         if (performance.now() + manageMs / 10 > untilMs) throw unavailable(name, error);
       }
@@ -86,10 +86,10 @@ export class JetStreamStream implements ReplicatedStream {
     }
     const opened = await JetStreamStream.open(link, id, replicas, report);
     if (opened !== null) return opened;
-    throw streamUnavailable(name, "it was made and is gone");
+    throw streamUnavailable(name, "it was created and has disappeared");
   }
 
-  /** null: the cluster says that there is none. @throws EngineError stream-unavailable, also for other settings */
+  /** Resolves to null if the stream does not exist. @throws EngineError stream-unavailable, also for other settings */
   static async open(
     link: NatsLink,
     id: StreamId,
@@ -103,16 +103,16 @@ export class JetStreamStream implements ReplicatedStream {
     if (wrong.length === 0) return stream;
     throw new EngineError(
       "stream-unavailable",
-      `The stream ${stream.name} has other settings than a replicated log needs: ${wrong.join("; ")}. ` +
-        "Give it these settings with the tools of NATS; it is not used as it is",
+      `The stream ${stream.name} does not have the settings of a replicated log: ${wrong.join("; ")}. ` +
+        "Change the settings with the tools of NATS. The stream is not used",
     );
   }
 
-  /** Removes the stream with all that it holds. @returns was it there? @throws EngineError stream-unavailable */
+  /** Removes the stream with its messages. @returns whether it existed @throws EngineError stream-unavailable */
   static async remove(link: NatsLink, id: StreamId): Promise<boolean> {
     const name = streamNameOf(id);
     try {
-      const answer = await ask(link, `STREAM.DELETE.${name}`, {}, manageMs);
+      const answer = await requestApi(link, `STREAM.DELETE.${name}`, {}, manageMs);
       if (answer.kind === "done") return true;
       if (answer.error.code === streamErrors.streamMissing) return false;
       throw streamUnavailable(name, `it cannot be removed: ${answer.error.description}`);
@@ -138,7 +138,7 @@ export class JetStreamStream implements ReplicatedStream {
         this.#report(`The answer to an append to the stream ${this.name} ${judged.complaint}`);
       }
     } catch {
-      // No answer, for whatever reason.
+      // No reply, for any reason: the outcome is unknown.
     }
     const leftMs = begunMs + silenceMs - performance.now();
     if (outcome.kind === "unknown" && leftMs > 0) await pause(leftMs);
@@ -146,14 +146,14 @@ export class JetStreamStream implements ReplicatedStream {
   }
 
   async read(sequence: number): Promise<Buffer | null> {
-    const answer = await this.#ask(`STREAM.MSG.GET.${this.name}`, { seq: sequence }, readMs);
+    const answer = await this.#request(`STREAM.MSG.GET.${this.name}`, { seq: sequence }, readMs);
     if (answer.kind === "refused") {
       if (answer.error.code === streamErrors.noMessage) return null;
       throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
     }
     const { message } = answer.body;
     if (!isObject(message) || message["seq"] !== sequence) {
-      throw streamUnavailable(this.name, `the answer does not have message ${sequence}`);
+      throw streamUnavailable(this.name, `the reply does not contain message ${sequence}`);
     }
     const { data } = message;
     return typeof data === "string" ? Buffer.from(data, "base64") : Buffer.alloc(0);
@@ -165,9 +165,9 @@ export class JetStreamStream implements ReplicatedStream {
 
   async bounds(): Promise<StreamBounds> {
     const info = await this.#info();
-    if (info === null) throw streamUnavailable(this.name, "it is not there");
+    if (info === null) throw streamUnavailable(this.name, "it does not exist");
     const { state } = info;
-    if (!isObject(state)) throw streamUnavailable(this.name, "the answer has no state");
+    if (!isObject(state)) throw streamUnavailable(this.name, "the reply has no state");
     try {
       const last = countOf(state["last_seq"], "last_seq");
       const first = countOf(state["first_seq"], "first_seq");
@@ -179,30 +179,30 @@ export class JetStreamStream implements ReplicatedStream {
   }
 
   async purgeBelow(sequence: number): Promise<void> {
-    // Of 0 JetStream purges everything, and beyond the end it moves the last sequence.
+    // For 0, JetStream purges everything; beyond the end, it moves the last sequence.
     if (sequence <= 1) return;
     const { last } = await this.bounds();
     if (sequence > last + 1) {
       throw streamUnavailable(this.name, `it ends at ${last}, below ${sequence}`);
     }
-    const answer = await this.#ask(`STREAM.PURGE.${this.name}`, { seq: sequence }, manageMs);
+    const answer = await this.#request(`STREAM.PURGE.${this.name}`, { seq: sequence }, manageMs);
     if (answer.kind === "done") return;
     throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
   }
 
-  /** null: there is no such stream. */
+  /** Resolves to null if the stream does not exist. */
   async #info(): Promise<Readonly<Record<string, unknown>> | null> {
-    const answer = await this.#ask(`STREAM.INFO.${this.name}`, {}, manageMs);
+    const answer = await this.#request(`STREAM.INFO.${this.name}`, {}, manageMs);
     if (answer.kind === "done") return answer.body;
     if (answer.error.code === streamErrors.streamMissing) return null;
     throw streamUnavailable(this.name, `${answer.error.code} ${answer.error.description}`);
   }
 
   /** @throws EngineError stream-unavailable */
-  async #ask(subject: string, body: object, timeoutMs: number): Promise<ApiAnswer> {
+  async #request(subject: string, body: object, timeoutMs: number): Promise<ApiAnswer> {
     const begunMs = performance.now();
     try {
-      return await ask(this.#link, subject, body, timeoutMs);
+      return await requestApi(this.#link, subject, body, timeoutMs);
     } catch (error) {
       const leftMs = begunMs + silenceMs - performance.now();
       if (leftMs > 0) await pause(leftMs);
@@ -211,8 +211,8 @@ export class JetStreamStream implements ReplicatedStream {
   }
 }
 
-/** One request to JetStream itself. @throws Unanswered, or what `readAnswer` throws */
-export async function ask(
+/** Sends one request to the API of JetStream. @throws NoReply, and errors of `readAnswer` */
+export async function requestApi(
   link: NatsLink,
   subject: string,
   body: object,

@@ -1,9 +1,9 @@
 /**
- * A connection to NATS: requests, messages, and whether it is up. It connects again by itself until it is closed; what
- * the streams hold it does not know. The client is loaded when the first connection is made, so a single node never does.
+ * A connection to NATS: requests, messages, and the state of the connection. It reconnects by itself until it is closed,
+ * and knows nothing of streams. The client is loaded with the first connection, so a single node never loads it.
  *
  * Invariants:
- * - Nothing is sent while the connection is down: the client would send it later, when nobody expects it any more.
+ * - Nothing is sent while the connection is down, because the client would send it later, when it is no longer expected.
  * - A callback never throws into the client, which would stop reading.
  */
 import type {
@@ -15,27 +15,27 @@ import type {
 import { EngineError } from "../../../engine/base/errors.ts";
 import type { NatsTls } from "../../settings/cluster-settings.ts";
 
-/** Milliseconds between two tries to connect, and between two pings of a silent connection. */
+/** Interval of connection attempts, and of pings of a silent connection, in milliseconds. */
 const reconnectMs = 250;
 const pingMs = 2000;
 const pingsUnansweredMax = 2;
 
 export interface LinkOptions {
-  /** `host:port`, each a server of the cluster. */
+  /** Servers of the NATS cluster, as `host:port`. */
   readonly servers: readonly string[];
-  /** For the list of connections of the server. */
+  /** Name of this connection in the server's list. */
   readonly name: string;
   readonly user: string | undefined;
   readonly password: string | undefined;
   readonly tls: NatsTls | undefined;
-  /** Milliseconds for the first connection, over all tries. */
+  /** Timeout of the first connection, over all attempts, in milliseconds. */
   readonly connectMs: number;
-  /** Told of what happens to the connection. */
+  /** Called for each event of the connection. */
   readonly report: (message: string, cause?: unknown) => void;
 }
 
 export interface LinkWatcher {
-  /** The connection is gone; what was under way has no answer. */
+  /** The connection was lost. Pending requests get no reply. */
   lost(reason: string): void;
 }
 
@@ -44,15 +44,15 @@ export interface LinkedServer {
   readonly version: string;
   readonly payloadBytesMax: number;
   readonly hasStreams: boolean;
-  /** Is it one of several? */
+  /** Whether the server belongs to a cluster of several. */
   readonly isClustered: boolean;
 }
 
-/** Why a request has no answer. */
+/** The reason why a request has no reply. */
 export type SilenceReason = "time-out" | "no-responders" | "disconnected";
 
-export class Unanswered extends Error {
-  override readonly name = "Unanswered";
+export class NoReply extends Error {
+  override readonly name = "NoReply";
   readonly reason: SilenceReason;
 
   constructor(reason: SilenceReason, message: string, options?: { cause?: unknown }) {
@@ -87,14 +87,14 @@ export class NatsLink {
     });
   }
 
-  /** @throws Error of the client when no server can be reached in time */
+  /** @throws Error of the client if no server can be reached in time */
   static async connect(options: LinkOptions): Promise<NatsLink> {
     const client = await import("@nats-io/transport-node");
-    const { connectByWholeMessages } = await import("./nats-transport.ts");
+    const { connectNats } = await import("./nats-transport.ts");
     const untilMs = performance.now() + options.connectMs;
     for (;;) {
       try {
-        const connection = await connectByWholeMessages(connectionOptions(options));
+        const connection = await connectNats(connectionOptions(options));
         return new NatsLink(client, connection, options.report);
       } catch (error) {
         if (performance.now() + reconnectMs > untilMs) throw error;
@@ -107,7 +107,7 @@ export class NatsLink {
     return this.#isConnected;
   }
 
-  /** Facts of the server that this is connected to; undefined: to none at the moment. */
+  /** The connected server, or undefined while disconnected. */
   get server(): LinkedServer | undefined {
     const info = this.#connection.info;
     if (info === undefined || !this.#isConnected) return undefined;
@@ -120,13 +120,13 @@ export class NatsLink {
     };
   }
 
-  /** The first answer. @throws Unanswered */
+  /** Returns the first reply. @throws NoReply */
   async request(
     subject: string,
     payload: Uint8Array | string,
     { timeoutMs, headers }: RequestOptions,
   ): Promise<Buffer> {
-    if (!this.#isConnected) throw new Unanswered("disconnected", "there is no connection to NATS");
+    if (!this.#isConnected) throw new NoReply("disconnected", "NATS is not connected");
     try {
       const options =
         headers === undefined
@@ -139,15 +139,15 @@ export class NatsLink {
   }
 
   /**
-   * All answers that come within `waitMs`; it ends earlier when there are `countMax`, if that is given.
-   * @throws Unanswered
+   * Collects all replies received within `waitMs`, or the first `countMax` if that is given.
+   * @throws NoReply
    */
   async gather(
     subject: string,
     payload: string,
     { waitMs, countMax }: { readonly waitMs: number; readonly countMax: number | undefined },
   ): Promise<Buffer[]> {
-    if (!this.#isConnected) throw new Unanswered("disconnected", "there is no connection to NATS");
+    if (!this.#isConnected) throw new NoReply("disconnected", "NATS is not connected");
     const found: Buffer[] = [];
     try {
       const limits: RequestManyOptions =
@@ -164,18 +164,18 @@ export class NatsLink {
     return found;
   }
 
-  /** Sent if there is a connection, and dropped otherwise. */
+  /** Sends a message if connected, and drops it otherwise. */
   publish(subject: string, payload: Uint8Array | string, reply?: string): void {
     if (!this.#isConnected || this.#connection.isClosed()) return;
     this.#connection.publish(subject, payload, reply === undefined ? {} : { reply });
   }
 
-  /** Subject for answers that nobody else has. */
+  /** Returns a unique subject for replies. */
   inbox(): string {
     return this.#client.createInbox();
   }
 
-  /** Messages as they come, also after the connection was lost and found. */
+  /** Subscribes to a subject. The subscription survives reconnections. */
   subscribe(subject: string, received: (message: Msg) => void): { stop(): void } {
     const subscription = this.#connection.subscribe(subject, {
       callback: (error, message) => {
@@ -183,7 +183,7 @@ export class NatsLink {
           if (error === null) received(message);
           else this.#report(`NATS refuses the subject ${subject}`, error);
         } catch (thrown) {
-          this.#report(`A message of the subject ${subject} was not understood`, thrown);
+          this.#report(`A message of the subject ${subject} could not be processed`, thrown);
         }
       },
     });
@@ -194,7 +194,7 @@ export class NatsLink {
     };
   }
 
-  /** @returns what ends it */
+  /** @returns a function that removes the watcher */
   watch(watcher: LinkWatcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
@@ -210,9 +210,9 @@ export class NatsLink {
       if (status.type === "disconnect") this.#lose(`the connection to ${status.server} was lost`);
       if (status.type === "reconnect") {
         this.#isConnected = true;
-        this.#report(`Connected to NATS at ${status.server} again`);
+        this.#report(`Reconnected to NATS at ${status.server}`);
       }
-      if (status.type === "error") this.#report("NATS answers with an error", status.error);
+      if (status.type === "error") this.#report("NATS reported an error", status.error);
     }
   }
 
@@ -229,25 +229,25 @@ export class NatsLink {
     return headers;
   }
 
-  #unanswered(subject: string, cause: unknown): Unanswered {
+  #unanswered(subject: string, cause: unknown): NoReply {
     const { TimeoutError, NoRespondersError } = this.#client.errors;
     const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
     if (cause instanceof TimeoutError) {
-      return new Unanswered("time-out", `NATS has not answered ${subject} in time`, { cause });
+      return new NoReply("time-out", `NATS did not reply to ${subject} in time`, { cause });
     }
     if (inner instanceof NoRespondersError || cause instanceof NoRespondersError) {
-      return new Unanswered("no-responders", `nobody answers ${subject} at the moment`, { cause });
+      return new NoReply("no-responders", `${subject} has no responder at the moment`, { cause });
     }
-    return new Unanswered("disconnected", `${subject} was not answered: ${String(cause)}`, {
+    return new NoReply("disconnected", `${subject} received no reply: ${String(cause)}`, {
       cause,
     });
   }
 }
 
-/** For callers of streams, who know one error only. */
+/** Wraps any error for callers of streams, which expect one error code. */
 export function streamUnavailable(stream: string, cause: unknown): EngineError {
   const text = cause instanceof Error ? cause.message : String(cause);
-  return new EngineError("stream-unavailable", `The stream ${stream} does not answer: ${text}`, {
+  return new EngineError("stream-unavailable", `The stream ${stream} is not available: ${text}`, {
     cause,
   });
 }

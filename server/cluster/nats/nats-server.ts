@@ -1,10 +1,10 @@
 /**
- * A `nats-server` of our own: finding it, starting it as a child, starting it again when it has ended, stopping it with
- * this server.
+ * The `nats-server` process of this node: finds the program, runs it as a child, restarts it after an exit, and stops it
+ * with this server.
  *
  * Invariants:
- * - One process at most uses the store: what a server that was killed has left running is stopped before another starts.
- * - The child ends before `stop` resolves.
+ * - At most one process uses the store: a process left over from a killed server is stopped before another one starts.
+ * - The child has ended before `stop` resolves.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,12 +25,12 @@ import {
 } from "./server-configuration.ts";
 
 const command = "nats-server";
-/** Until a started one says that it is ready; one that has much to read takes longer, and is waited for elsewhere. */
+/** Maximum time for reporting readiness, in milliseconds. A server with much to read takes longer, and is awaited elsewhere. */
 const readyMs = 30_000;
 const stopMs = 10_000;
 const restartMsMin = 250;
 const restartMsMax = 10_000;
-/** One that ran for so long has not failed by its start. */
+/** Uptime after which an exit does not count as a failed start, in milliseconds. */
 const steadyMs = 60_000;
 const advice = `Install ${command} ${oldestVersion} or newer, and set Cluster.Nats.Path or put it on the path`;
 
@@ -39,14 +39,14 @@ export interface FoundServer {
   readonly version: string;
 }
 
-/** The file of `nats-server`. @throws StartError nats-unusable when there is none, or it is too old */
+/** Returns the path of `nats-server`. @throws StartError nats-unusable if it is missing or too old */
 export async function findNatsServer(
   given: string | undefined,
   searched = process.env["PATH"] ?? "",
 ): Promise<FoundServer> {
   const path = given ?? (await onPath(searched));
   if (path === undefined) {
-    throw new StartError("nats-unusable", `There is no ${command} on the path. ${advice}`);
+    throw new StartError("nats-unusable", `${command} was not found on the path. ${advice}`);
   }
   let printed: string;
   try {
@@ -57,8 +57,8 @@ export async function findNatsServer(
   }
   const version = versionIn(printed);
   if (version === null || !isRecent(version)) {
-    const told = version === null ? "is no nats-server" : `has version ${version}`;
-    throw new StartError("nats-unusable", `${path} ${told}; older ones lose streams. ${advice}`);
+    const detail = version === null ? "is not a nats-server" : `has version ${version}`;
+    throw new StartError("nats-unusable", `${path} ${detail}; older ones lose streams. ${advice}`);
   }
   return { path, version };
 }
@@ -77,7 +77,7 @@ async function onPath(searched: string): Promise<string | undefined> {
 
 export interface ChildOptions {
   readonly server: FoundServer;
-  /** Holds the configuration, and the store below it. */
+  /** Folder of the configuration and the store. */
   readonly folder: string;
   readonly configuration: Omit<ServerOptions, "storeFolder" | "pidPath">;
   readonly log: Log;
@@ -92,20 +92,20 @@ export class NatsServer {
   #running: Promise<void> = Promise.resolve();
   #isWanted = false;
   #restartMs = restartMsMin;
-  /** Wakes one that waits before it starts the child again. */
+  /** Interrupts the pause before a restart. */
   #awake = new AbortController();
   restartCount = 0;
 
   private constructor(options: ChildOptions) {
     this.#options = options;
-    // One that joins a cluster removes the streams that it had alone.
+    // A server that joins a cluster removes the streams of its time alone.
     const isAlone = options.configuration.routes.length < 2;
     this.storeFolder = join(options.folder, isAlone ? "store-alone" : "store");
     this.#configurationPath = join(options.folder, "nats-server.conf");
     this.#pidPath = join(options.folder, "nats-server.pid");
   }
 
-  /** Resolves when it is ready for clients. @throws StartError nats-unusable with its last words */
+  /** Resolves when the server is ready for clients. @throws StartError nats-unusable with its last log lines */
   static async start(options: ChildOptions): Promise<NatsServer> {
     const server = new NatsServer(options);
     await mkdir(server.storeFolder, { recursive: true, mode: 0o700 });
@@ -120,12 +120,12 @@ export class NatsServer {
     return server;
   }
 
-  /** Process id; undefined: it does not run at the moment. */
+  /** Process id, or undefined while it does not run. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Starts it after `stop`. @throws StartError nats-unusable */
+  /** Restarts the server after `stop`. @throws StartError nats-unusable */
   async resume(): Promise<void> {
     this.#isWanted = true;
     this.#awake = new AbortController();
@@ -157,8 +157,8 @@ export class NatsServer {
       if (!this.#isWanted) return;
       if (performance.now() - begunMs > steadyMs) this.#restartMs = restartMsMin;
       const how = child?.signalCode ?? `code ${child?.exitCode}`;
-      const told = `nats-server ended (${how}) and is started again in ${this.#restartMs} ms`;
-      log.write("Error", told, { event: "nats-server-ended" });
+      const detail = `nats-server exited (${how}) and restarts in ${this.#restartMs} ms`;
+      log.write("Error", detail, { event: "nats-server-ended" });
       await pause(this.#restartMs, undefined, { signal: this.#awake.signal }).catch(() => {});
       this.#restartMs = Math.min(restartMsMax, this.#restartMs * 2);
       if (!this.#isWanted) return;
@@ -174,7 +174,7 @@ export class NatsServer {
     const { server, log } = this.#options;
     const child = spawn(server.path, ["--config", this.#configurationPath], {
       stdio: ["ignore", "ignore", "pipe"],
-      // What interrupts this process from a terminal is not for it: it is stopped last.
+      // Signals of a terminal must not reach the child, which is stopped last.
       detached: true,
     });
     this.#child = child;
@@ -183,7 +183,7 @@ export class NatsServer {
       child.once("exit", () => resolve("ended"));
       child.on("error", (error) => {
         lastWords.push(error.message);
-        if (child.pid === undefined) this.#child = null; // it was not even begun
+        if (child.pid === undefined) this.#child = null; // it was not started
         resolve("ended");
       });
     });
@@ -204,15 +204,17 @@ export class NatsServer {
     const outcome = await Promise.race([ended, ready, late]);
     slow.abort();
     if (outcome !== "ended") return;
-    const told = lastWords.length === 0 ? "without a word" : `: ${lastWords.join("; ")}`;
-    throw new StartError("nats-unusable", `${server.path} ended at once${told}`);
+    const detail = lastWords.length === 0 ? "without a message" : `: ${lastWords.join("; ")}`;
+    throw new StartError("nats-unusable", `${server.path} exited immediately${detail}`);
   }
 
-  /** What is left of a server that was killed would write to the same store. */
+  /** Stops the process that a killed server left over, which would write to the same store. */
   async #stopLeftOver(): Promise<void> {
     const pid = Number(await readFile(this.#pidPath, "utf8").catch(() => ""));
     if (!Number.isSafeInteger(pid) || pid <= 1 || !(await this.#isOurs(pid))) return;
-    this.#options.log.warn(`nats-server of an earlier start still runs (${pid}) and is stopped`);
+    this.#options.log.warn(
+      `The nats-server of an earlier start still runs (process ${pid}) and is stopped`,
+    );
     const untilMs = performance.now() + stopMs;
     process.kill(pid, "SIGTERM");
     while (await this.#isOurs(pid)) {
@@ -221,7 +223,7 @@ export class NatsServer {
     }
   }
 
-  /** Does this process run with our configuration? Its number may be another's by now. */
+  /** Returns whether this process runs with our configuration. The process id may have been reused. */
   async #isOurs(pid: number): Promise<boolean> {
     const words = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(async () => {
       const shown = await promisify(execFile)("ps", ["-p", String(pid), "-o", "args="]).catch(

@@ -1,6 +1,6 @@
 /**
- * The way of the client of NATS to a server, which hands on whole messages (whole-messages.ts) and, where the connection
- * has no TLS, lets the system write them where they stay. Loaded with the client.
+ * A transport for the client of NATS that delivers complete messages (message-assembler.ts). Without TLS, it also writes
+ * large data without copying it. Loaded with the client.
  */
 import { createConnection, type Socket } from "node:net";
 import {
@@ -11,10 +11,10 @@ import {
   setTransportFactory,
 } from "@nats-io/transport-node";
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
-import { WholeMessages } from "./whole-messages.ts";
+import { MessageAssembler } from "./message-assembler.ts";
 
-/** As `connect` of the client does, by this way. */
-export async function connectByWholeMessages(options: ConnectionOptions): Promise<NatsConnection> {
+/** Connects like `connect` of the client, over this transport. */
+export async function connectNats(options: ConnectionOptions): Promise<NatsConnection> {
   const factory = () => new WholeMessageTransport();
   setTransportFactory({ factory, dnsResolveFn: nodeResolveHost });
   const connection = await NatsConnectionImpl.connect(options);
@@ -31,11 +31,11 @@ export async function connectByWholeMessages(options: ConnectionOptions): Promis
   return connection;
 }
 
-/** From this size on what is to be sent is not copied into one piece first. */
+/** Minimum size from which data is sent without being joined into one buffer, in bytes. */
 const uncopiedBytesMin = 64 * 1024;
 const nothing = new Uint8Array(0);
 
-/** What is to be sent in this turn. The client would copy all of it into one piece, of fresh memory. */
+/** Data to send in this event-loop tick. The client would join all of it in a new buffer. */
 class Outbound extends DataBuffer {
   readonly #sendAll: (pieces: readonly Uint8Array[]) => void;
 
@@ -44,7 +44,7 @@ class Outbound extends DataBuffer {
     this.#sendAll = sendAll;
   }
 
-  /** Takes what the client then sends. When it is much, it is sent here. */
+  /** Returns the data for the client to send. Large data is sent here instead. */
   override drain(count?: number): Uint8Array {
     if (count !== undefined || this.byteLength < uncopiedBytesMin) return super.drain(count);
     const pieces = this.buffers;
@@ -56,11 +56,11 @@ class Outbound extends DataBuffer {
 }
 
 class WholeMessageTransport extends NodeTransport {
-  readonly #messages = new WholeMessages((piece) => {
+  readonly #messages = new MessageAssembler((piece) => {
     this.yields.push(piece);
     this.signal.resolve();
   });
-  /** Are the first lines read, which the client looks at by itself? */
+  /** Whether the first lines were read, which the client handles itself. */
   #isSetUp = false;
 
   override dial(server: { hostname: string; port: number }): Promise<Socket> {
@@ -96,7 +96,7 @@ class WholeMessageTransport extends NodeTransport {
     if (piece.length > 0) super.send(piece);
   }
 
-  /** Pieces that the system takes with one call. */
+  /** Sends buffers with one system call. */
   sendAll(pieces: readonly Uint8Array[]): void {
     const socket: Socket | undefined = this.socket;
     socket?.cork();

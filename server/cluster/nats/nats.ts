@@ -1,6 +1,6 @@
 /**
- * NATS for a clustered server: its connection, its own `nats-server` where it has one, streams, heartbeats, the scrub and
- * the repair of replicas. Nothing here is loaded or started by a single node.
+ * NATS for a cluster node: the connection, the node's own `nats-server` if it has one, streams, heartbeats, and the scrub
+ * and repair of replicas. A single node loads and starts nothing of this.
  *
  *     const nats = await startNats({ settings, nodeTag: "A", dataFolder: "./data", log });
  *     const stream = await nats.createStream({ databaseId: "5e1f", generation: 1 });
@@ -8,9 +8,9 @@
  *     await nats.close();
  *
  * Invariants:
- * - `startNats` returns when a server of NATS is reached, whether or not enough of them are there to serve streams: the
- *   first node of a cluster must not wait for the second one.
- * - A replica is wiped only while two others are clean and up to date, and one of these leads.
+ * - `startNats` returns when one NATS server is reached, even if too few are available to serve streams: the first node
+ *   of a cluster must not wait for the second one.
+ * - A replica is wiped only while two other replicas are clean and up to date, and one of these leads.
  */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
@@ -23,7 +23,7 @@ import type { Log } from "../../logging/log.ts";
 import { type ClusterSettings, hostOfRoute, isLoopback } from "../../settings/cluster-settings.ts";
 import { StartError } from "../../settings/start-error.ts";
 import { Heartbeats, type NodeStatus } from "../heartbeats.ts";
-import { ask, JetStreamStream } from "./jetstream-stream.ts";
+import { JetStreamStream, requestApi } from "./jetstream-stream.ts";
 import { type LinkOptions, NatsLink, streamUnavailable } from "./nats-link.ts";
 import { findNatsServer, NatsServer } from "./nats-server.ts";
 import {
@@ -48,7 +48,7 @@ import type { StreamId } from "./stream-settings.ts";
 export interface NatsOptions {
   readonly settings: ClusterSettings;
   readonly nodeTag: string;
-  /** The own nats-server has `nats/` in it. */
+  /** Folder that contains `nats/` of this node's nats-server. */
   readonly dataFolder: string;
   readonly log: Log;
 }
@@ -57,20 +57,20 @@ export type RepairOutcome =
   | { readonly kind: "repaired" }
   /** Nothing was changed. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** It was wiped, and is not up to date yet. */
+  /** The replica was wiped, and is not up to date yet. */
   | { readonly kind: "catching-up" };
 
-/** Copies of each stream, unless the server of NATS stands alone. */
+/** Replicas of each stream, unless the NATS server stands alone. */
 const replicasOfCluster = 3;
 const connectMs = 30_000;
 const systemConnectMs = 5000;
-/** For the answers of all servers: one that is busy with a purge takes its time. */
+/** Timeout for the replies of all servers, in milliseconds. A server that purges may be slow. */
 const scrubMs = 3000;
 const electionMs = 15_000;
 const catchUpMs = 60_000;
 const stepDownMs = 5000;
 const pollMs = 250;
-/** Between the first two looks: by the second one a replica has what the others had at the first. */
+/** Pause between the first two checks, in milliseconds. By the second, a replica has the messages that others had at the first. */
 const betweenLooksMs = 2000;
 
 /**
@@ -157,7 +157,7 @@ async function startOwn({ settings, nodeTag, dataFolder, log }: NatsOptions): Pr
     },
   });
   log.info(
-    `nats-server ${found.version} runs with ${ownRoute} for the other nodes, and tells of itself at http://127.0.0.1:${monitoringPort}`,
+    `nats-server ${found.version} runs with route ${ownRoute} and monitoring at http://127.0.0.1:${monitoringPort}`,
   );
   const servers = [`127.0.0.1:${clientPort}`];
   const system = { user: systemUser, password: systemPassword };
@@ -188,7 +188,7 @@ async function guessOwnRoute(routes: readonly string[]): Promise<string> {
   if (found !== undefined) return found;
   throw new StartError(
     "setting-invalid",
-    `Which of Cluster.Routes (${routes}) is this node's cannot be told by the addresses of this machine: set Cluster.Nats.Route`,
+    `The addresses of this machine do not determine which of Cluster.Routes (${routes}) belongs to this node: set Cluster.Nats.Route`,
   );
 }
 
@@ -200,7 +200,7 @@ function secret(): string {
   return randomBytes(24).toString("base64url");
 }
 
-/** Two ports of loopback that nobody has at the moment. */
+/** Returns two unused ports of the loopback interface. */
 async function freePorts(): Promise<[number, number]> {
   const listeners = await Promise.all(
     [0, 1].map(async () => {
@@ -223,19 +223,19 @@ async function connect(options: LinkOptions): Promise<NatsLink> {
     link = await NatsLink.connect(options);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    const told = `NATS cannot be reached at ${options.servers.join(", ")}: ${text}`;
-    throw new StartError("nats-unusable", told, { cause: error });
+    const failure = `NATS cannot be reached at ${options.servers.join(", ")}: ${text}`;
+    throw new StartError("nats-unusable", failure, { cause: error });
   }
   const server = link.server;
   const wrong =
     server === undefined
-      ? "is gone"
+      ? "has disconnected"
       : !server.hasStreams
         ? "has no JetStream: enable it in its configuration"
         : !isRecent(server.version)
-          ? `has version ${server.version}; ${oldestVersion} is the oldest that can be used`
+          ? `has version ${server.version}; the oldest supported version is ${oldestVersion}`
           : server.payloadBytesMax < payloadBytesMax
-            ? `takes messages of ${server.payloadBytesMax} bytes; set its max_payload to 8MB`
+            ? `accepts messages of up to ${server.payloadBytesMax} bytes; set its max_payload to 8MB`
             : undefined;
   if (wrong === undefined) return link;
   await link.close();
@@ -249,14 +249,14 @@ interface NatsParts {
   readonly replicas: number;
   readonly serverCount: number;
   readonly server: NatsServer | undefined;
-  /** How the system account is reached; undefined: not at all, so nothing can be scrubbed. */
+  /** Connection options of the system account, or undefined, in which case nothing can be scrubbed. */
   readonly system: LinkOptions | undefined;
 }
 
 export class Nats {
   readonly #parts: NatsParts;
   readonly #report: LinkOptions["report"];
-  /** What the last look has seen. */
+  /** Result of the last check. */
   #seen: readonly ServerView[] | null = null;
 
   constructor(parts: NatsParts) {
@@ -268,7 +268,7 @@ export class Nats {
     return this.#parts.link.isConnected;
   }
 
-  /** The server of NATS that this is connected to; undefined: none at the moment. */
+  /** Name of the connected NATS server, or undefined while disconnected. */
   get serverName(): string | undefined {
     return this.#parts.link.server?.name;
   }
@@ -277,37 +277,37 @@ export class Nats {
     return this.#parts.link.server?.version;
   }
 
-  /** Copies that each stream has. */
+  /** Number of replicas of each stream. */
   get replicas(): number {
     return this.#parts.replicas;
   }
 
-  /** The nats-server of this node; undefined: those of `Cluster.Nats.Url` run by themselves. */
+  /** The nats-server of this node, or undefined with the external servers of `Cluster.Nats.Url`. */
   get server(): NatsServer | undefined {
     return this.#parts.server;
   }
 
-  /** For subjects that nothing stores. */
+  /** The connection, for subjects that no stream stores. */
   get link(): NatsLink {
     return this.#parts.link;
   }
 
-  /** The stream, made if it is not there. @throws EngineError stream-unavailable */
+  /** Returns the stream, created if it does not exist. @throws EngineError stream-unavailable */
   createStream(id: StreamId): Promise<JetStreamStream> {
     return JetStreamStream.create(this.#parts.link, id, this.#parts.replicas, this.#report);
   }
 
-  /** null: the cluster says that there is none. @throws EngineError stream-unavailable, also for other settings */
+  /** Resolves to null if the stream does not exist. @throws EngineError stream-unavailable, also for other settings */
   openStream(id: StreamId): Promise<JetStreamStream | null> {
     return JetStreamStream.open(this.#parts.link, id, this.#parts.replicas, this.#report);
   }
 
-  /** Removes a stream with all that it holds. @returns was it there? @throws EngineError stream-unavailable */
+  /** Removes a stream with its messages. @returns whether it existed @throws EngineError stream-unavailable */
   removeStream(id: StreamId): Promise<boolean> {
     return JetStreamStream.remove(this.#parts.link, id);
   }
 
-  /** Says every 500 ms what `status` returns, and hears the others, until it is stopped. */
+  /** Publishes the result of `status` every 500 ms, and receives the heartbeats of other nodes, until stopped. */
   heartbeats(
     status: () => NodeStatus,
     heard?: (tag: string, status: NodeStatus) => void,
@@ -318,20 +318,20 @@ export class Nats {
     return new Heartbeats(heard === undefined ? common : { ...common, heard });
   }
 
-  /** The name of this node's own server of NATS; undefined: it has none, they run by themselves. */
+  /** Name of this node's nats-server, or undefined with external servers. */
   get ownServer(): string | undefined {
     return this.#parts.server === undefined ? undefined : serverNameOf(this.#parts.nodeTag);
   }
 
   /**
-   * What is wrong with the replicas of Jackdaw's streams on all servers; empty: nothing.
-   * @throws EngineError stream-unavailable when that cannot be found out
+   * Returns the problems of the replicas of Jackdaw's streams on all servers.
+   * @throws EngineError stream-unavailable if the servers cannot be queried
    */
   async scrub(): Promise<readonly StreamProblem[]> {
     return (await this.look()).problems;
   }
 
-  /** As `scrub`, with what the servers have said. Calls must not overlap. @throws EngineError stream-unavailable */
+  /** As `scrub`, with the replies of the servers. Calls must not overlap. @throws EngineError stream-unavailable */
   async look(): Promise<ScrubLook> {
     if (this.#seen === null) {
       this.#seen = await this.#views();
@@ -344,20 +344,20 @@ export class Nats {
   }
 
   /**
-   * Has a server lead a stream. Who leads is decided by an election after that.
+   * Requests that a server lead a stream. An election then decides.
    * @throws EngineError stream-unavailable
    */
   async lead(stream: string, server: string): Promise<void> {
     const body = { placement: { preferred: server } };
     try {
-      await ask(this.#parts.link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs);
+      await requestApi(this.#parts.link, `STREAM.LEADER.STEPDOWN.${stream}`, body, stepDownMs);
     } catch (error) {
       throw streamUnavailable(stream, error);
     }
   }
 
   /**
-   * Wipes this node's replica of a stream, which comes back from the others. Its nats-server is stopped meanwhile.
+   * Wipes this node's replica of a stream, which is then copied from the other replicas. Stops its nats-server meanwhile.
    * @throws EngineError stream-unavailable, StartError nats-unusable
    */
   async repair(stream: string): Promise<RepairOutcome> {
@@ -365,7 +365,7 @@ export class Nats {
     if (server === undefined) {
       return {
         kind: "refused",
-        reason: "its nats-server is not this node's to stop: see the docs",
+        reason: "this node did not start the nats-server and cannot stop it: see the docs",
       };
     }
     const name = serverNameOf(nodeTag);
@@ -374,14 +374,16 @@ export class Nats {
     let plan = planRepair(await this.#views(), stream, name, earlier);
     while (typeof plan !== "string" && plan.leadTo !== undefined) {
       if (performance.now() > untilMs) {
-        return { kind: "refused", reason: `${plan.leadTo} does not come to lead ${stream}` };
+        return { kind: "refused", reason: `${plan.leadTo} did not take over ${stream}` };
       }
       await this.lead(stream, plan.leadTo);
       await pause(pollMs * 4);
       plan = planRepair(await this.#views(), stream, name, earlier);
     }
     if (typeof plan === "string") return { kind: "refused", reason: plan };
-    log.warn(`The replica of ${stream} on ${name} is wiped, and comes back from the others`);
+    log.warn(
+      `The replica of ${stream} on ${name} is wiped, and then copied from the other replicas`,
+    );
     await server.stop();
     const store = join(server.storeFolder, "jetstream");
     const wiped = [join(store, accountName, "streams", stream)];
@@ -392,13 +394,13 @@ export class Nats {
     return { kind: (await this.#isWhole(stream, name)) ? "repaired" : "catching-up" };
   }
 
-  /** Ends the connection and the own nats-server. */
+  /** Closes the connection, and stops this node's nats-server. */
   async close(): Promise<void> {
     await this.#parts.link.close();
     await this.#parts.server?.stop();
   }
 
-  /** Is this replica up to date within the time that it may take? */
+  /** Returns whether this replica is up to date within the time limit. */
   async #isWhole(stream: string, server: string): Promise<boolean> {
     const untilMs = performance.now() + catchUpMs;
     const earlier = this.#seen ?? [];
@@ -427,11 +429,11 @@ export class Nats {
     let link: NatsLink | undefined;
     try {
       link = await NatsLink.connect(system);
-      const asked = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
-      // How many servers that run by themselves there are is not known.
+      const options = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
+      // The number of external servers is not known.
       const countMax = server === undefined ? undefined : serverCount;
       const limits = { waitMs: scrubMs, countMax };
-      const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", asked, limits);
+      const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", options, limits);
       return answers.map(readServerView);
     } catch (error) {
       throw streamUnavailable("of any name", error);

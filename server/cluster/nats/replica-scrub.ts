@@ -1,39 +1,39 @@
 /**
- * Looks for damaged replicas of streams in what each server of NATS says of its own (`JSZ`). JetStream does not look
- * itself: a replica that has lost messages serves the holes, and can be elected. Pure.
+ * Detects damaged replicas of streams in the reports that each NATS server returns about itself (`JSZ`). JetStream does
+ * not check itself: a replica that has lost messages serves the holes, and can be elected. Pure.
  *
  * Invariants:
- * - A replica is judged by its own server alone, so that no leader speaks for others; only whether it is current is told
- *   by the leader.
- * - What is lost at the beginning or the end of a replica shows only against the others, and these are looked at one after
- *   another while messages come and go: so the others are taken as they were at an earlier look, or are at a later one.
- * - A server that does not answer is a problem, not a clean one.
+ * - A replica is judged by its own server alone, so that no leader reports for others. Only whether it is current is
+ *   reported by the leader.
+ * - Losses at the beginning or the end of a replica show only in comparison with the others, which are queried one after
+ *   another while messages are added and removed. The others are therefore taken from an earlier or a later check.
+ * - A server that does not reply is a problem.
  */
 import { isObject } from "./stream-answers.ts";
 import { streamIdOf } from "./stream-settings.ts";
 
 export type ProblemKind =
-  /** Messages are missing in the replica: within it, at its beginning or at its end. */
+  /** The replica lacks messages: within it, at its beginning, or at its end. */
   | "hole"
-  /** It has the same sequences as others and other contents. */
+  /** The replica has the same sequences as others but different contents. */
   | "differs"
-  /** It is not up to date, which passes by itself unless it lasts. */
+  /** The replica is not up to date. This resolves by itself unless it persists. */
   | "behind"
-  /** A server does not answer, or has no replica where there should be one. */
+  /** A server does not reply, or lacks a replica that it should have. */
   | "missing"
-  /** A server does not write every append to disk before it is acknowledged. */
+  /** A server does not write every append to disk before it acknowledges it. */
   | "unsafe";
 
 export interface StreamProblem {
-  /** "" when it is of the server. */
+  /** Empty if the problem concerns the server. */
   readonly stream: string;
   readonly server: string;
   readonly kind: ProblemKind;
-  /** In words, for the operator. */
+  /** A sentence for the operator. */
   readonly problem: string;
 }
 
-/** One replica, as its server says. */
+/** One replica, as reported by its server. */
 export interface Replica {
   readonly server: string;
   readonly first: number;
@@ -41,17 +41,17 @@ export interface Replica {
   readonly messages: number;
   readonly bytes: number;
   readonly deleted: number;
-  /** The folder of its raft log is named so. */
+  /** Name of the folder of its raft log. */
   readonly raftGroup: string | undefined;
 }
 
 export interface ScrubbedStream {
   readonly name: string;
-  /** The server that leads it, as most of those say that have one; undefined: none. */
+  /** The leading server according to most servers with replicas, or undefined. */
   readonly leader: string | undefined;
   readonly replicaCount: number;
   readonly replicas: readonly Replica[];
-  /** Servers whose replica is up to date, as the leader says, itself among them. */
+  /** Servers whose replica is up to date according to the leader, including the leader. */
   readonly current: ReadonlySet<string>;
 }
 
@@ -59,7 +59,7 @@ export interface ServerView {
   readonly server: string;
   readonly version: string;
   readonly syncsAlways: boolean;
-  /** Servers that it knows to be in its cluster. */
+  /** Number of servers known in its cluster. */
   readonly clusterSize: number;
   readonly streams: readonly StreamView[];
 }
@@ -69,14 +69,14 @@ interface StreamView {
   readonly leader: string | undefined;
   readonly replicaCount: number;
   readonly replica: Replica;
-  /** Of the others, as this server sees them. */
+  /** Other servers that are current according to this one. */
   readonly current: readonly string[];
 }
 
-/** What one server says. @throws TypeError, SyntaxError when that is something else */
+/** Parses the report of one server. @throws TypeError, SyntaxError for invalid input */
 export function readServerView(bytes: Buffer): ServerView {
   const answer = JSON.parse(bytes.toString()) as unknown;
-  const { server, data } = objectOf(answer, "the answer");
+  const { server, data } = objectOf(answer, "the reply");
   const { name, ver } = objectOf(server, "server");
   const { config, account_details: accounts, meta_cluster: meta } = objectOf(data, "data");
   const { sync_always } = objectOf(config, "config");
@@ -103,7 +103,7 @@ function streamView(server: string, detail: Readonly<Record<string, unknown>>): 
   const others = listOf(cluster["replicas"]).map((one) => objectOf(one, "a replica"));
   return {
     name: String(detail["name"]),
-    // A server that stands alone leads everything.
+    // A standalone server leads everything.
     leader: typeof leader === "string" ? leader : others.length === 0 ? server : undefined,
     replicaCount: numberOf(config["num_replicas"]) || 1,
     replica: {
@@ -121,7 +121,7 @@ function streamView(server: string, detail: Readonly<Record<string, unknown>>): 
   };
 }
 
-/** The streams of all servers together. */
+/** Merges the streams of all servers. */
 export function joinViews(views: readonly ServerView[]): ScrubbedStream[] {
   const byName = new Map<string, StreamView[]>();
   for (const { streams } of views) {
@@ -145,8 +145,9 @@ export function joinViews(views: readonly ServerView[]): ScrubbedStream[] {
 }
 
 /**
- * @param knownCount how many servers there should be at least
- * @param earlier what they said some seconds before; without it lost beginnings and ends are not found
+ * Returns the problems of all replicas.
+ * @param knownCount minimum number of servers
+ * @param earlier reports of some seconds before, without which losses at beginnings and ends are not detected
  */
 export function problemsOf(
   views: readonly ServerView[],
@@ -160,10 +161,11 @@ export function problemsOf(
       stream: "",
       server,
       kind: "unsafe",
-      problem: "it does not have sync_interval: always, so a crash may take what was acknowledged",
+      problem:
+        "it does not have sync_interval: always, so acknowledged messages may be lost in a crash",
     }));
   if (views.length < serverCount) {
-    const problem = `only ${views.length} of ${serverCount} servers of NATS answer`;
+    const problem = `only ${views.length} of ${serverCount} NATS servers replied`;
     problems.push({ stream: "", server: "", kind: "missing", problem });
   }
   const before = joinViews(earlier);
@@ -185,8 +187,8 @@ function problemsOfStream(
   const add = (server: string, kind: ProblemKind, problem: string) =>
     problems.push({ stream: stream.name, server, kind, problem });
   if (stream.replicas.length < stream.replicaCount) {
-    const told = `${stream.replicas.length} of ${stream.replicaCount} replicas are there`;
-    add("", "missing", told);
+    const existing = `${stream.replicas.length} of ${stream.replicaCount} replicas exist`;
+    add("", "missing", existing);
   }
   if (stream.leader === undefined) add("", "missing", "no server leads it");
   for (const replica of stream.replicas) {
@@ -199,7 +201,7 @@ function problemsOfStream(
   return problems;
 }
 
-/** What a replica has lost or has otherwise than the others, which it does not get back by itself; null: nothing. */
+/** Returns damage of a replica that does not heal by itself, in comparison with the others, or null. */
 export function damageOf(
   replica: Replica,
   stream: ScrubbedStream,
@@ -211,11 +213,11 @@ export function damageOf(
   const { first, last, bytes } = replica;
   return {
     kind: "differs",
-    problem: `it has ${bytes} bytes in ${first} to ${last}, others have not`,
+    problem: `it has ${bytes} bytes in ${first} to ${last}, unlike the others`,
   };
 }
 
-/** What a replica that is up to date does not have at its beginning or end, and others have; null: nothing. */
+/** Returns the loss at the beginning or end of a replica that is up to date, in comparison with the others, or null. */
 function lostEndOf(
   replica: Replica,
   stream: ScrubbedStream,
@@ -227,7 +229,7 @@ function lostEndOf(
   const lasts = before.replicas.filter(isOther).map((one) => one.last);
   const end = Math.max(0, ...lasts);
   if (last < end) return `it ends at ${last}, and others had ${end} before`;
-  // What is removed from the stream is removed from all: nobody begins for long where another one has nothing any more.
+  // A removal applies to all replicas: none begins, for long, at a message that another one has removed.
   const began = Math.min(first, before.replicas.find((one) => one.server === server)?.first ?? 0);
   const firsts = stream.replicas
     .filter((one) => isOther(one) && one.messages > 0)
@@ -236,7 +238,7 @@ function lostEndOf(
   return began > begin ? `it begins at ${first}, and others at ${begin}` : null;
 }
 
-/** What is missing within a replica, in words; null: nothing. */
+/** Returns a description of messages missing within a replica, or null. */
 export function holeOf({ first, last, messages, deleted }: Replica): string | null {
   if (deleted > 0) return `${deleted} messages between ${first} and ${last} are missing`;
   const expected = messages === 0 ? 0 : last - first + 1;
@@ -244,7 +246,7 @@ export function holeOf({ first, last, messages, deleted }: Replica): string | nu
   return `it has ${messages} messages between ${first} and ${last}, and should have ${expected}`;
 }
 
-/** Does it differ from two others, which agree, in what they hold of the same sequences? */
+/** Returns whether the replica differs from two others that agree in the contents of the same sequences. */
 function differsFromMost(one: Replica, all: readonly Replica[]): boolean {
   const same = all.filter(
     (other) => other.first === one.first && other.last === one.last && holeOf(other) === null,
@@ -255,16 +257,16 @@ function differsFromMost(one: Replica, all: readonly Replica[]): boolean {
 }
 
 export interface RepairPlan {
-  /** The server whose replica is to be wiped. */
+  /** Server whose replica is to be wiped. */
   readonly server: string;
-  /** Where leadership must be before; undefined: it is at a clean one. */
+  /** Server that must lead first, or undefined if a clean one already leads. */
   readonly leadTo: string | undefined;
   readonly raftGroup: string | undefined;
 }
 
 /**
- * How the replica of `server` can be wiped so that it comes back from the others; in words why not, when that would risk
- * the last good ones: two others that are clean and current must be there.
+ * Returns a plan for wiping the replica of `server` so that it is copied from the others, or a sentence that explains why it
+ * must not be wiped: two other replicas that are clean and current must exist.
  */
 export function planRepair(
   views: readonly ServerView[],
@@ -275,11 +277,11 @@ export function planRepair(
   const stream = streamNamed(joinViews(views), name);
   const replica = stream?.replicas.find((one) => one.server === server);
   if (stream === undefined || replica === undefined) return `${server} has no replica of ${name}`;
-  if (stream.leader === undefined) return `nobody leads ${name} at the moment`;
+  if (stream.leader === undefined) return `${name} has no leader at the moment`;
   const before = streamNamed(joinViews(earlier), name);
   const good = cleanServers(stream, before).filter((one) => one !== server);
   if (good.length < 2) {
-    return `only ${good.length} other replicas of ${name} are clean and up to date, and two must be`;
+    return `only ${good.length} other replicas of ${name} are clean and up to date; two are required`;
   }
   return {
     server,
@@ -288,7 +290,7 @@ export function planRepair(
   };
 }
 
-/** Servers whose replicas are up to date, and have lost nothing. */
+/** Returns the servers whose replicas are up to date and have lost nothing. */
 export function cleanServers(
   stream: ScrubbedStream,
   before: ScrubbedStream | undefined,

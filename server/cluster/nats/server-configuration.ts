@@ -1,26 +1,25 @@
 /**
- * The configuration of a `nats-server` that Jackdaw starts. Pure. Its format takes JSON, whose strings need no quoting of
- * another kind.
+ * The configuration of a `nats-server` that Jackdaw starts. Pure. The format accepts JSON, which avoids other quoting.
  *
  * Invariants:
- * - Clients come in on loopback only, with a password that is made at each start; nodes over routes, each knowing the
- *   other by its certificate, or on loopback.
+ * - Clients connect over loopback only, with a password generated at each start. Nodes connect over routes, with mutual
+ *   TLS or on loopback.
  * - Every append is on disk before it is acknowledged (`sync_interval: always`).
  */
 import { hostOfRoute, isLoopback } from "../../settings/cluster-settings.ts";
 
-/** The largest message, with its headers. */
+/** Maximum message size with headers, in bytes. */
 export const payloadBytesMax = 8 * 1024 * 1024;
-/** Memory of consumers; streams are in files. */
+/** Maximum memory for consumers, in bytes. Streams are stored in files. */
 const memoryStoreBytesMax = 256 * 1024 * 1024;
-/** Bytes that may wait for one client: several pulls of a follower, and then it counts as stuck. */
+/** Maximum number of bytes pending for one client: several pulls of a follower. A client beyond it counts as stuck. */
 const pendingBytesMax = 64 * 1024 * 1024;
-/** The account of Jackdaw's streams: part of the paths below the store. */
+/** Account of Jackdaw's streams, a part of the paths in the store. */
 export const accountName = "JACKDAW";
 export const systemAccountName = "SYS";
 
 export interface ServerOptions {
-  /** Unique in the cluster, and the same at each start: JetStream knows its replicas by it. */
+  /** Unique in the cluster, and the same at each start: JetStream identifies replicas by it. */
   readonly name: string;
   readonly storeFolder: string;
   readonly pidPath: string;
@@ -30,10 +29,10 @@ export interface ServerOptions {
   readonly password: string;
   readonly systemUser: string;
   readonly systemPassword: string;
-  /** `host:port` of all nodes; of one alone, no cluster is made. */
+  /** Routes of all nodes, as `host:port`. A single route means no cluster. */
   readonly routes: readonly string[];
   readonly ownRoute: string;
-  /** undefined: the routes are on loopback. */
+  /** Undefined if the routes are on loopback. */
   readonly tls:
     | {
         readonly certificatePath: string;
@@ -77,7 +76,7 @@ function clusterPart({ routes, ownRoute, tls }: ServerOptions) {
   return {
     name: "jackdaw",
     listen: ownRoute,
-    // Clients of one node have nothing to look for at another's: they are on its loopback.
+    // Clients connect over the loopback of their own node, and cannot use the servers of other nodes.
     no_advertise: true,
     routes: routes.filter((route) => route !== ownRoute).map((route) => `nats://${route}`),
     ...(tls === undefined
@@ -95,8 +94,8 @@ function clusterPart({ routes, ownRoute, tls }: ServerOptions) {
 }
 
 /**
- * Which of `routes` is this machine's, whose addresses are `own`. `addressesOf` resolves a host.
- * @returns undefined when it is none of them, or several are
+ * Returns the route that belongs to this machine, which has the addresses `own`. `addressesOf` resolves a host.
+ * @returns undefined if no route, or several routes, match
  */
 export async function findOwnRoute(
   routes: readonly string[],
@@ -114,12 +113,12 @@ export async function findOwnRoute(
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** The version that `nats-server --version` prints: `nats-server: v2.15.1`; null: it is none. */
+/** Parses the output of `nats-server --version`: `nats-server: v2.15.1`. Returns null for other text. */
 export function versionIn(text: string): string | null {
   return /\bv?(\d+\.\d+\.\d+)\b/.exec(text)?.[1] ?? null;
 }
 
-/** Older ones lose or mix up streams. */
+/** Older versions lose or mix up streams. */
 export const oldestVersion = "2.15.1";
 
 export function isRecent(version: string): boolean {
@@ -145,12 +144,12 @@ const levels: Readonly<Record<string, ServerLine["level"]>> = {
   FTL: "Error",
 };
 
-/** Said of the passwords in a file that is made anew at each start and that nobody else can read. */
+/** A warning about passwords in a file that is rewritten at each start and readable only by this user. */
 const needless = "Plaintext passwords detected";
-/** Another node is not there at the moment; it is tried again. */
+/** A warning that another node is not available at the moment; the server retries. */
 const passing = "Error trying to connect to route";
 
-/** A line that nats-server prints, `[1234] [WRN] text`; one of another form counts as an error: a panic, the shell's. */
+/** Parses a log line of nats-server, `[1234] [WRN] text`. A line of another format, such as a panic, counts as an error. */
 export function serverLine(line: string): ServerLine {
   const [, letters = "", text] = /^\[\d+\] (?:[\d/]+ [\d:.]+ )?\[(\w{3})\] (.*)$/.exec(line) ?? [];
   if (text === undefined) return { level: "Error", text: line };

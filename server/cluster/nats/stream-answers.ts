@@ -1,29 +1,29 @@
 /**
- * What the answers of JetStream say. Pure. An answer is a JSON object; one with `error` says no.
+ * Interprets the replies of JetStream. Pure. A reply is a JSON object; one with `error` is a failure.
  *
  * Invariants:
- * - An append counts as stored only by an answer that names this very stream and the sequence that was expected.
- * - Only the answer that the last sequence is another one is a refusal. Everything else that says no may come from a
- *   server that has passed the append on before: unknown.
+ * - An append counts as stored only if the reply names this stream and the expected sequence.
+ * - Only a reply with a different last sequence is a refusal. Other failures may come from a server that has already
+ *   forwarded the append, so their outcome is unknown.
  */
 import type { AppendOutcome } from "../../../engine/engine.ts";
 
-/** Numbers of errors (`err_code`), as nats-server 2.15.1 has them. */
+/** Error numbers (`err_code`) of nats-server 2.15.1. */
 export const streamErrors = {
   wrongLastSequence: 10071,
-  /** The same, said while an append with another expectation is under way. */
+  /** As `wrongLastSequence`, while an append with another expectation is in progress. */
   wrongLastSequenceInFlight: 10164,
   noMessage: 10037,
   streamMissing: 10059,
-  /** A stream of this name is there, with other settings. */
+  /** A stream of this name exists with other settings. */
   streamNameInUse: 10058,
   clusterNotAvailable: 10008,
   consumerMissing: 10014,
 } as const;
 
-/** What JetStream's interface says no with. */
+/** An error reply of JetStream. */
 export interface ApiError {
-  /** Like a status of HTTP. */
+  /** Similar to an HTTP status code. */
   readonly status: number;
   readonly code: number;
   readonly description: string;
@@ -33,13 +33,13 @@ export type ApiAnswer =
   | { readonly kind: "done"; readonly body: Readonly<Record<string, unknown>> }
   | { readonly kind: "refused"; readonly error: ApiError };
 
-/** @throws SyntaxError, TypeError when it is not an answer of JetStream */
+/** @throws SyntaxError, TypeError if the bytes are not a reply of JetStream */
 export function readAnswer(bytes: Buffer): ApiAnswer {
   const body = JSON.parse(bytes.toString()) as unknown;
-  if (!isObject(body)) throw new TypeError("the answer is not an object");
+  if (!isObject(body)) throw new TypeError("the reply is not an object");
   const { error } = body;
   if (error === undefined) return { kind: "done", body };
-  if (!isObject(error)) throw new TypeError("the error of the answer is not an object");
+  if (!isObject(error)) throw new TypeError("the error of the reply is not an object");
   return {
     kind: "refused",
     error: {
@@ -52,7 +52,7 @@ export function readAnswer(bytes: Buffer): ApiAnswer {
 
 export interface JudgedAppend {
   readonly outcome: AppendOutcome;
-  /** For the operator, when it is not one that happens every day. */
+  /** A sentence for the operator, for unusual replies. */
   readonly complaint?: string;
 }
 
@@ -63,7 +63,7 @@ export function judgeAppend(bytes: Buffer, stream: string, expectedLast: number)
   try {
     answer = readAnswer(bytes);
   } catch (error) {
-    return { outcome: unknown, complaint: `is not understood: ${(error as Error).message}` };
+    return { outcome: unknown, complaint: `cannot be parsed: ${(error as Error).message}` };
   }
   if (answer.kind === "refused") {
     const { code, description } = answer.error;
@@ -77,24 +77,24 @@ export function judgeAppend(bytes: Buffer, stream: string, expectedLast: number)
   }
   const { stream: name, seq, duplicate } = answer.body;
   if (name !== stream || seq !== expectedLast + 1 || duplicate === true) {
-    const told = `says sequence ${seq} of ${name} where ${expectedLast + 1} was asked for`;
-    return { outcome: unknown, complaint: told };
+    const problem = `has sequence ${seq} of ${name} instead of ${expectedLast + 1}`;
+    return { outcome: unknown, complaint: problem };
   }
   return { outcome: { kind: "stored", sequence: seq } };
 }
 
-/** Where a message of a consumer is, from the subject that would acknowledge it. */
+/** Position of a delivered message, from its acknowledgment subject. */
 export interface DeliveredAt {
   readonly sequence: number;
-  /** Counts what the consumer has sent, from 1. */
+  /** Number of messages that the consumer has sent, from 1. */
   readonly deliveredCount: number;
 }
 
 /**
+ * Parses the subject in either format, and returns null for any other text.
+ *
  *     $JS.ACK.<stream>.<consumer>.<tries>.<sequence>.<delivered>.<time>.<pending>
  *     $JS.ACK.<domain>.<account>.<stream>.<consumer>.<tries>.<sequence>.<delivered>.<time>.<pending>[.<random>]
- *
- * null: it is neither.
  */
 export function deliveredAt(reply: string): DeliveredAt | null {
   const tokens = reply.split(".");
@@ -111,7 +111,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A whole number of an answer. @throws TypeError */
+/** Checks that a value of a reply is a whole number. @throws TypeError */
 export function countOf(value: unknown, name: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
   throw new TypeError(`${name} is not a whole number`);

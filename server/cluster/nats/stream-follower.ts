@@ -1,12 +1,12 @@
 /**
- * Messages of a stream in order, by a consumer of JetStream that lives as long as this object: it is pulled from, keeps
- * nothing on disk, and is never made again; whoever wants more follows again. What the stream has lost, the listener
- * sees by the sequences; what is lost between the consumer and here ends it.
+ * Reads the messages of a stream in order, through a pull consumer of JetStream that lives as long as this object, stores
+ * nothing on disk, and is never recreated: to continue, a caller follows again. The listener detects messages lost by the
+ * stream from their sequences. Messages lost between the consumer and this object end it.
  *
  * Invariants:
- * - What has come and is not passed on, and what was asked for, is at most `pullsMax` pulls together, 16 MiB while messages
- *   have at most 4: a listener that is slow makes nothing grow.
- * - `interrupted` is called once, or never when `stop` was called first; `message` is not called after either.
+ * - Received but undelivered messages and pending pulls together amount to at most `pullsMax` pulls, 16 MiB while messages
+ *   have at most 4, so a slow listener does not increase memory.
+ * - `interrupted` is called once, or never if `stop` was called first. `message` is not called after either.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
@@ -15,27 +15,27 @@ import type { StreamListener } from "../../../engine/engine.ts";
 import { bytesOf, type NatsLink } from "./nats-link.ts";
 import { deliveredAt, readAnswer } from "./stream-answers.ts";
 
-/** Bytes of one pull, and after one that a message was too large for. */
+/** Bytes of one pull, and of the next one after a message that was too large for it. */
 const pullBytes = 4 * 1024 * 1024 + 64 * 1024;
 const pullBytesMax = 8 * 1024 * 1024 + 64 * 1024;
 const pullMessages = 4096;
-/** Pulls that are under way or not passed on yet. */
+/** Maximum number of pulls that are in progress or not delivered yet. */
 const pullsMax = 4;
-/** Of these, under way: one is answered while others wait at the server. */
+/** Maximum number of pulls in progress: the server serves one while others are queued. */
 const pullsUnderWayMax = 3;
-/** How long a pull waits for messages, and how often the server says meanwhile that it is there. */
+/** Time that a pull waits for messages, and the interval of idle heartbeats meanwhile. */
 const pullMs = 30_000;
 const heartbeatMs = 1000;
 const silenceMs = 2500;
-/** The server forgets a consumer that nobody has pulled from for so long. */
+/** Time without pulls after which the server removes the consumer, in milliseconds. */
 const forgetMs = 30_000;
 const createMs = 5000;
 const retryMs = 20;
-/** A caller that follows again at once does not spin. */
+/** Delay of an interruption, in milliseconds, so that a caller that follows again immediately does not spin. */
 const interruptMs = 100;
 const nanoseconds = 1_000_000;
 
-/** A pull that is under way; the oldest is answered first. */
+/** A pull in progress. The server serves the oldest first. */
 interface Pull {
   readonly bytes: number;
   bytesLeft: number;
@@ -114,7 +114,7 @@ export class StreamFollower {
     this.#pull();
   }
 
-  /** Asks for more, if there is room for what may come. */
+  /** Sends another pull if the limits allow it. */
   #pull(): void {
     const isBegun = this.#underWay.every(({ messagesLeft }) => messagesLeft < pullMessages);
     if (this.#isOver || !isBegun || this.#underWay.length >= pullsUnderWayMax) return;
@@ -144,11 +144,11 @@ export class StreamFollower {
     }
     const at = message.reply === undefined ? null : deliveredAt(message.reply);
     if (at === null) {
-      this.#interrupt(`a message came with the reply subject '${message.reply ?? ""}'`);
+      this.#interrupt(`a message has the unexpected reply subject '${message.reply ?? ""}'`);
       return;
     }
     if (at.deliveredCount !== this.#deliveredCount + 1) {
-      this.#interrupt(`messages were lost on their way before ${at.sequence}`);
+      this.#interrupt(`messages before ${at.sequence} were lost in transit`);
       return;
     }
     this.#deliveredCount = at.deliveredCount;
@@ -160,7 +160,7 @@ export class StreamFollower {
     void this.#deliver();
   }
 
-  /** It belongs to the oldest pull: they are answered one after the other. */
+  /** Counts bytes for the oldest pull: pulls are served in order. */
   #countArrival(bytes: number): void {
     const [pull] = this.#underWay;
     if (pull === undefined) return;
@@ -170,21 +170,21 @@ export class StreamFollower {
   }
 
   #receiveStatus(status: number, description: string): void {
-    const told = description.toLowerCase();
+    const lower = description.toLowerCase();
     if (status === 100) return;
     const isNew = performance.now() - this.#begunMs < createMs;
     if (status === 503 && isNew && this.#deliveredCount === 0) {
-      // The server that this is connected to has not heard of the consumer yet, which is at another.
+      // The connected server does not know the consumer yet, which is on another server.
       this.#underWay.shift();
       void pause(retryMs).then(() => this.#pull());
       return;
     }
-    // The next message does not fit into what is left of the pull.
-    const isFull = status === 409 && told.startsWith("message size exceeds");
+    // The next message does not fit into the rest of the pull.
+    const isFull = status === 409 && lower.startsWith("message size exceeds");
     const [pull] = this.#underWay;
     const isTooSmall = isFull && pull?.messagesLeft === pullMessages;
     if (isTooSmall && pull.bytes < pullBytesMax) this.#pullBytes = pullBytesMax;
-    else if (isTooSmall || !(isFull || status === 408 || told === "batch completed")) {
+    else if (isTooSmall || !(isFull || status === 408 || lower === "batch completed")) {
       this.#interrupt(`its consumer ended: ${status} ${description}`);
       return;
     }
@@ -192,7 +192,7 @@ export class StreamFollower {
     this.#pull();
   }
 
-  /** One message a turn, at the pace of the listener. */
+  /** Delivers one message per event-loop tick, at the pace of the listener. */
   async #deliver(): Promise<void> {
     if (this.#isDelivering) return;
     this.#isDelivering = true;
@@ -233,12 +233,12 @@ export class StreamFollower {
     this.#unwatch();
     clearInterval(this.#silence);
     this.#queue = [];
-    if (this.#subscription === undefined) return; // the consumer is not made, or being made
+    if (this.#subscription === undefined) return; // the consumer does not exist, or is being created
     this.#subscription.stop();
     this.#forget();
   }
 
-  /** The server would forget the consumer by itself, later. */
+  /** Removes the consumer, which the server would remove later by itself. */
   #forget(): void {
     const subject = `$JS.API.CONSUMER.DELETE.${this.#stream}.${this.#consumer}`;
     this.#link.request(subject, "", { timeoutMs: createMs }).catch(() => undefined);

@@ -1,14 +1,14 @@
 /**
- * What is to be done about what a scrub has found, and by whom. Pure.
+ * Decides which problems found by a scrub are repaired, how, and by which node. Pure.
  *
- * A damaged replica is wiped, and comes back from the others: by the node whose nats-server has it, one at a time over all
- * servers, and only while two others are clean and up to date. Until then, and where servers run by themselves, a clean one
- * leads. When too few are clean, nothing can be wiped; but what all nodes have in their own logs need not be in the stream,
- * and the holes go with it.
+ * A damaged replica is wiped, and then copied from the others, by the node that runs its nats-server: one at a time over
+ * all servers, and only while two other replicas are clean and up to date. Until then, and with external servers, a clean
+ * replica must lead. If too few are clean, nothing can be wiped. But messages that the logs of all nodes contain are not
+ * needed in the stream, so they are purged together with the holes.
  *
  * Invariants:
- * - Nothing is wiped or removed for what a single look has shown: a replica that has just started fills up by itself.
- * - While a server does not answer, or a replica anywhere is not up to date, none is stopped to be wiped.
+ * - Nothing is wiped or removed after a single check: a replica that has just started fills up by itself.
+ * - While a server does not reply, or any replica is not up to date, no server is stopped for a wipe.
  */
 import {
   cleanServers,
@@ -20,25 +20,25 @@ import {
   type StreamProblem,
 } from "./replica-scrub.ts";
 
-/** What one scrub has seen. */
+/** The result of one scrub. */
 export interface ScrubLook {
   readonly views: readonly ServerView[];
-  /** Of the look before; empty: there was none. */
+  /** Reports of the previous check, or empty. */
   readonly earlier: readonly ServerView[];
   readonly problems: readonly StreamProblem[];
 }
 
 export type Remedy =
-  /** Let this server lead the stream: the one that does is damaged. */
+  /** Let this server lead the stream, because the leading replica is damaged. */
   | { readonly kind: "lead"; readonly stream: string; readonly server: string }
   /** Wipe the replica of this server. */
   | { readonly kind: "wipe"; readonly stream: string; readonly server: string }
-  /** Remove from the stream what the nodes have in their own logs. */
+  /** Remove from the stream the messages that the logs of the nodes contain. */
   | { readonly kind: "purge"; readonly stream: string }
   /** Nothing yet. */
   | { readonly kind: "wait"; readonly stream: string; readonly reason: string };
 
-/** @param previous problems of the scrub before: only what lasts is acted on */
+/** @param previous problems of the previous scrub: only persistent problems are acted on */
 export function remediesOf(look: ScrubLook, previous: readonly StreamProblem[]): Remedy[] {
   const { views, earlier, problems } = look;
   const lasting = new Set(previous.map(keyOf));
@@ -57,7 +57,7 @@ export function remediesOf(look: ScrubLook, previous: readonly StreamProblem[]):
     const own = damaged.filter((one) => one.stream === stream.name && lasting.has(keyOf(one)));
     const servers = own.map(({ server }) => server).sort();
     if (servers.length === 0) {
-      remedies.push({ kind: "wait", stream: stream.name, reason: "it may pass by itself" });
+      remedies.push({ kind: "wait", stream: stream.name, reason: "it may resolve by itself" });
       continue;
     }
     const remedy = remedyOf(look, stream, found, servers);
@@ -95,7 +95,7 @@ function remedyOf(
   return { kind: "wait", stream: name, reason: reasons[0] ?? "" };
 }
 
-/** Are all replicas there and up to date, and so many of them damaged that none can be wiped? */
+/** Returns whether all replicas exist and are up to date, and so many are damaged that none can be wiped. */
 function isPurgeable(stream: ScrubbedStream, before: ScrubbedStream | undefined): boolean {
   const { replicas, replicaCount, current, leader } = stream;
   if (leader === undefined || replicas.length < replicaCount) return false;
@@ -104,7 +104,7 @@ function isPurgeable(stream: ScrubbedStream, before: ScrubbedStream | undefined)
   return damaged.length > 0 && replicas.length - damaged.length < 2;
 }
 
-/** Is it the same problem? Its words have figures, which change. */
+/** Identifies a problem without its text, which contains changing numbers. */
 function keyOf({ stream, server, kind }: StreamProblem): string {
   return `${kind} ${server} ${stream}`;
 }

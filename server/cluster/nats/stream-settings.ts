@@ -1,17 +1,17 @@
 /**
- * The stream of one database: its name, and the settings that it is made with and must have. Pure.
+ * The stream of one database: its name and its required settings. Pure.
  *
  *     JD_<database id, hex>_<generation>     subject jd.<database id>.<generation>.f
  *
  * Invariants:
- * - A full stream refuses what is new (`discard: new`) and drops nothing; nothing is dropped by age, size or number.
- * - No message can be deleted alone, and none is read from a replica that is not the leader.
+ * - A full stream refuses new messages (`discard: new`). No message is dropped by age, size, or number.
+ * - No single message can be deleted, and none is read from a replica other than the leader.
  */
 import { assert } from "../../../engine/base/assert.ts";
 import { isObject } from "./stream-answers.ts";
 
 export interface StreamId {
-  /** Digits and small letters of hexadecimal. */
+  /** Lowercase hexadecimal digits. */
   readonly databaseId: string;
   readonly generation: number;
 }
@@ -26,14 +26,14 @@ export function streamSubjectOf({ databaseId, generation }: StreamId): string {
   return `jd.${databaseId}.${generation}.f`;
 }
 
-/** The id of this name; null: it is not of a database. */
+/** Parses the name of a stream. Returns null if it is not the stream of a database. */
 export function streamIdOf(name: string): StreamId | null {
   const [, databaseId, generation] = /^JD_([0-9a-f]{1,64})_(\d{1,15})$/.exec(name) ?? [];
   if (databaseId === undefined) return null;
   return { databaseId, generation: Number(generation) };
 }
 
-/** How a stream must be, in the words of JetStream. */
+/** The required settings of a stream, in the format of JetStream. */
 export function streamSettings(id: StreamId, replicas: number): Readonly<Record<string, unknown>> {
   return {
     name: streamNameOf(id),
@@ -63,7 +63,7 @@ export function streamSettings(id: StreamId, replicas: number): Readonly<Record<
   };
 }
 
-/** Settings that, when they are there, make it a stream of another kind. */
+/** Settings that must not be present, because they change the type of the stream. */
 const mustBeAbsent = [
   "mirror",
   "sources",
@@ -75,7 +75,7 @@ const mustBeAbsent = [
   "subject_delete_marker_ttl",
 ];
 
-/** How `found` differs from what it must be, in words; empty: not at all. */
+/** Returns the differences between `found` and the required settings, as sentences. */
 export function differences(
   found: unknown,
   wanted: Readonly<Record<string, unknown>>,
@@ -83,7 +83,7 @@ export function differences(
   if (!isObject(found)) return ["it has no settings"];
   const wrong: string[] = [];
   for (const [name, value] of Object.entries(wanted)) {
-    // What is off or 0 may be left out.
+    // Settings that are off or 0 may be omitted.
     const other = found[name] ?? (value === false || value === 0 ? value : undefined);
     if (JSON.stringify(other) === JSON.stringify(value)) continue;
     wrong.push(`${name} is ${JSON.stringify(other)} and must be ${JSON.stringify(value)}`);

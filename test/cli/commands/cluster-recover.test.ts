@@ -93,7 +93,7 @@ test("while another node answers, or the folder is in use, nothing is changed", 
   nats.close();
   expect(refused.code).toBe(5);
   expect(refused.err).toContain(
-    `Nothing was changed: the nats-server of another node answers at 127.0.0.1:${port}.`,
+    `Nothing was changed: the nats-server of another node responds at 127.0.0.1:${port}.`,
   );
   expect(existsSync(join(folder, "Cluster"))).toBe(true);
   const engine = await openEngine({ folder, environment: nodeEnvironment() });

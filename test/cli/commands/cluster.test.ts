@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { failureCodes } from "../../../cli/failure.ts";
 import { EngineError } from "../../../engine/engine.ts";
-import type { NodeSighting, ReplicaState } from "../../../server/cluster/cluster-view.ts";
+import type { ReceivedHeartbeat, ReplicaState } from "../../../server/cluster/cluster-view.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { ServerServices } from "../../../server/routing/services.ts";
 import { type CommandLine, startCommandLine } from "../../support/command-line.ts";
@@ -10,8 +10,8 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
+  fakeHeartbeat,
   fakeMember,
-  fakeSighting,
 } from "../../support/seen-cluster.ts";
 
 let line: CommandLine;
@@ -32,10 +32,10 @@ beforeEach(() => {
   });
   const follows = (applied: number) => ({ role: "follower", epoch: 2, applied }) as const;
   const leads = (applied: number) => ({ role: "leader", epoch: 3, applied }) as const;
-  cluster.sightings.set("B", fakeSighting({ shop: follows(17), world: leads(9), zoo: leads(1) }));
-  cluster.sightings.set(
+  cluster.heartbeats.set("B", fakeHeartbeat({ shop: follows(17), world: leads(9), zoo: leads(1) }));
+  cluster.heartbeats.set(
     "C",
-    fakeSighting({ shop: follows(20), world: follows(9), zoo: follows(1) }),
+    fakeHeartbeat({ shop: follows(20), world: follows(9), zoo: follows(1) }),
   );
   // What the cluster is asked for is done at once.
   const done = cluster.transfer;
@@ -132,7 +132,7 @@ test("leaderships are evened out, as far as copies allow", async () => {
   );
   // A leads all, and B has a copy of one of them only.
   const follows = { role: "follower", epoch: 3, applied: 1 } as const;
-  cluster.sightings.set("B", fakeSighting({ zoo: follows }));
+  cluster.heartbeats.set("B", fakeHeartbeat({ zoo: follows }));
   for (const { registered } of cluster.databases()) {
     const members = registered.name === "zoo" ? ["A", "B", "C"] : ["A", "C"];
     const state = { leaderTag: "A", registered: { ...registered, members } };
@@ -148,7 +148,7 @@ test("leaderships are evened out, as far as copies allow", async () => {
 });
 
 test("what nobody else can lead stays where it is", async () => {
-  cluster.sightings.delete("C");
+  cluster.heartbeats.delete("C");
   Object.assign(cluster.find("world") ?? {}, { role: "stopped", trouble: "damaged" });
   const { code, err } = await jackdaw("cluster", "transfer", "--from", "B");
   expect([code, err]).toEqual([
@@ -191,7 +191,7 @@ test.runIf(hasRoutes)("a node is removed after it has handed over what it leads"
 });
 
 test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
-  cluster.sightings.delete("B");
+  cluster.heartbeats.delete("B");
   const { out } = await jackdaw("cluster", "remove", "B", "--yes", "--json");
   expect(JSON.parse(out)).toMatchObject({
     Tag: "B",
@@ -211,7 +211,7 @@ describe("copies are spread", () => {
   });
   beforeEach(() => {
     cluster.nodes.push(fakeMember("D"));
-    cluster.sightings.set("D", fakeSighting());
+    cluster.heartbeats.set("D", fakeHeartbeat());
     for (const name of ["addCopy", "removeCopy"] as const) {
       const done = cluster[name];
       cluster[name] = async (database, tag) => {
@@ -226,11 +226,11 @@ describe("copies are spread", () => {
   });
 
   function heard(tag: string, database: string, applied: number): void {
-    const sighting = cluster.sighting(tag) as NodeSighting;
+    const heartbeat = cluster.lastHeartbeat(tag) as ReceivedHeartbeat;
     const { id } = (cluster.find(database) as ReplicaState).registered;
-    const databases = new Map(sighting.databases);
+    const databases = new Map(heartbeat.databases);
     databases.set(id, { role: "follower", epoch: 3, applied });
-    cluster.sightings.set(tag, { ...sighting, databases });
+    cluster.heartbeats.set(tag, { ...heartbeat, databases });
   }
 
   test("onto a node that was added, with what is led there", async () => {

@@ -145,8 +145,8 @@ test("an encrypted backup is restored and verified with its key, and with nothin
     expect(text).toContain(message);
     expect(text).not.toContain(Key);
   };
-  await fails(undefined, "is encrypted: its key is needed");
-  await fails(encryption(newKey()), "the key is another one");
+  await fails(undefined, "is encrypted. Send its key");
+  await fails(encryption(newKey()), "the key is wrong");
   await fails(encryption("QUJD"), "must be 32 bytes, but was 3 bytes");
   await fails(encryption("%%%%"), "not a valid Base-64 string");
   await fails({ EncryptionMode: "UseProvidedKey" }, "an encryption key wasn't provided");
@@ -158,11 +158,11 @@ test("an encrypted backup is restored and verified with its key, and with nothin
     await fails(BackupEncryptionSettings, "cannot be decrypted");
   }
   writeFileSync(path, whole.subarray(0, 24));
-  await fails(BackupEncryptionSettings, "its end is missing");
+  await fails(BackupEncryptionSettings, "truncated");
   const plain = path.replace("encrypted-", "");
   writeFileSync(path, whole);
   renameSync(path, plain);
-  await fails(BackupEncryptionSettings, "is not encrypted, and a key was given");
+  await fails(BackupEncryptionSettings, "is not encrypted, but a key was sent");
 }, 60_000);
 
 async function* inOnePiece(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -335,8 +335,8 @@ test.each(["folder", "S3"])(
       });
       expect(JSON.stringify(answer)).toContain(message);
     };
-    await fails(undefined, "is encrypted: its key is needed");
-    await fails(encryption(newKey()), "the key is another one");
+    await fails(undefined, "is encrypted. Send its key");
+    await fails(encryption(newKey()), "the key is wrong");
     // Another key: a base of its own, beside the one before.
     await task({ ...definition, TaskId: taskId, BackupEncryptionSettings: encryption(newKey()) });
     await shipped();

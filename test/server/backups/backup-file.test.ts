@@ -9,7 +9,7 @@ import { afterAll, expect, test } from "vitest";
 import type { FileHandle, FileSystem } from "../../../engine/base/environment.ts";
 import { nodeEnvironment } from "../../../engine/engine.ts";
 import { writeBackupFile } from "../../../server/backups/backup-file.ts";
-import { FolderPlace } from "../../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 
 const base = mkdtempSync(join(tmpdir(), "jackdaw-files-"));
 afterAll(() => rm(base, { recursive: true, force: true }));
@@ -70,7 +70,7 @@ test("is a compressed dump, and readable by nobody else", async () => {
     yield text;
   }
   const { bytes, sha256 } = await writeBackupFile(
-    new FolderPlace(files, folder),
+    new FolderStorage(files, folder),
     "x.ravendb-full-backup",
     again(),
     null,
@@ -82,7 +82,7 @@ test("is a compressed dump, and readable by nobody else", async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(gunzipSync(readFileSync(path)).equals(text)).toBe(true);
   const read: Buffer[] = [];
-  for await (const piece of new FolderPlace(files, folder).read("x.ravendb-full-backup"))
+  for await (const piece of new FolderStorage(files, folder).read("x.ravendb-full-backup"))
     read.push(piece);
   expect(Buffer.concat(read).equals(readFileSync(path))).toBe(true);
 });
@@ -97,7 +97,7 @@ test.each([
 ] as const)("leaves nothing when %s fails with %s", async (call, error, code) => {
   const folder = newFolder();
   const failed = writeBackupFile(
-    new FolderPlace(failing(call, error), folder),
+    new FolderStorage(failing(call, error), folder),
     "x.ravendb-full-backup",
     dump(50),
     null,
@@ -108,10 +108,10 @@ test.each([
 
 test("leaves the earlier files of the folder when a later one fails", async () => {
   const folder = newFolder();
-  await writeBackupFile(new FolderPlace(files, folder), "1.ravendb-full-backup", dump(1), null);
+  await writeBackupFile(new FolderStorage(files, folder), "1.ravendb-full-backup", dump(1), null);
   const full = failing("write", "ENOSPC", 2);
   const failed = writeBackupFile(
-    new FolderPlace(full, folder),
+    new FolderStorage(full, folder),
     "2.ravendb-incremental-backup",
     dump(200),
     null,
@@ -127,7 +127,7 @@ test("throws what the dump throws, and leaves nothing of it", async () => {
     throw new Error("record damaged");
   }
   await expect(
-    writeBackupFile(new FolderPlace(files, folder), "x", broken(), null),
+    writeBackupFile(new FolderStorage(files, folder), "x", broken(), null),
   ).rejects.toThrow("record damaged");
   expect(await files.exists(folder)).toBe(false);
 });
@@ -141,11 +141,11 @@ test("has another name until all of it is durable", async () => {
       yield piece;
     }
   }
-  await writeBackupFile(new FolderPlace(files, folder), "x.ravendb-full-backup", watched(), null);
+  await writeBackupFile(new FolderStorage(files, folder), "x.ravendb-full-backup", watched(), null);
   expect([...seen]).toEqual(["x.ravendb-full-backup.in-progress"]);
 });
 
 test("a file that cannot be read is told of", async () => {
-  const reading = new FolderPlace(files, base).read("none").next();
+  const reading = new FolderStorage(files, base).read("none").next();
   await expect(reading).rejects.toMatchObject({ code: "file-failed" });
 });

@@ -13,7 +13,7 @@ import {
   stampOf,
   timeOfStamp,
 } from "../../../server/backups/backup-folder.ts";
-import { FolderPlace } from "../../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 
 const base = realpathSync(mkdtempSync(join(tmpdir(), "jackdaw-folders-")));
 afterAll(() => rm(base, { recursive: true, force: true }));
@@ -77,7 +77,7 @@ test("backups are found by their names, in the order of time", async () => {
   ]) {
     writeFileSync(join(own, name), "");
   }
-  const place = new FolderPlace(nodeEnvironment().files, folder);
+  const place = new FolderStorage(nodeEnvironment().files, folder);
   const folders = await backupFoldersIn(place);
   expect(folders.map(({ place: { path }, ...name }) => ({ path, ...name }))).toEqual([
     { path: folder, stamp: null, database: null, nodeTag: null },

@@ -22,7 +22,7 @@ import {
   ContinuousFolder,
   continuousToRestore,
 } from "../../../server/backups/continuous-folder.ts";
-import { FolderPlace } from "../../../server/backups/folder-place.ts";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
@@ -106,10 +106,10 @@ function onlyFolder(folder: string): string {
 }
 
 /** A place to which something is written as soon as its files were listed. */
-class GrowingPlace extends FolderPlace {
+class GrowingPlace extends FolderStorage {
   grow: () => void = () => undefined;
 
-  override async files(): ReturnType<FolderPlace["files"]> {
+  override async files(): ReturnType<FolderStorage["files"]> {
     const found = await super.files();
     this.grow();
     return found;
@@ -142,7 +142,7 @@ test("what is written while a folder is looked at is not missed", async () => {
   rmSync(join(folder, name));
   place.grow = () => undefined;
   const missed = continuousToRestore([new ContinuousFolder(place, null)], null);
-  await expect(missed).rejects.toThrow("is missing: it was the last one");
+  await expect(missed).rejects.toThrow("the last one, is missing");
 });
 
 test("a folder destroyed in the middle of traffic comes back, with all that was acknowledged but the last seconds", async () => {
@@ -222,15 +222,15 @@ test("a moment comes back with what was acknowledged before it, and nothing that
     BackupLocation: folder,
     PointInTime: "2020-01-01T00:00:00Z",
   });
-  expect(JSON.stringify(early)).toContain("an earlier moment cannot be restored");
+  expect(JSON.stringify(early)).toContain("An earlier moment cannot be restored");
   expect(await client.json("GET /databases?namesOnly=true")).not.toMatchObject({
     Databases: expect.arrayContaining(["early"]),
   });
 }, 60_000);
 
 test.each([
-  [{ PointInTime: "yesterday" }, "PointInTime must be a time with its zone"],
-  [{ PointInTime: "2026-11-22T10:00" }, "PointInTime must be a time with its zone"],
+  [{ PointInTime: "yesterday" }, "PointInTime must be a time with a zone"],
+  [{ PointInTime: "2026-11-22T10:00" }, "PointInTime must be a time with a zone"],
 ])("refuses to restore %j", async (change, message) => {
   const client = await startEndpointClient();
   const body = { DatabaseName: "x", BackupLocation: root, ...change };
@@ -241,7 +241,7 @@ test.each([
   [{ Continuous: 5 }, "'Continuous' must be an object"],
   [{ Continuous: { IntervalInSec: 0 } }, "IntervalInSec must be a number of seconds"],
   [{ Continuous: { NewBaseAfter: "1" } }, "NewBaseAfter must be a time span"],
-  [{ Continuous: {}, FullBackupFrequency: "0 2 * * *" }, "make two tasks"],
+  [{ Continuous: {}, FullBackupFrequency: "0 2 * * *" }, "Create two tasks"],
 ])("refuses the definition %j", async (change, message) => {
   const client = await startEndpointClient();
   const reply = await client.send("POST admin/periodic-backup", {
@@ -327,7 +327,7 @@ test("a full disk fails the backup and not the writers, leaves nothing half, and
   };
   const task = periodicBackup(definition, 1, new Date());
   const backup = new ContinuousBackup(host, database, task, {
-    place: new FolderPlace(full, folder),
+    place: new FolderStorage(full, folder),
     key: null,
   });
   await put(client, "a", 1);
@@ -344,7 +344,7 @@ test("a full disk fails the backup and not the writers, leaves nothing half, and
   isFull = false;
   await backup.ship();
   expect(backup.status()).toMatchObject({ Error: null, Continuous: { WaitingBytes: 0 } });
-  expect(reports.at(-1)).toContain("goes on again");
+  expect(reports.at(-1)).toContain("has resumed");
   await restored(client, { DatabaseName: "again", BackupLocation: folder });
   expect(await valueIn(client, "again", "a")).toBe(4);
   backup.close();
@@ -372,7 +372,7 @@ test("what is committed while a file is written waits for the next round: a roun
   });
   const host = { report: () => undefined, nowMs: () => Date.now(), ended: () => undefined };
   const backup = new ContinuousBackup(host, database, periodicBackup(definition, 1, new Date()), {
-    place: new FolderPlace(busy, folder),
+    place: new FolderStorage(busy, folder),
     key: null,
   });
   await backup.ship();
@@ -410,7 +410,7 @@ test("a new base is made in time, beside what continues the old one, which is ke
     ended: () => undefined,
   };
   const backup = new ContinuousBackup(host, database, task, {
-    place: new FolderPlace(nodeEnvironment().files, folder),
+    place: new FolderStorage(nodeEnvironment().files, folder),
     key: null,
   });
   const passTo = async (minutes: number, value: number): Promise<void> => {
@@ -480,7 +480,7 @@ test("what is flipped, cut, missing or not the last file is named", async () => 
   writeFileSync(last, whole.subarray(0, whole.length - 8));
   expect(await attempt()).toContain(frames.at(-1));
   rmSync(last);
-  expect(await attempt()).toContain("it was the last one");
+  expect(await attempt()).toContain("the last one, is missing");
   writeFileSync(last, whole);
   const first = join(own, frames[0] as string);
   const kept = readFileSync(first);
@@ -543,5 +543,5 @@ test("the task is listed with how far it is, and does not run on demand", async 
     Error: null,
   });
   const reply = await client.send(`POST admin/backup/database?taskId=${taskId}`);
-  expect(reply.text).toContain("it runs all the time");
+  expect(reply.text).toContain("which is always running");
 });

@@ -146,7 +146,7 @@ test("a continuous backup is compared with what its last file says, and with the
 
 test("a database that is not there is not compared with", async () => {
   const state = await verified({ BackupLocation: base, CompareWith: "nobody" });
-  expect(JSON.stringify(state)).toContain("no database 'nobody' to compare with");
+  expect(JSON.stringify(state)).toContain("database 'nobody' to compare with does not exist");
 });
 
 test("without what is known of its files a backup is restored and counted", async () => {

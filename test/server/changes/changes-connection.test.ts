@@ -104,7 +104,7 @@ test.each([false, true])("who lets too much wait is cut off once; throttled: %s"
   connection.onEnd = onEnd;
   for (let i = 0; i < 200; i++) connection.sendOfDocument(`users/${i}`, message("a", 100));
   vi.advanceTimersByTime(10_000);
-  expect(socket.closes).toEqual([[1013, "Changes were not read: more than 10 KB of them wait."]]);
+  expect(socket.closes).toEqual([[1013, "Changes were not read: more than 10 KB are pending."]]);
   expect(socket.frames).toEqual([]);
   expect(connection.waitingCount).toBe(0);
   socket.emit("close");

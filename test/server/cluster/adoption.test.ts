@@ -259,14 +259,14 @@ describe("a server with data that joins a cluster", () => {
   test("keeps a database of a name that is taken, and says what to do", async () => {
     const refused = await adopt("C", "shop");
     expect(refused.status).toBe(409);
-    expect(refused.text).toContain("The cluster has another database 'shop' already");
+    expect(refused.text).toContain("The cluster already has another database 'shop'");
     for (const tag of nodes.tags) {
       const seen = (await ask(tag, "/databases/shop/docs?id=of")).json as { Results: Json[] };
       expect(seen.Results[0]?.["is"]).toBe("the cluster's");
     }
     expect((await adopt("A", "nope")).text).toContain("has no database 'nope' of its own");
     expect((await adopt("A", "s0")).text).toContain("one of the cluster already");
-    expect((await adopt("A", "mine", "Q")).text).toContain("There is no node Q");
+    expect((await adopt("A", "mine", "Q")).text).toContain("The node Q does not exist");
     const status = (await ask("C", "/cluster/status")).json as Json;
     expect(status["OwnDatabases"]).toEqual([
       { Name: "mine", Failure: null },
@@ -279,10 +279,10 @@ describe("a server with data that joins a cluster", () => {
     expect((await adopt("B", "mine")).status).toBe(200);
     const twin = await adopt("B", "twin");
     expect(twin.status).toBe(400);
-    expect(twin.text).toContain("was made of the same files as the database 'mine'");
+    expect(twin.text).toContain("was created from the same files as the database 'mine'");
     await nodes.cluster("A").deleteDatabase("mine");
     await nodes.until(() => !nodes.at("C").running.services.databases.has("mine"));
-    expect((await adopt("B", "twin")).text).toContain("a database that was deleted");
+    expect((await adopt("B", "twin")).text).toContain("a deleted database");
     expect((await ask("C", "/databases/twin/docs?id=of")).status).toBe(200);
   });
 });

@@ -1,16 +1,21 @@
 /** The state of a cluster as one node sees it: who is heard, how far each copy is. */
 import { expect, test } from "vitest";
 import { clusterStatus, isHeard } from "../../../server/cluster/cluster-status.ts";
-import { fakeCluster, fakeDatabase, fakeMember, fakeSighting } from "../../support/seen-cluster.ts";
+import {
+  fakeCluster,
+  fakeDatabase,
+  fakeHeartbeat,
+  fakeMember,
+} from "../../support/seen-cluster.ts";
 
 const leads = (applied: number) => ({ role: "leader", epoch: 4, applied }) as const;
 const follows = (applied: number) => ({ role: "follower", epoch: 4, applied }) as const;
 
 test("nodes are told in the order of their tags, this one too, and those that could be added", () => {
   const cluster = fakeCluster({ tag: "B", foreign: [fakeMember("AB")] });
-  cluster.sightings = new Map([
-    ["A", fakeSighting({}, 200)],
-    ["AB", fakeSighting({}, 100)],
+  cluster.heartbeats = new Map([
+    ["A", fakeHeartbeat({}, 200)],
+    ["AB", fakeHeartbeat({}, 100)],
   ]);
   const { nodes, leaderTag } = clusterStatus(cluster);
   expect(leaderTag).toBe("A");
@@ -29,8 +34,8 @@ test("a copy is behind the one that is furthest, wherever that is", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("shop", ["B", "A", "C"], { role: "follower", epoch: 4, applied: 90 })],
   });
-  cluster.sightings.set("B", fakeSighting({ shop: leads(100) }));
-  cluster.sightings.set("C", fakeSighting({ shop: follows(40) }));
+  cluster.heartbeats.set("B", fakeHeartbeat({ shop: leads(100) }));
+  cluster.heartbeats.set("C", fakeHeartbeat({ shop: follows(40) }));
   const [shop] = clusterStatus(cluster).databases;
   expect(shop).toMatchObject({ name: "shop", leaderTag: "B", epoch: 4, trouble: null });
   expect(
@@ -46,8 +51,8 @@ test("of a node that is silent its last place is told, and no role", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("shop", ["A", "B", "C"], { role: "leader", epoch: 2, applied: 12 })],
   });
-  cluster.sightings.set("B", fakeSighting({ shop: follows(10) }, 60_000));
-  cluster.sightings.delete("C");
+  cluster.heartbeats.set("B", fakeHeartbeat({ shop: follows(10) }, 60_000));
+  cluster.heartbeats.delete("C");
   const copies = clusterStatus(cluster).databases[0]?.copies ?? [];
   expect(copies.map(({ role, behind }) => [role, behind])).toEqual([
     ["leader", 0],
@@ -60,7 +65,7 @@ test("a database without a copy here is told by what its members say", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("far", ["B"], { role: null, epoch: 0, leaderTag: "B" })],
   });
-  cluster.sightings.set("B", fakeSighting({ far: leads(5) }));
+  cluster.heartbeats.set("B", fakeHeartbeat({ far: leads(5) }));
   const [far] = clusterStatus(cluster).databases;
   expect(far?.epoch).toBe(4);
   expect(far?.copies).toEqual([{ tag: "B", role: "leader", epoch: 4, applied: 5, behind: 0 }]);

@@ -7,8 +7,8 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
+  fakeHeartbeat,
   fakeMember,
-  fakeSighting,
 } from "../../support/seen-cluster.ts";
 
 function watched(cluster: FakeCluster) {
@@ -43,19 +43,19 @@ test("nodes that are heard, and not any more, have a line each, once", () => {
   const cluster = fakeCluster({ states });
   const { look } = watched(cluster);
   expect(look()).toEqual([
-    "Node B is heard",
-    "Node C is heard",
+    "Node B sends heartbeats",
+    "Node C sends heartbeats",
     "A leads the cluster, epoch 1",
     "B leads shop, world",
   ]);
   expect(look()).toEqual([]);
-  cluster.sightings.set("B", fakeSighting({}, 3_200));
+  cluster.heartbeats.set("B", fakeHeartbeat({}, 3_200));
   expect(look()).toEqual([
-    "Node B at http://b.example:8080 is not heard any more; it led shop, world",
+    "Node B at http://b.example:8080 has stopped sending heartbeats; it led shop, world",
   ]);
   expect(look()).toEqual([]);
-  cluster.sightings.set("B", fakeSighting());
-  expect(look()).toEqual(["Node B is heard"]);
+  cluster.heartbeats.set("B", fakeHeartbeat());
+  expect(look()).toEqual(["Node B sends heartbeats"]);
 });
 
 test("nodes that could be added, were added and were removed are told", () => {
@@ -63,11 +63,11 @@ test("nodes that could be added, were added and were removed are told", () => {
   const { look } = watched(cluster);
   look();
   cluster.foreign = [fakeMember("D")];
-  cluster.sightings.set("D", fakeSighting());
+  cluster.heartbeats.set("D", fakeHeartbeat());
   expect(look()).toEqual([]); // it may join by itself
   expect(look(9)).toEqual([]);
   expect(look()).toEqual([
-    "Node D at http://d.example:8080 is heard and is not of the cluster: 'jackdaw cluster add D' adds it",
+    "Node D at http://d.example:8080 sends heartbeats but is not registered. To add it: jackdaw cluster add D",
   ]);
   expect(look()).toEqual([]);
   cluster.nodes.push(fakeMember("D"));
@@ -97,10 +97,10 @@ test("a node is ready when its copies have been current, and stays so while they
   const cluster = fakeCluster({ states: [shop] });
   const { look, notReady } = watched(cluster);
   const furthest = (applied: number) =>
-    cluster.sightings.set("B", fakeSighting({ shop: leads(applied) }));
+    cluster.heartbeats.set("B", fakeHeartbeat({ shop: leads(applied) }));
   furthest(100);
   look();
-  expect(notReady()).toBe("the copies here are behind of shop");
+  expect(notReady()).toBe("local copies are lagging: shop");
   shop.applied = 100;
   furthest(120);
   look();
@@ -115,12 +115,10 @@ test("a node is ready when its copies have been current, and stays so while they
   shop.applied += 20;
   look(); // what was missing before has come
   expect([look(5), notReady()]).toEqual([[], null]);
-  expect(look(6)).toEqual([
-    `Copies here are behind and catch up: ${5_000 - shop.applied} messages, of shop`,
-  ]);
-  expect(notReady()).toBe("the copies here are behind of shop");
+  expect(look(6)).toEqual([`Local copies are catching up: ${5_000 - shop.applied} messages, shop`]);
+  expect(notReady()).toBe("local copies are lagging: shop");
   shop.applied = 5_000;
-  expect(look()).toEqual(["The copy of shop here has caught up"]);
+  expect(look()).toEqual(["The local copy of shop has caught up"]);
   expect(notReady()).toBeNull();
 });
 
@@ -131,23 +129,23 @@ test("a copy that has stopped makes the node unready at once, and says why", () 
   look();
   expect(notReady()).toBeNull();
   shop.trouble = "the stream ends below its own log";
-  expect(look()).toEqual(["The copy of shop here has stopped: the stream ends below its own log"]);
-  expect(notReady()).toBe("the copies here have stopped of shop");
+  expect(look()).toEqual(["The local copy of shop has stopped: the stream ends below its own log"]);
+  expect(notReady()).toBe("local copies have stopped: shop");
   expect(look()).toEqual([]);
   shop.trouble = null;
-  expect(look()).toEqual(["The copy of shop here goes on"]);
+  expect(look()).toEqual(["The local copy of shop has resumed"]);
 });
 
 test("what passes within seconds, as each change of the leader, does not make the node unready", () => {
   const cluster = fakeCluster({ leaderTag: null, topologyId: null });
   const { look, notReady } = watched(cluster);
-  expect(notReady()).toBe("the cluster has not been complete yet");
+  expect(notReady()).toBe("the cluster was never complete");
   Object.assign(cluster, { leaderTag: "B", topologyId: "1" });
   expect(notReady(30)).toBeNull();
   cluster.leaderTag = null;
   expect([look(9), notReady()]).toEqual([[], null]);
-  expect(look(1)).toEqual([expect.stringMatching(/^Nobody leads the cluster: no database, /)]);
-  expect(notReady()).toBe("nobody leads the cluster");
+  expect(look(1)).toEqual([expect.stringMatching(/^The cluster has no leader: databases, /)]);
+  expect(notReady()).toBe("the cluster has no leader");
   cluster.leaderTag = "C";
   expect(look()).toEqual(["C leads the cluster, epoch 1"]);
   expect(notReady()).toBeNull();
@@ -159,7 +157,7 @@ test("a node that was removed from the cluster is not ready", () => {
   look();
   expect(notReady()).toBeNull();
   cluster.nodes = cluster.nodes.filter(({ tag }) => tag !== "A");
-  expect(notReady()).toBe("this node is not one of the cluster");
+  expect(notReady()).toBe("this node is not registered in the cluster");
 });
 
 test("NATS that is not reached, and what its scrub finds", () => {
@@ -177,22 +175,22 @@ test("NATS that is not reached, and what its scrub finds", () => {
   look();
   nats.isConnected = false;
   expect(notReady(9)).toBeNull();
-  expect(notReady(1)).toBe("NATS is not reached");
+  expect(notReady(1)).toBe("NATS is unreachable");
   nats.isConnected = true;
   expect(notReady()).toBeNull();
   const stream = `JD_${shop.registered.id}_1`;
   const hole = { stream, server: "n2", kind: "hole", problem: "3 messages are missing" };
   const behind = { stream, server: "n3", kind: "behind", problem: "it is at 4" };
   nats.scrub = { atMs: 1, problems: [hole, behind], failure: null };
-  expect(look()).toEqual(["The scrub of NATS has found: n2, shop: 3 messages are missing"]);
+  expect(look()).toEqual(["The scrub of NATS replicas reports: n2, shop: 3 messages are missing"]);
   expect(look()).toEqual([]);
   nats.scrub = { atMs: 2, problems: [behind], failure: null };
-  expect(look()).toEqual(["All replicas of NATS are sound again"]);
+  expect(look()).toEqual(["All replicas in NATS are intact again"]);
   // A server that is started again is away for one look, and that is not told.
   const missing = { stream: "", server: "", kind: "missing", problem: "only 2 of 3 answer" };
   nats.scrub = { atMs: 3, problems: [missing], failure: null };
   expect(look()).toEqual([]);
   expect(look()).toEqual([]);
   nats.scrub = { atMs: 4, problems: [missing], failure: null };
-  expect(look()).toEqual(["The scrub of NATS has found: only 2 of 3 answer"]);
+  expect(look()).toEqual(["The scrub of NATS replicas reports: only 2 of 3 answer"]);
 });

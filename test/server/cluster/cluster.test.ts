@@ -10,7 +10,7 @@ import { clusterStatus } from "../../../server/cluster/cluster-status.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";
 import { Heartbeats } from "../../../server/cluster/heartbeats.ts";
 import { JetStreamStream } from "../../../server/cluster/nats/jetstream-stream.ts";
-import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
+import { ReplicaPositions } from "../../../server/cluster/replica-positions.ts";
 import { ClusterServers } from "../../support/cluster-servers.ts";
 import type { Reply } from "../../support/start-test-server.ts";
 
@@ -345,13 +345,15 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
   const found = () => nodes.cluster(other).find("silent");
   await nodes.until(() => found()?.isComplete === true && Number.isFinite(found()?.mustShow));
   // Others have answered in its place since it was opened.
-  const shown = vi.spyOn(ShownPlaces.prototype, "of").mockReturnValue(Number.POSITIVE_INFINITY);
+  const shown = vi
+    .spyOn(ReplicaPositions.prototype, "of")
+    .mockReturnValue(Number.POSITIVE_INFINITY);
   const signal = (name: "SIGSTOP" | "SIGCONT") => {
     for (let at = 0; at < 3; at++) nodes.nats.signal(at, name);
   };
   signal("SIGSTOP");
   try {
-    await nodes.until(() => (nodes.cluster(other).sighting(leader)?.ageMs ?? 0) > 4_000);
+    await nodes.until(() => (nodes.cluster(other).lastHeartbeat(leader)?.ageMs ?? 0) > 4_000);
     expect(found()?.mustShow).toBe(Number.POSITIVE_INFINITY);
     // Nobody is waited for forever.
     await nodes.until(() => found()?.mustShow === 0);

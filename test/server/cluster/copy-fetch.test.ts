@@ -203,7 +203,7 @@ test("a copy that fails leaves the old files", async () => {
     log: silentLog(),
     stallMs: 50,
   });
-  await expect(take(engine, node, fetch)).rejects.toThrow("nothing came for 50 ms");
+  await expect(take(engine, node, fetch)).rejects.toThrow("no bytes received for 50 ms");
   peers.answer = () => undefined;
   const copy = (own: { generation: number; sequence: number }) =>
     engine.databases.replaceFiles("shop", async (restore, old) => {

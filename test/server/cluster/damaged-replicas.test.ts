@@ -163,7 +163,7 @@ test("one replica that has a hole is wiped by its own node, and comes back whole
   await expect.poll(() => damagedFor("C"), waitMs).toEqual(["jackdaw-C"]);
   await expect
     .poll(() => said("C"), waitMs)
-    .toContain("The replica of the stream of shop here is whole again");
+    .toContain("The local replica of the stream of shop is intact again");
   await expect.poll(isSound, waitMs).toBe(true);
   expect(cluster("A").value("cluster/repair")).toBe(undefined);
   await expect.poll(isLed, waitMs).toBe(true);
@@ -184,10 +184,10 @@ test("holes in most replicas, in what one node has not seen, lose nothing", {
   await open(...tags);
   await expect.poll(() => damagedFor("A")?.length ?? 0, waitMs).toBeGreaterThan(1);
   await expect.poll(isSound, waitMs).toBe(true);
-  const purged = /^Most replicas of the stream of shop are damaged: what the nodes have/;
+  const purged = /^Most replicas of the stream of shop are damaged. The messages that/;
   expect(tags.flatMap(said).filter((message) => purged.test(message))).not.toEqual([]);
   // What it had not seen came from the copy of another node.
-  expect(said("C").join("\n")).toMatch(/The files of 'shop' are those of node [AB] now/);
+  expect(said("C").join("\n")).toMatch(/The files of 'shop' were replaced by those of node [AB]/);
   await expect.poll(isLed, waitMs).toBe(true);
   for (const tag of tags) await expect.poll(() => countOn(tag), waitMs).toBe(260);
   await write("C", 260, 262);

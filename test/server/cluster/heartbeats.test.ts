@@ -98,7 +98,7 @@ test("two servers with one tag complain once a minute, and a status that is too 
   const second = start(link, "A", options);
   second.beat();
   expect(told).toHaveLength(1);
-  expect(told[0]).toMatch(/Another server has the tag A of this one/);
+  expect(told[0]).toMatch(/Another server has the same tag A/);
   expect(first.heard.size).toBe(0);
   nowMs = 60_000;
   second.beat();

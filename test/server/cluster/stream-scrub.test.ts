@@ -137,10 +137,10 @@ test("a node wipes its own replica when that lasts, and has claimed it meanwhile
   expect(await after(5)).toEqual(["look"]);
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
   expect(values.size).toBe(0);
-  expect(told).toEqual(["The replica of the stream of shop here is whole again"]);
+  expect(told).toEqual(["The local replica of the stream of shop is intact again"]);
   state.outcome = { kind: "refused", reason: "nobody leads" };
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
-  expect(told.at(-1)).toBe("The replica of shop here is not wiped: nobody leads");
+  expect(told.at(-1)).toBe("The local replica of shop is not wiped: nobody leads");
 });
 
 test("it wipes nothing while another node does, or of another node", async () => {
@@ -158,7 +158,7 @@ test("without anybody who orders the cluster's values, only their own stream is 
   state.change = new EngineError("not-leader", "nobody leads");
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look"]);
-  expect(told).toEqual(["The stream of shop could not be mended: nobody leads"]);
+  expect(told).toEqual(["The stream of shop could not be repaired: nobody leads"]);
   state.look = lookOf(["jackdaw-C"], `JD_${sharedId}_1`);
   expect(await after(20)).toEqual(["look", "look", `repair JD_${sharedId}_1 0`]);
 });
@@ -168,9 +168,9 @@ test("one node says who leads a stream, and what to do about servers that run by
   first.state.look = lookOf(["jackdaw-A"]);
   expect(await first.after(5)).toEqual(["look", `lead ${stream} jackdaw-B`]);
   await first.after(20);
-  const advice = first.told.filter((message) => message.includes("stop jackdaw-A"));
+  const advice = first.told.filter((message) => message.includes("Stop jackdaw-A"));
   expect(advice).toEqual([
-    `The replica of the stream of shop on jackdaw-A is damaged. The others are sound: stop jackdaw-A, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
+    `The replica of the stream of shop on jackdaw-A is damaged; the others are intact. Stop jackdaw-A, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
   ]);
   const other = scrubOf({ isFirst: false, ownServer: null });
   other.state.look = lookOf(["jackdaw-A"]);

@@ -1,7 +1,7 @@
 /** What is removed of streams, and for whom they are kept. */
 import { expect, onTestFinished, test } from "vitest";
 import { Replication } from "../../../engine/api/replication.ts";
-import type { ReplicaSighting } from "../../../server/cluster/cluster-view.ts";
+import type { ReplicaReport } from "../../../server/cluster/cluster-view.ts";
 import { planTrim, StreamTrim } from "../../../server/cluster/stream-trim.ts";
 import { silentLog } from "../../../server/logging/log.ts";
 import { MemoryStream, StreamWay } from "../../support/memory-stream.ts";
@@ -75,18 +75,18 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   const [near, gone] = all.followers();
   if (near === undefined || gone === undefined) throw new Error("two follow");
   let nowMs = 0;
-  const sightings = new Map<string, ReplicaSighting>();
+  const reports = new Map<string, ReplicaReport>();
   const look = () => {
     for (const { tag, replication } of all.nodes) {
       if (replication === null) continue;
-      sightings.set(tag, { ...replication.heartbeat, mark: replication.mark?.sequence ?? 0 });
+      reports.set(tag, { ...replication.heartbeat, mark: replication.mark?.sequence ?? 0 });
     }
   };
   const trim = new StreamTrim({
     absenceMs: 1000,
     log: silentLog(),
-    sighting: (tag) => {
-      const replica = sightings.get(tag);
+    lastHeartbeat: (tag) => {
+      const replica = reports.get(tag);
       if (replica === undefined) return undefined;
       return { ageMs: tag === gone.tag && !gone.isUp ? nowMs + 10_001 : 0, replica };
     },
@@ -116,7 +116,7 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   // What both have is told by their marks, which may come a moment later.
   const isMarked = () => {
     look();
-    return [near, gone].every(({ tag }) => (sightings.get(tag)?.mark ?? 0) > 1600);
+    return [near, gone].every(({ tag }) => (reports.get(tag)?.mark ?? 0) > 1600);
   };
   await expect.poll(isMarked).toBe(true);
   await gone.kill();
@@ -127,12 +127,12 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   nowMs = 500;
   await run();
   // Held by the one that is away: up to its mark.
-  expect(stream.first).toBeLessThanOrEqual(sightings.get(gone.tag)?.mark ?? 0);
+  expect(stream.first).toBeLessThanOrEqual(reports.get(gone.tag)?.mark ?? 0);
   nowMs = 2000;
   // As soon as the other one has what was written, too.
   const isPast = async () => {
     await run();
-    return stream.first > (sightings.get(gone.tag)?.mark ?? 0) + 1;
+    return stream.first > (reports.get(gone.tag)?.mark ?? 0) + 1;
   };
   await expect.poll(isPast, { timeout: 10_000 }).toBe(true);
   await gone.open();

@@ -99,7 +99,7 @@ test.each([
   ["POST admin/backup/database?taskId=99", undefined, "no backup task"],
   ["POST /admin/restore/points?type=Nope", {}, "was not recognized as a valid type"],
   ["POST /admin/restore/points?type=S3", {}, "BucketName of S3Settings is missing"],
-  ["POST /admin/restore/points?type=Azure", {}, "only from a folder, and from S3"],
+  ["POST /admin/restore/points?type=Azure", {}, "Restore from a folder or from S3"],
   ["POST /admin/restore/points", {}, "Value cannot be null. (Parameter 'path')"],
   ["POST /admin/restore/points", { FolderPath: join(base, "none") }, "doesn't exist"],
   ["POST /admin/restore/points", { FolderPath: base }, "Couldn't locate any backup files."],

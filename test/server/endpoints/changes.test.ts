@@ -418,7 +418,7 @@ describe("the end", () => {
     slow.socket.resume();
     expect(await slow.closed).toEqual({
       code: 1013,
-      reason: "Changes were not read: more than 16384 KB of them wait.",
+      reason: "Changes were not read: more than 16384 KB are pending.",
     });
     await quick.command("watch-docs"); // who reads stays
     quick.socket.close();

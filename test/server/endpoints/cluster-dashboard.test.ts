@@ -123,9 +123,9 @@ test("what is no command ends the socket, and says why", async () => {
     const [code, reason] = (await once(socket, "close")) as [number, Buffer];
     return `${code} ${String(reason)}`;
   };
-  expect(await closing("no json")).toContain("1008 A command needs an 'Id'");
+  expect(await closing("no json")).toContain("1008 A command needs a numeric 'Id'");
   expect(await closing('{"Command":"watch","Id":1,"Type":"toString"}')).toContain(
-    "There is no widget 'toString'",
+    "The widget 'toString' does not exist",
   );
   expect(await closing('{"Command":"sleep","Id":1}')).toContain("'watch' or 'unwatch'");
   expect(await closing("{}", "")).toContain("node is mandatory");

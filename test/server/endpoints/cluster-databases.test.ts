@@ -71,7 +71,7 @@ describe("the topology of the cluster", () => {
       ServerRole: "Member",
       Status: {
         B: { Connected: true, ErrorDetails: null },
-        C: { Connected: false, ErrorDetails: "Node C has not been heard for 60 s." },
+        C: { Connected: false, ErrorDetails: "Node C has sent no heartbeats for 60 s." },
       },
     });
     expect(topology["LastStateChangeReason"]).toMatch(
@@ -210,7 +210,7 @@ describe("the record of a database", () => {
     expect(record["Topology"]).toMatchObject({
       Members: ["A", "B"],
       Rehabs: ["C"],
-      DemotionReasons: { C: "Node C has not been heard for a while." },
+      DemotionReasons: { C: "Node C has sent no heartbeats recently." },
       PromotablesStatus: { C: "NotResponding" },
       Stamp: { Index: 11, Term: 2, LeadersTicks: -2 },
       ReplicationFactor: 3,
@@ -395,7 +395,7 @@ describe("the copies of a database", () => {
     });
     expect([refused.status, refused.text]).toEqual([
       400,
-      expect.stringContaining("Without A, the database 'db' would have no copy that is up to date"),
+      expect.stringContaining("Without A, the database 'db' would have no up-to-date copy"),
     ]);
     expect(cluster.calls).toEqual([]);
   });
@@ -434,7 +434,7 @@ describe("the copies of a database", () => {
       client.send(`POST /admin/databases/dynamic-node-distribution?name=db${query}`);
     expect((await distribute("&enabled=false")).status).toBe(204);
     expect((await distribute("&enable=false")).status).toBe(204);
-    expect((await distribute("&enabled=true")).text).toContain("until somebody moves them");
+    expect((await distribute("&enabled=true")).text).toContain("are moved only on request");
     expect((await distribute("")).text).toContain("Query string enable is mandatory");
   });
 });

@@ -74,13 +74,13 @@ describe("adding a node", () => {
     const cluster = startCluster();
     cluster.unknown.push(fakeMember("D"));
     expect((await add("url=http://e.example&tag=E")).text).toContain(
-      "No node E at http://e.example is heard. Start it with a Cluster.NodeTag",
+      "No node E at http://e.example sends heartbeats. Start it with a unique Cluster.NodeTag",
     );
     expect((await add("url=http://d.example:8080&tag=E")).text).toContain(
       "has the tag D, by its setting Cluster.NodeTag, so it cannot be added as E",
     );
     expect((await add("url=http://b.example:8080")).text).toContain(
-      "node B, at http://b.example:8080, is in this cluster already",
+      "node B, at http://b.example:8080, is already in this cluster",
     );
     expect((await add("url=nonsense")).text).toContain(
       "Given node URL 'nonsense' is not in a correct format.",
@@ -111,7 +111,7 @@ describe("removing a node", () => {
     expect([refused.status, refused.text]).toEqual([
       400,
       expect.stringContaining(
-        "Without B, the database 'db' would have no copy that is up to date. Node C is getting its copy",
+        "Without B, the database 'db' would have no up-to-date copy. Node C is receiving its copy",
       ),
     ]);
     expect(cluster.calls).toEqual([]);
@@ -171,7 +171,7 @@ describe("looking at the cluster", () => {
     expect(await client.json("GET /admin/cluster/maintenance-stats")).toMatchObject({
       A: { Status: "Ok" },
       B: { Report: { db: { Role: "follower", Applied: 5 } }, Status: "Ok" },
-      C: { Status: "Timeout", Error: "Node C has not been heard for a while." },
+      C: { Status: "Timeout", Error: "Node C has sent no heartbeats recently." },
     });
   });
 

@@ -5,8 +5,8 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
+  fakeHeartbeat,
   fakeMember,
-  fakeSighting,
 } from "../../support/seen-cluster.ts";
 import {
   startTestServer,
@@ -27,11 +27,11 @@ beforeEach(() => {
       fakeDatabase("world", ["B", "C"], { role: null, leaderTag: null, trouble: null }),
     ],
   });
-  cluster.sightings.set(
+  cluster.heartbeats.set(
     "B",
-    fakeSighting({ shop: { role: "follower", epoch: 2, applied: 17 } }, 240.4),
+    fakeHeartbeat({ shop: { role: "follower", epoch: 2, applied: 17 } }, 240.4),
   );
-  cluster.sightings.delete("C");
+  cluster.heartbeats.delete("C");
   become(cluster);
 });
 
@@ -155,7 +155,7 @@ test("a leadership is handed over to a node that has a copy", async () => {
 
 test("a transfer that makes no sense says why", async () => {
   for (const [query, told] of [
-    ["?name=shop&node=C", "Node 'C' has no copy of 'shop'; A, B have."],
+    ["?name=shop&node=C", "Node 'C' has no copy of 'shop'. Nodes with copies: A, B."],
     ["?name=none&node=B", "Database 'none' does not exist."],
     ["?name=shop", "The parameter 'node' is missing."],
     ["?node=B", "The parameter 'name' is missing."],
@@ -187,7 +187,7 @@ test("a database of a node alone is listed, and adopted by that node", async () 
   }
   expect(cluster.asked).toEqual(["adopt a A", "adopt a A"]);
   expect((await adopt("node=A")).text).toContain("The parameter 'name' is missing");
-  expect((await adopt("name=a&node=Q")).text).toContain("There is no node Q in the cluster");
+  expect((await adopt("name=a&node=Q")).text).toContain("The node Q does not exist in the cluster");
   become(undefined);
   expect((await adopt("name=a")).text).toContain("This server is a single node");
 });

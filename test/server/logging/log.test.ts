@@ -33,7 +33,7 @@ test("what the engine reports has a level, and says what to do", () => {
   log.report("Odd");
   expect(events.map(({ level }) => level)).toEqual(["Error", "Info", "Error", "Warn"]);
   expect(events[0]).toMatchObject({ fields: { event: "disk-full" } });
-  expect(events[0]?.message).toMatch(/^The disk is full\. Make room /);
+  expect(events[0]?.message).toMatch(/^The disk is full\. Free space /);
 });
 
 test("an error of a request has its reference", () => {

@@ -41,10 +41,10 @@ test("the nearest field, or the fields that there are", async () => {
 
 test("the place of a mistake, as editors count it", async () => {
   expect((await hint("from Orders where where")).hint).toBe(
-    "The mistake is at line 1, column 19 of the query.",
+    "The error is at line 1, column 19 of the query.",
   );
   expect((await hint("from Orders\nwhere A > 5\n  and where")).hint).toBe(
-    "The mistake is at line 3, column 7 of the query.",
+    "The error is at line 3, column 7 of the query.",
   );
 });
 
@@ -54,7 +54,7 @@ test("an error without a helpful sentence has no such key", async () => {
   const names = { databases: () => [], indexes: () => [], fields: () => [] };
   expect(hintOf(new EngineError("invalid-argument", "no"), names)).toBeUndefined();
   expect(hintOf(new Error("a bug"), names)).toBeUndefined();
-  expect(hintOf(new EngineError("timeout", "too late"), names)).toContain("Wait longer");
+  expect(hintOf(new EngineError("timeout", "too late"), names)).toContain("Increase the timeout");
 });
 
 test("databases that the caller may not see are not proposed", async () => {

@@ -151,7 +151,7 @@ describe("the place", () => {
 
   function given(members: string, leader: string | null, roles = {}): void {
     Object.assign(database, { members: [...members], leader, roles });
-    nodes.sightings.clear();
+    nodes.heartbeats.clear();
   }
 
   test("is here for what a copy can do, and the leader for the rest", () => {
@@ -173,8 +173,8 @@ describe("the place", () => {
     expect(all()).toBe("C C C C");
     given("BC", null);
     expect(all()).toBe("B B nowhere nowhere");
-    nodes.sightings.set("C", { ageMs: 100, version: "", databases: new Map() });
-    nodes.sightings.set("B", { ageMs: 9_000, version: "", databases: new Map() });
+    nodes.heartbeats.set("C", { ageMs: 100, version: "", databases: new Map() });
+    nodes.heartbeats.set("B", { ageMs: 9_000, version: "", databases: new Map() });
     expect(place("any")).toBe("C");
     given("", null);
     expect(all()).toBe("nowhere nowhere nowhere nowhere");

@@ -9,25 +9,25 @@ const from = (address: string, thumbprint = "") =>
 test("a client gets three quarters of the limit over all its connections, others the rest", () => {
   const shares = new RequestShares(8);
   const [one, again, other] = [from("1.1.1.1"), from("1.1.1.1"), from("2.2.2.2")];
-  const taken = [one, again, one, again, one, again].map((connection) => shares.take(connection));
+  const taken = [one, again, one, again, one, again].map((connection) => shares.acquire(connection));
   expect(taken).toEqual(Array(6).fill(false));
-  expect(shares.take(again)).toBe(true);
-  shares.give(again);
-  expect([shares.take(other), shares.take(other)]).toEqual([false, false]);
+  expect(shares.acquire(again)).toBe(true);
+  shares.release(again);
+  expect([shares.acquire(other), shares.acquire(other)]).toEqual([false, false]);
   // All in all the limit.
-  expect(shares.take(other)).toBe(true);
-  shares.give(other);
-  shares.give(one);
-  expect(shares.take(other)).toBe(false);
+  expect(shares.acquire(other)).toBe(true);
+  shares.release(other);
+  shares.release(one);
+  expect(shares.acquire(other)).toBe(false);
 });
 
 test("a certificate is one client wherever it comes from, and is not its address", () => {
   const shares = new RequestShares(4);
   for (const address of ["1.1.1.1", "2.2.2.2", "3.3.3.3"]) {
-    expect(shares.take(from(address, "AB"))).toBe(false);
+    expect(shares.acquire(from(address, "AB"))).toBe(false);
   }
-  expect(shares.take(from("1.1.1.1"))).toBe(false);
-  expect(shares.take(from("4.4.4.4", "AB"))).toBe(true);
+  expect(shares.acquire(from("1.1.1.1"))).toBe(false);
+  expect(shares.acquire(from("4.4.4.4", "AB"))).toBe(true);
 });
 
 test("what was given back is counted anew, by connections that stayed and by new ones", () => {
@@ -35,12 +35,12 @@ test("what was given back is counted anew, by connections that stayed and by new
   const stayed = from("1.1.1.1");
   for (let round = 0; round < 3; round++) {
     const fresh = from("1.1.1.1");
-    expect([stayed, fresh, stayed].map((connection) => shares.take(connection))).toEqual([
+    expect([stayed, fresh, stayed].map((connection) => shares.acquire(connection))).toEqual([
       false,
       false,
       false,
     ]);
-    expect(shares.take(fresh)).toBe(true);
-    for (const connection of [stayed, fresh, stayed, fresh]) shares.give(connection);
+    expect(shares.acquire(fresh)).toBe(true);
+    for (const connection of [stayed, fresh, stayed, fresh]) shares.release(connection);
   }
 });

@@ -139,7 +139,7 @@ describe("a PFX file", () => {
     expect(tls).toEqual({ pfx: readFileSync(path), passphrase: "secret" });
     expect(warnings).toEqual([
       expect.stringMatching(
-        /old\.pfx is in a form that only OpenSSL can read.*Convert it: openssl/,
+        /old\.pfx has a format that only OpenSSL can read.*Convert it: openssl/,
       ),
     ]);
     const command = String(warnings[0])
@@ -160,7 +160,7 @@ describe("a PFX file", () => {
       for (const password of ["wrong", "", undefined]) {
         await expect(loadServerCertificate(path, password)).rejects.toMatchObject({
           failure: "certificate-password-wrong",
-          message: `The password does not open the certificate ${path}; correct Security.Certificate.Password`,
+          message: `The password of the certificate ${path} is wrong; correct Security.Certificate.Password`,
         });
       }
       expect((await loadServerCertificate(path, "right")).isPfx).toBe(true);
@@ -202,7 +202,7 @@ describe("the TLS handshake", () => {
     const path = writePfxFile("own.pfx", "secret", withChain());
     const server = await start(path);
     await expectNamed(server, "none");
-    const { shownCertificate: certificate } = server.running.services;
+    const { presentedCertificate: certificate } = server.running.services;
     const shown = certificate?.current.digest;
     copyFileSync(writePfxFile("next.pfx", "secret", withChain()), path);
     expect(await certificate?.reload()).toBe(true);
@@ -216,7 +216,7 @@ describe("the TLS handshake", () => {
   test("names those of a PFX that only OpenSSL can read, as the operator is told", async () => {
     const old = [...withChain(), ...algorithm("PBE-SHA1-3DES")];
     const server = await start(writePfxFile("start-old.pfx", "secret", old));
-    expect(server.running.warnings.join()).toMatch(/start-old\.pfx is in a form that only OpenSSL/);
+    expect(server.running.warnings.join()).toMatch(/start-old\.pfx has a format that only OpenSSL/);
     await expectNamed(server, expect.stringContaining("CN = between"));
   });
 

@@ -56,21 +56,24 @@ describe("settings of a cluster", () => {
     [{ "Cluster.Nats.Url": "127.0.0.1", "Cluster.Routes": "127.0.0.1:1" }, "are both set"],
     [{ "Cluster.Nats.Url": "http://127.0.0.1" }, "has the scheme 'http:': use nats:// or tls://"],
     [{ "Cluster.Nats.Url": "nats://" }, "'nats://' "],
-    [{ "Cluster.Nats.Url": "nats://u:p@127.0.0.1" }, "127.0.0.1 holds credentials"],
+    [{ "Cluster.Nats.Url": "nats://u:p@127.0.0.1" }, "127.0.0.1 contains credentials"],
     [{ "Cluster.Nats.Url": "nats://nats.example" }, "nats.example is not on this machine"],
     [{ "Cluster.Routes": "127.0.0.1" }, "'127.0.0.1' is not host:port, e.g. 10.0.0.1:6222"],
     [{ "Cluster.Routes": "127.0.0.1:70000" }, "is not host:port"],
     [{ "Cluster.Routes": "u:p@127.0.0.1:1" }, "is not host:port"],
-    [{ "Cluster.Routes": "127.0.0.1:1,127.0.0.1:2" }, "a cluster of two stops when either is gone"],
+    [
+      { "Cluster.Routes": "127.0.0.1:1,127.0.0.1:2" },
+      "a cluster of two stops when either node fails",
+    ],
     [{ "Cluster.Routes": "127.0.0.1:1", "Cluster.Nats.Route": "127.0.0.1:2" }, "is not one of"],
-    [{ "Cluster.Routes": "10.0.0.1:1" }, "must know each other by certificates"],
+    [{ "Cluster.Routes": "10.0.0.1:1" }, "must authenticate each other with certificates"],
     [
       { ...certificates, "Cluster.Routes": "10.0.0.1:1", "Cluster.Nats.CaPath": "" },
-      "must know each other by certificates",
+      "must authenticate each other with certificates",
     ],
     [
       { "Cluster.Routes": "127.0.0.1:1", "Cluster.Nats.KeyPath": "c.key" },
-      "Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath need each other",
+      "Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath must be set together",
     ],
   ])("%j is refused", (given, told) => {
     expect(() => read(given)).toThrow(told);

@@ -99,13 +99,13 @@ describe("settings", () => {
       { environment: { RAVEN_IN_DOCKER: "true", RAVEN_License: "{}" } },
     );
     expect(notes).toEqual([
-      "Without effect here: License, License.Eula.Accepted (there is no licence).",
-      "Without effect here: Setup.Mode (there is no setup wizard).",
+      "Without effect here: License, License.Eula.Accepted (no licence is needed).",
+      "Without effect here: Setup.Mode (this server has no setup wizard).",
       "Without effect here: Logs.Mode (the log has other settings).",
-      "Without effect here: Features.Availability (what is there is always on).",
-      "Without effect here: Cluster.ElectionTimeoutInMs (there are no clusters).",
-      "Without effect here: Indexing.Auto.SearchEngineType (indexes have limits of their own).",
-      "Without effect here: log-to-console, Http.Protocols (nothing here depends on it).",
+      "Without effect here: Features.Availability (all features are always on).",
+      "Without effect here: Cluster.ElectionTimeoutInMs (clusters have other settings).",
+      "Without effect here: Indexing.Auto.SearchEngineType (indexes have other limits).",
+      "Without effect here: log-to-console, Http.Protocols (this server does not use it).",
     ]);
     expect(warnings).toEqual([
       "Without effect here: Security.AuditLog.RetentionTimeInHrs (the audit log has other settings).",
@@ -113,10 +113,10 @@ describe("settings", () => {
   });
 
   test.each([
-    [["--Datadri=x"], {}, "There is no setting 'Datadri'; did you mean 'DataDir'?"],
+    [["--Datadri=x"], {}, "Unknown setting 'Datadri'; did you mean 'DataDir'?"],
     [["--Http.MaxConections=1"], {}, "did you mean 'Http.MaxConnections'?"],
-    [["--Logs.Pth=x"], {}, "There is no setting 'Logs.Pth'; did you mean 'Logs.Path'?"],
-    [[], { RAVEN_Servr_Url: "x" }, "There is no setting 'Servr.Url'; did you mean 'ServerUrl'?"],
+    [["--Logs.Pth=x"], {}, "Unknown setting 'Logs.Pth'; did you mean 'Logs.Path'?"],
+    [[], { RAVEN_Servr_Url: "x" }, "Unknown setting 'Servr.Url'; did you mean 'ServerUrl'?"],
   ])(
     "that nobody knows stop the start, with the nearest name: %s %o",
     (argv, environment, text) => {

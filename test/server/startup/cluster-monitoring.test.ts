@@ -5,7 +5,7 @@ import {
   type FakeCluster,
   fakeCluster,
   fakeDatabase,
-  fakeSighting,
+  fakeHeartbeat,
 } from "../../support/seen-cluster.ts";
 import {
   noCertificate,
@@ -59,8 +59,8 @@ test("nodes, copies, NATS and its scrub have their series, of at most so many da
     },
   });
   const world = { role: "leader", epoch: 3, applied: 9 } as const;
-  cluster.sightings.set("B", fakeSighting({ world }, 250));
-  cluster.sightings.delete("C");
+  cluster.heartbeats.set("B", fakeHeartbeat({ world }, 250));
+  cluster.heartbeats.delete("C");
   const server = await startWith(cluster);
   const lines = await series(server);
   for (const line of [
@@ -98,7 +98,7 @@ test("nodes, copies, NATS and its scrub have their series, of at most so many da
 test("a node whose copy is behind is not ready until it has caught up", async () => {
   const world = fakeDatabase("world", ["B", "A"], { role: "follower", applied: 7 });
   const cluster = fakeCluster({ states: [world] });
-  cluster.sightings.set("B", fakeSighting({ world: { role: "leader", epoch: 1, applied: 9 } }));
+  cluster.heartbeats.set("B", fakeHeartbeat({ world: { role: "leader", epoch: 1, applied: 9 } }));
   const server = await startWith(cluster);
   const ready = async () => (await server.request("/readyz", {}, noCertificate)).status;
   await expect.poll(ready, { timeout: 5_000 }).toBe(503);

@@ -3,7 +3,7 @@ import { openFilesMax, openFilesWarnings } from "../../../server/startup/open-fi
 
 test("few handles are told of at the start, with what to do", () => {
   expect(openFilesWarnings(1024)).toEqual([
-    expect.stringMatching(/^Only 1024 files and connections .*ulimit -n 65536.*LimitNOFILE/),
+    expect.stringMatching(/^The limit of open files and connections is 1024; .*ulimit -n 65536.*LimitNOFILE/),
   ]);
   expect(openFilesWarnings(65536)).toEqual([]);
   expect(openFilesWarnings(Number.POSITIVE_INFINITY)).toEqual([]);

@@ -89,7 +89,7 @@ test("the administrator of the node that leads first is that of all, and the oth
     expect(nodes.admins(node)).toEqual([false, true, false]);
   }
   expect(nodes.warnings.map(({ length }) => length)).toEqual([1, 0, 1]);
-  expect(nodes.warnings[0]?.[0]).toContain("admin 0, which this node has made, has no rights");
+  expect(nodes.warnings[0]?.[0]).toContain("admin 0, which this node has generated, has no rights");
 });
 
 test("one that is registered by then is not told of, nor one that was deleted registered again", async () => {

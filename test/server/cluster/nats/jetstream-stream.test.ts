@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
-  ask,
   JetStreamStream,
   messageBytesMax,
+  requestApi,
 } from "../../../../server/cluster/nats/jetstream-stream.ts";
 import type { NatsLink } from "../../../../server/cluster/nats/nats-link.ts";
 import type { StreamId } from "../../../../server/cluster/nats/stream-settings.ts";
@@ -159,7 +159,7 @@ test("a follower that is slow leaves the stream where it is", async () => {
   });
   await expect.poll(() => seen).toEqual([1]);
   await pause(1500);
-  const listed = await ask(link, `CONSUMER.LIST.${stream.name}`, {}, 2000);
+  const listed = await requestApi(link, `CONSUMER.LIST.${stream.name}`, {}, 2000);
   const [consumer] = (listed.kind === "done" ? listed.body["consumers"] : []) as {
     delivered: { stream_seq: number };
   }[];
@@ -173,7 +173,7 @@ test("a follower that is slow leaves the stream where it is", async () => {
   following.stop();
   await expect
     .poll(async () => {
-      const after = await ask(link, `CONSUMER.LIST.${stream.name}`, {}, 2000);
+      const after = await requestApi(link, `CONSUMER.LIST.${stream.name}`, {}, 2000);
       return after.kind === "done" && after.body["total"];
     })
     .toBe(0);
@@ -184,9 +184,9 @@ test("a stream with other settings is refused, one that is missing is not there"
   expect(await JetStreamStream.open(link, id, 3, report)).toBeNull();
   const wanted = streamSettings(id, 3);
   const other = { ...wanted, num_replicas: 1, discard: "old", max_age: 60_000_000_000 };
-  await ask(link, `STREAM.CREATE.${wanted["name"]}`, other, 5000);
+  await requestApi(link, `STREAM.CREATE.${wanted["name"]}`, other, 5000);
   const told =
-    /has other settings than a replicated log needs: num_replicas is 1 and must be 3; discard is "old" and must be "new"; max_age is 60000000000 and must be 0/;
+    /does not have the settings of a replicated log: num_replicas is 1 and must be 3; discard is "old" and must be "new"; max_age is 60000000000 and must be 0/;
   await expect(JetStreamStream.open(link, id, 3, report)).rejects.toThrow(told);
   await expect(JetStreamStream.create(link, id, 3, report)).rejects.toThrow(told);
   expect(await JetStreamStream.remove(link, id)).toBe(true);

@@ -123,7 +123,7 @@ describe("three nodes", () => {
     await expect.poll(() => node(1).isConnected).toBe(true);
     expect(node(1).server?.restartCount).toBe(1);
     expect(node(1).server?.pid).not.toBe(pid);
-    expect(said(/^nats-server ended \(SIGKILL\) and is started again in 250 ms$/)).toBe(true);
+    expect(said(/^nats-server exited \(SIGKILL\) and restarts in 250 ms$/)).toBe(true);
   });
 
   test("find the hole that a flipped byte leaves, and fill it again", {
@@ -207,7 +207,7 @@ describe("certificates", () => {
     expect([...(beats[0]?.heard.keys() ?? [])]).toEqual(["TB"]);
     expect([...(beats[2]?.heard.keys() ?? [])]).toEqual([]);
     expect(await nodes[0]?.scrub()).toMatchObject([
-      { kind: "missing", problem: "only 2 of 3 servers of NATS answer" },
+      { kind: "missing", problem: "only 2 of 3 NATS servers replied" },
     ]);
     for (const beat of beats) beat.stop();
     await Promise.all(nodes.map((node) => node.close()));
@@ -312,7 +312,7 @@ describe("one node", () => {
       startNats({ ...common, settings: { ...settings, natsPath: "/nowhere/nats-server" } }),
     ).rejects.toThrow(/\/nowhere\/nats-server cannot be run/);
     await expect(findNatsServer(undefined, "/nowhere")).rejects.toThrow(
-      "There is no nats-server on the path",
+      "nats-server was not found on the path",
     );
     writeFileSync(join(folder, "a-file"), "");
     const taken = await startNats({ ...common, settings, dataFolder: join(folder, "taken") });

@@ -86,8 +86,8 @@ test("a replica that is not current, one that is missing, and a server that does
   ).toMatchObject([{ server: "c", kind: "behind", problem: "it is at 9 and not up to date" }]);
   // One that is asked knows how many there should be.
   expect(problemsOf(viewsOf({ a: {}, b: {} }), 1)).toMatchObject([
-    { stream: "", kind: "missing", problem: "only 2 of 3 servers of NATS answer" },
-    { stream: name, kind: "missing", problem: "2 of 3 replicas are there" },
+    { stream: "", kind: "missing", problem: "only 2 of 3 NATS servers replied" },
+    { stream: name, kind: "missing", problem: "2 of 3 replicas exist" },
   ]);
   expect(problemsOf(viewsOf({ a: {}, b: { isSynced: false }, c: {} }), 3)).toMatchObject([
     { stream: "", server: "b", kind: "unsafe" },
@@ -103,12 +103,12 @@ test("a replica is wiped only while two others are clean and current, and one of
     raftGroup: "S-R3F-x",
   });
   expect(plan(viewsOf({ a: {}, b: {}, c: hole }, "c"), "c")).toMatchObject({ leadTo: "a" });
-  const few = /^only 1 other replicas of JD_1_1 are clean and up to date, and two must be$/;
+  const few = /^only 1 other replicas of JD_1_1 are clean and up to date; two are required$/;
   expect(plan(viewsOf({ a: {}, b: hole, c: hole }), "c")).toMatch(few);
   expect(plan(viewsOf({ a: {}, b: {}, c: hole }, "a", ["c"]), "c")).toMatch(few);
   expect(plan(viewsOf({ a: {}, c: hole }), "c")).toMatch(few);
   expect(plan(viewsOf({ a: {}, b: {}, c: hole }, ""), "c")).toBe(
-    "nobody leads JD_1_1 at the moment",
+    "JD_1_1 has no leader at the moment",
   );
   expect(plan(viewsOf({ a: {}, b: {}, c: hole }), "d")).toBe("d has no replica of JD_1_1");
   expect(planRepair([], name, "c")).toBe("c has no replica of JD_1_1");

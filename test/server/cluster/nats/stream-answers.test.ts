@@ -30,7 +30,7 @@ test("only the answer for this stream and the next sequence is stored", () => {
   ]) {
     expect(judge(other)).toMatchObject({
       outcome: { kind: "unknown" },
-      complaint: expect.stringMatching(/^(says sequence|is not understood)/),
+      complaint: expect.stringMatching(/^(has sequence|cannot be parsed)/),
     });
   }
 });

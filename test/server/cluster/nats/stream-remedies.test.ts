@@ -90,7 +90,9 @@ describe("a replica of three", () => {
   test("is not wiped at first sight", () => {
     const views = viewsOf({ [one]: { replicas: { a: {}, b: {}, c: hole } } });
     const look = { views, earlier: views, problems: problemsOf(views, 3, views) };
-    expect(remediesOf(look, [])).toMatchObject([{ kind: "wait", reason: "it may pass by itself" }]);
+    expect(remediesOf(look, [])).toMatchObject([
+      { kind: "wait", reason: "it may resolve by itself" },
+    ]);
     const other: StreamProblem = { stream: one, server: "b", kind: "hole", problem: "" };
     expect(remediesOf(look, [other])).toMatchObject([{ kind: "wait" }]);
   });
@@ -201,7 +203,7 @@ describe("when too few replicas are clean", () => {
     expect(remedies(late)).toMatchObject([{ kind: "wait" }]);
     const unled = viewsOf({ [one]: { replicas, leader: null } });
     expect(remedies(unled)).toMatchObject([
-      { kind: "wait", reason: "nobody leads JD_1_1 at the moment" },
+      { kind: "wait", reason: "JD_1_1 has no leader at the moment" },
     ]);
   });
 });

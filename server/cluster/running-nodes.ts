@@ -1,6 +1,6 @@
 /**
- * Does any node of a cluster answer, of which only a stopped data folder is at hand? Asked are the addresses that the
- * cluster has registered, and those where the nats-servers of the nodes reach each other.
+ * Checks whether any node of a cluster is running, given only a stopped data folder: at the registered addresses of the
+ * nodes, and at the routes of their nats-servers.
  */
 import * as http from "node:http";
 import * as https from "node:https";
@@ -8,17 +8,17 @@ import { connect } from "node:net";
 import type { ClusterMember } from "./cluster-view.ts";
 
 const answerMs = 3000;
-/** A proxy in front says with these that there is nobody behind it. */
+/** Statuses of a proxy whose server is not available. */
 const goneStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** The addresses in the configuration of a nats-server that a node has started. */
+/** The addresses in the configuration of a node's nats-server. */
 export interface NatsAddresses {
-  /** Of itself, for clients: it may run on after its node was killed. */
+  /** Client address of this node's nats-server, which may outlive a killed node. */
   readonly own: string | null;
   readonly others: readonly string[];
 }
 
-/** @param text the file; null: there is none, its node uses servers that run by themselves */
+/** @param text content of the file, or null if the node uses external servers */
 export function natsAddresses(text: string | null): NatsAddresses {
   if (text === null) return { own: null, others: [] };
   const { listen, cluster } = JSON.parse(text) as {
@@ -29,26 +29,26 @@ export function natsAddresses(text: string | null): NatsAddresses {
   return { own: listen ?? null, others };
 }
 
-/** Who answers, in words; empty: nobody. */
-export async function whoAnswers(
+/** Returns a sentence for each process that responds. */
+export async function findRunningNodes(
   members: readonly Pick<ClusterMember, "tag" | "url">[],
   { own, others }: NatsAddresses,
 ): Promise<string[]> {
-  const asked = [
+  const checks = [
     ...members.map(async ({ tag, url }) =>
-      (await nodeAnswers(url)) ? `node ${tag} answers at ${url}` : null,
+      (await nodeAnswers(url)) ? `node ${tag} responds at ${url}` : null,
     ),
     ...others.map(async (route) =>
-      (await natsAnswers(route)) ? `the nats-server of another node answers at ${route}` : null,
+      (await natsAnswers(route)) ? `the nats-server of another node responds at ${route}` : null,
     ),
   ];
   if (own !== null && (await natsAnswers(own))) {
-    asked.push(Promise.resolve(`the nats-server of this node still runs at ${own}: stop it`));
+    checks.push(Promise.resolve(`the nats-server of this node still runs at ${own}: stop it`));
   }
-  return (await Promise.all(asked)).filter((one) => one !== null);
+  return (await Promise.all(checks)).filter((one) => one !== null);
 }
 
-/** Whoever it is: an address of the cluster that somebody answers at is not for certain that of a lost node. */
+/** Returns whether any process responds: it need not be the lost node. */
 async function nodeAnswers(url: string): Promise<boolean> {
   return await new Promise((resolve) => {
     let isEncrypted = false;
@@ -58,7 +58,7 @@ async function nodeAnswers(url: string): Promise<boolean> {
       resolve(!goneStatuses.has(reply.statusCode ?? 0));
       reply.destroy();
     });
-    // One that wants a certificate refuses after it has shown its own.
+    // A server that requires a certificate refuses the request after it has presented its own.
     request.on("socket", (socket) => {
       socket.on("secureConnect", () => {
         isEncrypted = true;
@@ -69,7 +69,7 @@ async function nodeAnswers(url: string): Promise<boolean> {
   });
 }
 
-/** A server of NATS says what it is at once. */
+/** A NATS server sends its INFO line immediately. */
 async function natsAnswers(address: string): Promise<boolean> {
   const [, host = "", port = ""] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
   return await new Promise((resolve) => {

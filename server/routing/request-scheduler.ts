@@ -1,23 +1,23 @@
 /**
- * Schedules when requests begin: at once while the server is not busy, else round-robin over the connections, so that a
- * thousand requests in one packet delay nobody else. A request whose client gave up while it waited is never begun, and
- * costs nothing.
+ * Schedules the start of requests: immediately while the server is not busy, else round-robin over the connections, so
+ * that a thousand requests in one packet delay no other client. A request that its client has aborted while it waited
+ * never starts.
  *
- * Of a request it uses only its connection, its start time and whether it was given up.
+ * It uses only the connection, the start time, and the aborted state of a request.
  *
  * Invariants:
  * - Requests of one connection begin in order of arrival.
- * - Beginning requests takes at most `turnMs` of a turn of the event loop, plus the request that exceeded it.
+ * - Starting requests takes at most `sliceMs` of an event-loop tick, plus the request that exceeded it.
  */
 import type { Connection } from "../http/connection.ts";
 import type { Exchange } from "../http/exchange.ts";
 
-/** Milliseconds per turn of the event loop for beginning requests. */
-const turnMs = 4;
+/** Time slice for starting requests, per event-loop tick, in milliseconds. */
+const sliceMs = 4;
 
-export class RequestTurns {
+export class RequestScheduler {
   readonly #begin: (exchange: Exchange) => void;
-  /** Milliseconds used in the current turn. */
+  /** Time used in the current tick, in milliseconds. */
   #usedMs = 0;
   #isScheduled = false;
   /** Connections with requests that may begin, each once. */
@@ -32,7 +32,7 @@ export class RequestTurns {
   /** Begins a request, now or later. Hot. */
   add(exchange: Exchange): void {
     const { connection } = exchange;
-    if (this.#usedMs < turnMs && connection.waiting.length === 0) {
+    if (this.#usedMs < sliceMs && connection.waiting.length === 0) {
       this.#run(exchange, exchange.startedMs);
       return;
     }
@@ -51,12 +51,12 @@ export class RequestTurns {
     if (exchange.isClosed) return;
     this.#begin(exchange);
     this.#usedMs += performance.now() - startedMs;
-    if (this.#usedMs >= turnMs) this.#schedule();
+    if (this.#usedMs >= sliceMs) this.#schedule();
   }
 
   #makeReady(connection: Connection): void {
     this.#ready.push(connection);
-    if (this.#usedMs >= turnMs || this.#ready.length > 1) this.#schedule();
+    if (this.#usedMs >= sliceMs || this.#ready.length > 1) this.#schedule();
     else this.#drain();
   }
 
@@ -72,7 +72,7 @@ export class RequestTurns {
 
   /** Begins requests round-robin, one per connection. */
   #drain(): void {
-    while (this.#usedMs < turnMs) {
+    while (this.#usedMs < sliceMs) {
       const connection = this.#ready.shift();
       if (connection === undefined) return;
       const exchange = connection.waiting.shift();

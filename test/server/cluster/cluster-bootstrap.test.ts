@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
 import { EngineError } from "../../../engine/engine.ts";
+import { ClusterBootstrap, openBootstrap } from "../../../server/cluster/cluster-bootstrap.ts";
 import type { ValueChange } from "../../../server/cluster/cluster-view.ts";
-import { Founder, openFounding } from "../../../server/cluster/founding.ts";
 import {
+  bootstrapKey,
   databaseKey,
-  foundingKey,
   Registry,
   topologyIdKey,
 } from "../../../server/cluster/registry.ts";
@@ -39,7 +39,7 @@ async function change(changes: readonly ValueChange[]): Promise<void> {
   }
 }
 
-function founderOf(tag: string): Founder {
+function founderOf(tag: string): ClusterBootstrap {
   const values = storeOf(shared);
   const registry = () => {
     const parsed = [...shared].map(([key, text]) => [key, JSON.parse(text) as unknown] as const);
@@ -49,7 +49,7 @@ function founderOf(tag: string): Founder {
     });
   };
   const ownDatabases = () => databases;
-  return new Founder({
+  return new ClusterBootstrap({
     tag,
     registry,
     shared: values,
@@ -76,18 +76,18 @@ beforeEach(() => {
 
 const begin = () => {
   shared.set(topologyIdKey, '"id"');
-  shared.set(foundingKey, JSON.stringify(openFounding));
+  shared.set(bootstrapKey, JSON.stringify(openBootstrap));
 };
 
 test("brings certificates, settings and the names of databases in one change, once the cluster begins", async () => {
-  const founder = founderOf("A");
-  expect(founder.isAlone).toBe(true);
-  await founder.work();
+  const bootstrap = founderOf("A");
+  expect(bootstrap.isAlone).toBe(true);
+  await bootstrap.work();
   expect(shared.size).toBe(0);
   begin();
-  expect(founder.isAlone).toBe(true);
-  await founder.work();
-  expect(JSON.parse(shared.get(foundingKey) ?? "")).toEqual({
+  expect(bootstrap.isAlone).toBe(true);
+  await bootstrap.work();
+  expect(JSON.parse(shared.get(bootstrapKey) ?? "")).toEqual({
     isOpen: false,
     tag: "A",
     databases: ["shop"],
@@ -96,10 +96,10 @@ test("brings certificates, settings and the names of databases in one change, on
     expect.arrayContaining(["certificates/ADMIN", "certificates/READER"]),
   );
   expect(shared.get("server/command-index")).toBe("512");
-  expect(founder.isAlone).toBe(false);
+  expect(bootstrap.isAlone).toBe(false);
   expect(own.has("certificates/ADMIN")).toBe(true);
   // In the next turn, when the cluster has them.
-  await founder.work();
+  await bootstrap.work();
   expect([...own.keys()]).toEqual([]);
 });
 
@@ -135,11 +135,11 @@ test("brings nothing of a new server, nor to a cluster that has databases, has a
   shared.set(databaseKey("notes"), JSON.stringify({ name: "notes" }));
   expect(founderOf("A").isAlone).toBe(false);
   await founderOf("A").work();
-  expect(shared.get(foundingKey)).toBe(JSON.stringify(openFounding));
+  expect(shared.get(bootstrapKey)).toBe(JSON.stringify(openBootstrap));
   shared.delete(databaseKey("notes"));
   await founderOf("B").work();
-  for (const key of [foundingKey, "nothing"]) {
-    if (key === "nothing") shared.delete(foundingKey);
+  for (const key of [bootstrapKey, "nothing"]) {
+    if (key === "nothing") shared.delete(bootstrapKey);
     expect(founderOf("A").isAlone).toBe(false);
     await founderOf("A").work();
     expect(own.has("certificates/ADMIN")).toBe(true);
@@ -148,7 +148,7 @@ test("brings nothing of a new server, nor to a cluster that has databases, has a
 
 test("what nodes share is changed when the own values are brought, not before", async () => {
   begin();
-  const founder = founderOf("A");
-  await founder.settled();
+  const bootstrap = founderOf("A");
+  await bootstrap.settled();
   expect(shared.has("certificates/READER")).toBe(true);
 });

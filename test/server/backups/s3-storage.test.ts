@@ -1,10 +1,10 @@
 /** Files in S3: what is written, listed, read and removed, in parts and pages, and what a failing server does. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { s3Place } from "../../../server/backups/backup-destination.ts";
-import type { BackupPlace } from "../../../server/backups/backup-place.ts";
+import { s3Storage } from "../../../server/backups/backup-destination.ts";
+import type { BackupStorage } from "../../../server/backups/backup-storage.ts";
 import { S3Client } from "../../../server/backups/s3-client.ts";
-import { S3Place } from "../../../server/backups/s3-place.ts";
+import { S3Storage } from "../../../server/backups/s3-storage.ts";
 import { realS3, S3Server } from "../../support/s3-server.ts";
 
 let server: S3Server;
@@ -33,14 +33,14 @@ async function* pieces(bytes: Buffer, size = 1 << 20): AsyncGenerator<Buffer> {
   }
 }
 
-function newPlace(): BackupPlace {
+function newPlace(): BackupStorage {
   const real = realS3();
   const RemoteFolderName = `/a folder+&ü(1)/${Date.now()}-${++count}/`;
-  return s3Place({ ...(real ?? server.access), RemoteFolderName });
+  return s3Storage({ ...(real ?? server.access), RemoteFolderName });
 }
 
 /** A place whose attempts wait but a moment. */
-function hastyPlace(): BackupPlace {
+function hastyPlace(): BackupStorage {
   const { access } = server;
   const settings = {
     bucket: access.BucketName,
@@ -52,7 +52,7 @@ function hastyPlace(): BackupPlace {
     isPathStyle: true,
     storageClass: null,
   };
-  return new S3Place(new S3Client(settings, 1), `hasty-${++count}`);
+  return new S3Storage(new S3Client(settings, 1), `hasty-${++count}`);
 }
 
 describe("on a server of S3", () => {
@@ -109,11 +109,11 @@ describe("on a server of S3", () => {
   test("a missing file, and a secret that is not the right one, are told", async () => {
     const place = newPlace();
     await expect(all(place.read("none"))).rejects.toThrow(
-      /none: the S3 server answers 404 NoSuchKey/,
+      /none: the S3 server replied 404 NoSuchKey/,
     );
-    const wrong = s3Place({ ...(realS3() ?? server.access), AwsSecretKey: "not-the-secret" });
+    const wrong = s3Storage({ ...(realS3() ?? server.access), AwsSecretKey: "not-the-secret" });
     const failed = await wrong.files().catch((error: Error) => error.message);
-    expect(failed).toMatch(/answers 403 SignatureDoesNotMatch/);
+    expect(failed).toMatch(/replied 403 SignatureDoesNotMatch/);
     expect(failed).not.toContain("not-the-secret");
   });
 });
@@ -129,7 +129,7 @@ test("requests are tried again while the server is overloaded or cuts connection
   expect((await all(place.read("x"))).equals(bytes)).toBe(true);
   server.fault = () => "503";
   await expect(place.write("y", pieces(bytes))).rejects.toThrow(
-    /answers 503 SlowDown \(it <fails>\)/,
+    /replied 503 SlowDown \(it <fails>\)/,
   );
   server.requests.length = 0;
   server.fault = () => "403";
@@ -173,7 +173,7 @@ test("a server that is not there is named", async () => {
     isPathStyle: true,
     storageClass: null,
   };
-  const place = new S3Place(new S3Client(settings, 1), "");
+  const place = new S3Storage(new S3Client(settings, 1), "");
   await expect(place.files()).rejects.toThrow(
     "The S3 server http://127.0.0.1:1/b cannot be reached",
   );

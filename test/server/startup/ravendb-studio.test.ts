@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ZipFile } from "yazl";
-import { readForeignStudio } from "../../../server/startup/foreign-studio.ts";
+import { readRavenStudio } from "../../../server/startup/ravendb-studio.ts";
 import {
   noCertificate,
   startTestServer,
@@ -17,7 +17,7 @@ let folder: string;
 const servers: TestServer[] = [];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "foreign-studio-"));
+  folder = mkdtempSync(join(tmpdir(), "ravendb-studio-"));
   mkdirSync(join(folder, "studio", "assets"), { recursive: true });
   writeFileSync(join(folder, "studio", "index.html"), "<title>Raven</title>");
   writeFileSync(join(folder, "studio", "assets", "main.js"), "run()");
@@ -70,7 +70,7 @@ test("what is no such copy ends the start, with the reason", () => {
     ["no.zip", "no zip archive"],
     ["studio/assets", "it has no index.html"],
   ] as const) {
-    expect(() => readForeignStudio(join(folder, name))).toThrow(reason);
+    expect(() => readRavenStudio(join(folder, name))).toThrow(reason);
   }
-  expect(readForeignStudio(undefined)).toBeUndefined();
+  expect(readRavenStudio(undefined)).toBeUndefined();
 });

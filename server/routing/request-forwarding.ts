@@ -1,15 +1,15 @@
 /**
- * Requests of a cluster: each runs on the node that has what it needs, whichever node it has come to. What another node
- * must do is sent there, its reply is sent back, both as they come.
+ * Request forwarding in a cluster: a request runs on the node that has the required data, whichever node receives it. The
+ * receiving node streams the request there, and streams the reply back.
  *
  * Invariants:
- * - A request is passed on once: the node that it comes to runs it or refuses it (`misplacedHeader`), and the one that it
- *   came from looks up its place again.
- * - A request that another node may have taken is not sent again, unless it only reads.
- * - Nothing of the body is read before it is known where it goes.
- * - Rights are looked up where a request comes to, and again where it runs.
- * - A copy answers a read when it shows all that clients of the same node were shown before; it is waited for a little,
- *   then the leader answers.
+ * - A request is forwarded once: the target runs it or refuses it (`misplacedHeader`), and the forwarding node then selects
+ *   a target again.
+ * - A request that a target may have received is not resent, unless it only reads.
+ * - The body is not read before the target is known.
+ * - Rights are checked on the receiving node and again on the target.
+ * - A copy answers a read if it shows everything that clients of the same node were shown before. If it does not after a
+ *   short wait, the leader answers.
  */
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
@@ -20,26 +20,26 @@ import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
 import { noContentType, type ReplyHeaders } from "../http/response.ts";
 import { hasPermission } from "../security/access.ts";
-import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./arrivals.ts";
+import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./forwarded-requests.ts";
 import { type Need, needOf, type Place, placeOf } from "./placement.ts";
 import type { Route } from "./route.ts";
 
-/** In a reply: the node has done nothing, since it is not the one that the request needs. */
+/** Reply header: the node has done nothing, because it is not the one that the request needs. */
 export const misplacedHeader = "x-jackdaw-misplaced";
-/** In a reply: how much the copy shows that has answered. */
-export const placeHeader = "x-jackdaw-place";
+/** Reply header: position of the copy that answered. */
+export const positionHeader = "x-jackdaw-place";
 
-/** Milliseconds that a request waits until somebody leads its database. */
+/** Maximum time that a request waits for a leader of its database, in milliseconds. */
 const leaderWaitMs = 5_000;
-/** Milliseconds between two tries, when nothing is heard meanwhile. */
+/** Interval of attempts without events of the cluster, in milliseconds. */
 const retryMs = 200;
-/** Bytes of a body that is collected, so that it can be sent again. */
+/** Maximum size of a body that is buffered for resending, in bytes. */
 const collectedBytesMax = 64 * 1024;
-/** Milliseconds without a heartbeat after which a request to a node is given up. */
+/** Time without a heartbeat after which a request to a node is aborted, in milliseconds. */
 const silenceMs = 10_000;
 const lookMs = 1_000;
 
-/** Of one connection, or told anew on the next. Those of browsers and of other nodes were looked at here. */
+/** Headers of one connection, or set again on the next. Those for browsers and nodes were evaluated here. */
 const ownHeaders: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -67,30 +67,30 @@ const ownReplyHeaders: ReadonlySet<string> = new Set([
   "request-time",
 ]);
 
-/** The state of the database and the node for it. */
+/** The state of the database, and the target node. */
 interface Found {
   readonly state: ReplicaState;
   readonly place: Place;
 }
 
-/** A request over all its tries. */
-interface Passing {
+/** A request over all its attempts. */
+interface Forwarding {
   readonly exchange: Exchange;
   need: Need;
   readonly cluster: ClusterView;
   readonly deadlineMs: number;
-  /** Where it was sent to without being done. */
+  /** Tags of nodes where an attempt failed without any effect. */
   readonly failed: Set<string>;
-  /** Was it tried here, without being done? */
+  /** Whether an attempt on this node failed without any effect. */
   hasFailedHere: boolean;
 }
 
 type Run = () => Promise<void> | void;
 
-export class PassingOn {
+export class RequestForwarder {
   readonly #peers: () => PeerLink | undefined;
   readonly #now: () => number;
-  /** Woken after each change of the cluster. */
+  /** Callbacks to call after the next change of the cluster. */
   readonly #waiting = new Set<() => void>();
   readonly #listened = new WeakSet<ClusterView>();
 
@@ -100,10 +100,9 @@ export class PassingOn {
   }
 
   /**
-   * Runs a request where it belongs; `here` runs it on this node.
-   * @param database the one in its path
-   * @throws EngineError not-leader, node-unreachable, outcome-unknown; RequestError 503 of a request that was passed on
-   * already
+   * Runs a request on the right node; `here` runs it on this node.
+   * @param database the database in its path
+   * @throws EngineError not-leader, node-unreachable, outcome-unknown; RequestError 503 if another node forwarded it here
    */
   run(
     cluster: ClusterView,
@@ -113,7 +112,7 @@ export class PassingOn {
     here: (isConfirmed: boolean) => Promise<void> | void,
   ): Promise<void> | void {
     const need = needOf(exchange, route, database);
-    // Who may not see the database is refused by the handler.
+    // The handler refuses callers who may not see the database.
     if (need === undefined || !hasPermission(exchange.identity, need.database, 1))
       return here(false);
     const state = cluster.find(need.database);
@@ -123,12 +122,12 @@ export class PassingOn {
     if (place === "here" && state.role === "leader" && need.copies !== "confirmed") return run();
     const deadlineMs = this.#now() + leaderWaitMs;
     const failed = new Set<string>();
-    const passing = { exchange, need, cluster, deadlineMs, failed, hasFailedHere: false };
-    return this.#runFrom(passing, { place, state }, run);
+    const forwarding = { exchange, need, cluster, deadlineMs, failed, hasFailedHere: false };
+    return this.#runWithRetries(forwarding, { place, state }, run);
   }
 
   /**
-   * Asks the node where a web socket belongs for it. @returns undefined: it belongs here; or the refusal was sent back
+   * Opens a web socket on the right node. @returns undefined if this is the right node; "refused" if a refusal was relayed
    * @throws as `run`
    */
   async connect(
@@ -150,7 +149,7 @@ export class PassingOn {
       method: "GET",
       target: exchange.target,
       headers: {
-        // Over HTTP/2 there is no key.
+        // HTTP/2 has no key.
         "sec-websocket-key": randomBytes(16).toString("base64"),
         "sec-websocket-version": "13",
         ...headersFor(exchange, cluster.tag),
@@ -164,39 +163,39 @@ export class PassingOn {
     return "refused";
   }
 
-  async #runFrom(passing: Passing, first: Found, here: Run): Promise<void> {
-    const { exchange, cluster, deadlineMs, failed } = passing;
+  async #runWithRetries(forwarding: Forwarding, first: Found, here: Run): Promise<void> {
+    const { exchange, cluster, deadlineMs, failed } = forwarding;
     let found = first;
     let error: unknown;
     for (;;) {
       const { state } = found;
       let { place } = found;
-      if (place === "here" && !showsEnough(passing, state) && !(await soonShows(passing, state))) {
+      if (place === "here" && !showsEnough(forwarding, state) && !(await soonShows(forwarding, state))) {
         const { leaderTag } = state;
         const isElsewhere = leaderTag !== null && leaderTag !== cluster.tag;
         place = isElsewhere ? { tag: leaderTag } : "nowhere";
       }
       if (place === "here") {
-        if (await runHere(passing, here)) return;
-        found = this.#place(passing);
+        if (await runHere(forwarding, here)) return;
+        found = this.#place(forwarding);
         continue;
       }
       if (exchange.origin !== undefined) throw misplaced(state);
       if (place !== "nowhere") {
-        const outcome = await this.#try(place.tag, passing, state);
+        const outcome = await this.#try(place.tag, forwarding, state);
         if (outcome.isDone) return;
         failed.add(place.tag);
         error = outcome.error;
       }
       if (exchange.aborted) return;
       if (this.#now() >= deadlineMs) throw error ?? noLeader(state);
-      await this.#changed(cluster, Math.min(retryMs, deadlineMs - this.#now()));
-      found = this.#place(passing);
+      await this.#whenChanged(cluster, Math.min(retryMs, deadlineMs - this.#now()));
+      found = this.#place(forwarding);
     }
   }
 
-  /** @throws EngineError database-missing: it was deleted meanwhile */
-  #place({ need, cluster, failed }: Passing): Found {
+  /** @throws EngineError database-missing if it was deleted meanwhile */
+  #place({ need, cluster, failed }: Forwarding): Found {
     const state = cluster.find(need.database);
     if (state === undefined) {
       throw new EngineError("database-missing", `Database '${need.database}' does not exist.`);
@@ -204,15 +203,15 @@ export class PassingOn {
     const place = placeOf(need, state, cluster);
     const isRead = need.copies === "any" || need.copies === "here";
     if (!isRead || typeof place === "string" || !failed.has(place.tag)) return { state, place };
-    // The others can do it as well.
+    // Other members can serve the read as well.
     const other = state.registered.members.find((tag) => tag !== cluster.tag && !failed.has(tag));
     if (other !== undefined) return { state, place: { tag: other } };
     failed.clear();
     return { state, place };
   }
 
-  /** Waits for the next change of the cluster, `ms` at most. */
-  #changed(cluster: ClusterView, ms: number): Promise<void> {
+  /** Waits for the next change of the cluster, at most `ms`. */
+  #whenChanged(cluster: ClusterView, ms: number): Promise<void> {
     if (!this.#listened.has(cluster)) {
       this.#listened.add(cluster);
       cluster.onChange(() => {
@@ -230,19 +229,19 @@ export class PassingOn {
     });
   }
 
-  /** @returns not done: nobody has done anything, and it can be sent again. @throws else */
+  /** @returns isDone false if no node has done anything, so that the request can be resent @throws otherwise */
   async #try(
     tag: string,
-    passing: Passing,
+    forwarding: Forwarding,
     state: ReplicaState,
   ): Promise<{ readonly isDone: true } | { readonly isDone: false; readonly error: unknown }> {
-    const { exchange, cluster, need } = passing;
+    const { exchange, cluster, need } = forwarding;
     const peers = this.#peers();
     if (peers === undefined) throw noLeader(state);
     const body = await bodyFor(exchange);
     const given = new AbortController();
     const watch = setInterval(() => {
-      if (isGone(tag, cluster)) given.abort(new Error("it is silent"));
+      if (isGone(tag, cluster)) given.abort(new Error("no heartbeats"));
     }, lookMs);
     const onClosed = () => given.abort();
     exchange.signal.addEventListener("abort", onClosed, { once: true });
@@ -251,7 +250,7 @@ export class PassingOn {
       const reply = await peers.send(tag, {
         method: exchange.method,
         target: exchange.target,
-        headers: { ...headersFor(exchange, cluster.tag), ...leastOf(passing, state) },
+        headers: { ...headersFor(exchange, cluster.tag), ...leastOf(forwarding, state) },
         ...(body === undefined ? {} : { body: body.content }),
         signal: given.signal,
         headMs: Number.POSITIVE_INFINITY,
@@ -262,7 +261,7 @@ export class PassingOn {
         return { isDone: false, error: noLeader(state) };
       }
       exchange.passedTo = tag;
-      const shown = reply.headers[placeHeader];
+      const shown = reply.headers[positionHeader];
       if (typeof shown === "string") cluster.answered(shown);
       await sendBack(exchange, reply);
       return { isDone: true };
@@ -270,7 +269,7 @@ export class PassingOn {
       if (exchange.aborted) return { isDone: true };
       if (exchange.isReplied) throw unreachableError(tag, error);
       if (isNotLeading(error)) throw error;
-      // What the client sends is at fault, or how slowly.
+      // The client caused the error, for example by sending too slowly.
       if (body?.failure instanceof RequestError) throw body.failure;
       const wasSent = (error as EngineError).details?.["wasSent"] !== false;
       if ((wasSent && !isRead) || body?.isTaken === true)
@@ -283,57 +282,57 @@ export class PassingOn {
   }
 }
 
-/** Does the copy here show what it must? Of what is asked of this node, whatever it has, nothing is expected. */
-function showsEnough(passing: Passing, state: ReplicaState): boolean {
-  if (passing.need.copies !== "any" || state.role === "leader") return true;
-  return state.visible >= leastHere(passing, state);
+/** Returns whether the local copy is at the required position. Requests for this node in particular require none. */
+function showsEnough(forwarding: Forwarding, state: ReplicaState): boolean {
+  if (forwarding.need.copies !== "any" || state.role === "leader") return true;
+  return state.visible >= leastHere(forwarding, state);
 }
 
-/** Waits for it a little. */
-function soonShows(passing: Passing, state: ReplicaState): Promise<boolean> {
-  const { need, cluster } = passing;
-  const least = leastHere(passing, state);
+/** Waits briefly until the local copy is at the required position. */
+function soonShows(forwarding: Forwarding, state: ReplicaState): Promise<boolean> {
+  const { need, cluster } = forwarding;
+  const least = leastHere(forwarding, state);
   if (!Number.isFinite(least)) return Promise.resolve(false);
   return cluster.whenVisible(need.database, least, retryMs);
 }
 
-/** What the node must have been shown that the client has come to. */
-function leastHere({ exchange }: Passing, { mustShow }: ReplicaState): number {
+/** Returns the position that the receiving node requires. */
+function leastHere({ exchange }: Forwarding, { mustShow }: ReplicaState): number {
   return exchange.origin === undefined ? mustShow : Number(exchange.header(leastHeader) ?? 0);
 }
 
-/** What another node must show, which may not lead. "Infinity", while that is not known: only the leader answers. */
-function leastOf({ need }: Passing, { mustShow }: ReplicaState): Record<string, string> {
+/** Header with the position that the target must show unless it leads. While it is not known, "Infinity": only the leader answers. */
+function leastOf({ need }: Forwarding, { mustShow }: ReplicaState): Record<string, string> {
   return need.copies === "any" && mustShow > 0 ? { [leastHeader]: String(mustShow) } : {};
 }
 
-/** @returns false: nothing was done, and the leader can do it. @throws else */
-async function runHere(passing: Passing, here: Run): Promise<boolean> {
-  const { exchange, need } = passing;
+/** @returns false if nothing was done and the leader can run it @throws otherwise */
+async function runHere(forwarding: Forwarding, here: Run): Promise<boolean> {
+  const { exchange, need } = forwarding;
   exchange.isRepeatable = true;
   try {
     await here();
     return true;
   } catch (error) {
-    // What a copy cannot do, such as making an index for a query, and what has a new leader by now.
-    if (!isNotLeading(error) || !canRepeat(exchange) || passing.hasFailedHere) throw error;
+    // A copy cannot do everything, such as creating an index for a query, and the leader may have changed.
+    if (!isNotLeading(error) || !canRepeat(exchange) || forwarding.hasFailedHere) throw error;
   }
-  passing.hasFailedHere = true;
-  if (need.copies !== "confirmed") passing.need = { ...need, copies: "leader" };
+  forwarding.hasFailedHere = true;
+  if (need.copies !== "confirmed") forwarding.need = { ...need, copies: "leader" };
   return false;
 }
 
 /** The body of a request to another node. */
-interface PassedBody {
+interface ForwardedBody {
   readonly content: Buffer | Readable;
-  /** Has any of it been read, so that it cannot be sent again? */
+  /** Whether any of it was read, so that it cannot be resent. */
   readonly isTaken: boolean;
-  /** Why its reading ended early. */
+  /** Error that ended the reading early. */
   readonly failure: unknown;
 }
 
-/** Undefined: it has none. @throws RequestError as `Exchange.body` */
-async function bodyFor(exchange: Exchange): Promise<PassedBody | undefined> {
+/** Returns undefined if the request has no body. @throws RequestError as `Exchange.body` */
+async function bodyFor(exchange: Exchange): Promise<ForwardedBody | undefined> {
   if (!exchange.hasBody) return undefined;
   const collected = exchange.collectedBody;
   if (collected !== undefined) return whole(collected);
@@ -362,7 +361,7 @@ async function bodyFor(exchange: Exchange): Promise<PassedBody | undefined> {
   };
 }
 
-function whole(content: Buffer): PassedBody {
+function whole(content: Buffer): ForwardedBody {
   return { content, isTaken: false, failure: undefined };
 }
 
@@ -380,12 +379,12 @@ function headersFor(exchange: Exchange, ownTag: string): Record<string, string> 
   headers[forwardedHeader] = ownTag;
   headers[addressHeader] = exchange.remoteAddress;
   const { identity } = exchange;
-  // A node's certificate is this node's, or as good as it.
+  // A node's certificate has the same rights as this node's.
   if (!identity.isNode) headers[callerHeader] = identity.thumbprint;
   return headers;
 }
 
-/** @throws when the other node ends before its reply does, and nothing was sent back yet */
+/** @throws if the other node disconnects before its reply is complete, and nothing was relayed yet */
 async function sendBack(exchange: Exchange, { status, headers, body }: PeerReply): Promise<void> {
   const out: Record<string, string | number | readonly string[]> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -408,7 +407,7 @@ async function sendBack(exchange: Exchange, { status, headers, body }: PeerReply
     body.destroy();
     return;
   }
-  // A stream with a type of its own is sent as it is.
+  // A stream with its own content type keeps it.
   out["content-type"] ??= "application/octet-stream";
   const stream = exchange.stream(status, out);
   for await (const chunk of body) {
@@ -424,7 +423,7 @@ function typed(headers: ReplyHeaders): ReplyHeaders {
     : headers;
 }
 
-/** Can the request be made again, with its body? */
+/** Returns whether the request and its body can be resent. */
 function canRepeat(exchange: Exchange): boolean {
   return !exchange.isReplied && !exchange.aborted && exchange.collectedBody !== undefined;
 }
@@ -433,15 +432,15 @@ function isNotLeading(error: unknown): boolean {
   return error instanceof EngineError && error.code === "not-leader";
 }
 
-/** A node that was removed, or of which nothing is heard any more. */
+/** Returns whether the node was removed, or has stopped sending heartbeats. */
 function isGone(tag: string, cluster: ClusterView): boolean {
   if (!cluster.members().some((member) => member.tag === tag)) return true;
-  return (cluster.sighting(tag)?.ageMs ?? 0) > silenceMs;
+  return (cluster.lastHeartbeat(tag)?.ageMs ?? 0) > silenceMs;
 }
 
 const noLeaderType = "Raven.Client.Exceptions.Cluster.NoLeaderException";
 
-/** For the node that has passed the request on: it looks again. */
+/** Tells the forwarding node to select a target again. */
 function misplaced(state: ReplicaState | undefined): RequestError {
   const headers = { [misplacedHeader]: "1", "retry-after": "1" };
   return new RequestError(503, noLeaderType, messageOf(state), { headers });
@@ -455,13 +454,13 @@ function messageOf(state: ReplicaState | undefined): string {
   const name = state?.registered.name ?? "";
   const leader = state?.leaderTag ?? null;
   return leader === null
-    ? `No node leads database '${name}' at the moment: nothing was done. One will within seconds, if more than half of the nodes run.`
-    : `Node ${leader} leads database '${name}', and has not taken the request: nothing was done.`;
+    ? `No node leads database '${name}' at the moment, and nothing was done. A leader is elected within seconds if more than half of the nodes run.`
+    : `Node ${leader} leads database '${name}', and did not accept the request. Nothing was done.`;
 }
 
 function unreachableError(tag: string, cause: unknown): EngineError {
   if (cause instanceof EngineError && cause.code === "node-unreachable") return cause;
-  return new EngineError("node-unreachable", `Node ${tag} did not answer.`, {
+  return new EngineError("node-unreachable", `Node ${tag} did not respond.`, {
     cause,
     details: { retryAfterSeconds: 1 },
   });
@@ -471,7 +470,7 @@ function uncertain(tag: string, { database }: Need, wasSent: boolean, cause: unk
   if (!wasSent) return unreachableError(tag, cause);
   return new EngineError(
     "outcome-unknown",
-    `Node ${tag} ended before it had answered: what was asked of database '${database}' may have been done or not. ` +
+    `Node ${tag} disconnected before it replied: the request for database '${database}' may or may not have been executed. ` +
       "Read before you write again.",
     { cause, details: { retryAfterSeconds: 1 } },
   );

@@ -1,52 +1,52 @@
 /**
- * Cuts what a server of NATS sends into pieces of whole messages, without understanding more of it than where a message
- * ends. The client's parser puts a message that comes in many reads into a buffer that it makes anew, twice as large and
- * full of zeros, whenever that is full: of a message of 1 MiB, 3.6 MiB. In one piece it takes it as it is.
+ * Splits the data received from a NATS server into buffers of complete messages, and parses only the message boundaries.
+ * The client's parser collects a message that arrives in many reads in a buffer that it reallocates at twice the size,
+ * filled with zeros, whenever it is full: 3.6 MiB for a message of 1 MiB. A complete message is not copied.
  *
  *     MSG <subject> <sid> [reply] <bytes>\r\n <payload> \r\n
  *     HMSG <subject> <sid> [reply] <bytes of headers> <bytes>\r\n <headers, payload> \r\n
  *     INFO …\r\n    PING\r\n    PONG\r\n    +OK\r\n    -ERR …\r\n
  *
  * Invariants:
- * - The pieces together are the bytes that came, in their order, and each ends where a line or a message does.
- * - Of a message that comes in many reads, what is read to `room` is not copied.
- * - What has come of a line or a message, and nothing else, is kept.
+ * - The buffers contain the received bytes in order, and each ends at the end of a line or a message.
+ * - A message received in many reads to `room` is not copied.
+ * - Only an incomplete line or message is retained.
  */
 
-/** Bytes of one read while no message is under way. */
+/** Size of a read while no message is incomplete, in bytes. */
 const readBytes = 64 * 1024;
-/** A larger message is not of a server that keeps its word: what comes of it goes on as it comes. */
+/** Maximum message size, in bytes. A larger message violates the protocol, and is forwarded as received. */
 const messageBytesMax = 64 * 1024 * 1024;
-/** A longer line goes on as it comes, likewise. */
+/** Maximum line length, in bytes. A longer line is forwarded as received. */
 const lineBytesMax = 1024 * 1024;
 const lineFeed = 10;
 
-export class WholeMessages {
+export class MessageAssembler {
   readonly #take: (piece: Buffer) => void;
   readonly #scratch = Buffer.allocUnsafeSlow(readBytes);
-  /** The message that is under way, as long as it will be; null: none is. */
+  /** The incomplete message, allocated at its final length, or null. */
   #message: Buffer | null = null;
   #filled = 0;
-  /** A line that has no end yet. */
+  /** The incomplete line. */
   #line: Buffer = Buffer.alloc(0);
 
-  /** @param take called with each piece, which it owns */
+  /** @param take called with each buffer, which it then owns */
   constructor(take: (piece: Buffer) => void) {
     this.#take = take;
   }
 
-  /** Where the next bytes may be read to; never empty. What was read is told by `filled`. */
+  /** Buffer for the next read; never empty. The caller reports the number of bytes to `filled`. */
   get room(): Buffer {
     return this.#message?.subarray(this.#filled) ?? this.#scratch;
   }
 
-  /** The first `count` bytes of `room` have come. */
+  /** Reports that the first `count` bytes of `room` were filled. */
   filled(count: number): void {
     if (this.#message === null) this.add(this.#scratch.subarray(0, count));
     else this.#grow(this.#message, count);
   }
 
-  /** Bytes that have come elsewhere. They are copied. */
+  /** Adds bytes that were received in another buffer. They are copied. */
   add(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) {
@@ -68,7 +68,7 @@ export class WholeMessages {
     this.#take(message);
   }
 
-  /** Passes on what is whole, and begins the message that is not. @returns what belongs to that */
+  /** Emits complete messages, and starts an incomplete one. @returns the bytes of that */
   #cut(read: Buffer): Buffer {
     const bytes = this.#line.length === 0 ? read : Buffer.concat([this.#line, read]);
     this.#line = Buffer.alloc(0);
@@ -96,7 +96,7 @@ export class WholeMessages {
   }
 }
 
-/** The message whose line is `[start, end)`; null: it is none. */
+/** Parses the message whose line is `[start, end)`. Returns null if it is not a message. */
 function messageIn(bytes: Buffer, start: number, end: number) {
   const words = bytes.toString("latin1", start, end).trim().split(/\s+/);
   const operation = words[0]?.toUpperCase();
@@ -107,7 +107,7 @@ function messageIn(bytes: Buffer, start: number, end: number) {
   return isSized ? { bytes: count, headerBytes } : null;
 }
 
-/** `length` bytes, of which the one at `at` has an address that is a multiple of 8: V8 copies words from there, not bytes. */
+/** Allocates `length` bytes whose byte at `at` has an address divisible by 8, so that V8 copies words instead of bytes. */
 function alignedBuffer(length: number, at: number): Buffer {
   const room = Buffer.allocUnsafe(length + 7);
   const from = (8 - ((room.byteOffset + at) % 8)) % 8;

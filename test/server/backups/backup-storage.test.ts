@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { nodeEnvironment } from "../../../engine/engine.ts";
-import { EncryptedPlace, isEncryptedWith } from "../../../server/backups/backup-place.ts";
-import { FolderPlace } from "../../../server/backups/folder-place.ts";
+import { EncryptedStorage, isEncryptedWith } from "../../../server/backups/backup-storage.ts";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 
 const base = realpathSync(mkdtempSync(join(tmpdir(), "jackdaw-place-")));
 afterAll(() => rm(base, { recursive: true, force: true }));
@@ -14,8 +14,8 @@ const key = Buffer.alloc(32, 5);
 const { files } = nodeEnvironment();
 
 test("what is written is encrypted on the disk, and read with the key alone", async () => {
-  const folder = new FolderPlace(files, join(base, "one"));
-  const place = new EncryptedPlace(folder, key);
+  const folder = new FolderStorage(files, join(base, "one"));
+  const place = new EncryptedStorage(folder, key);
   await place.make();
   const inner = place.within("inner");
   await inner.make();
@@ -31,8 +31,8 @@ test("what is written is encrypted on the disk, and read with the key alone", as
   expect(await isEncryptedWith(key, folder, "x")).toBe(true);
   expect(await isEncryptedWith(Buffer.alloc(32), folder, "x")).toBe(false);
   await expect(isEncryptedWith(key, folder, "none")).rejects.toMatchObject({ code: "file-failed" });
-  const other = new EncryptedPlace(folder, Buffer.alloc(32)).read("x");
-  await expect(other.next()).rejects.toThrow("the key is another one");
+  const other = new EncryptedStorage(folder, Buffer.alloc(32)).read("x");
+  await expect(other.next()).rejects.toThrow("the key is wrong");
   await inner.removeAll();
   await place.remove(["x"]);
   expect(await place.exists()).toBe(false);

@@ -1,18 +1,18 @@
 /**
- * A place for backups in a bucket of an S3 server: a folder is what keys begin with, up to a slash.
+ * A storage for backups in a bucket of an S3 server. A folder is a key prefix that ends with a slash.
  *
  * Invariants:
- * - An object is there only when all of it is: one of several parts appears when these are completed, and what fails is
+ * - An object is visible only when it is complete: a multipart upload becomes visible on completion, and a failed one is
  *   aborted.
- * - What is in memory of a file is one part, whatever its size.
+ * - Only one part of a file is in memory, whatever its size.
  */
 import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
 import { pauseIfDue } from "../../engine/base/time-slices.ts";
-import type { BackupPlace, StoredFile } from "./backup-place.ts";
+import type { BackupStorage, StoredFile } from "./backup-storage.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 
-/** At least 5 MiB. With 10,000 parts at most, a file may have 300 GB. */
+/** Part size for small files, at least 5 MiB. With at most 10,000 parts, a file may have 300 GB. */
 const smallPartBytes = 8 * 1024 * 1024;
 const largePartBytes = 32 * 1024 * 1024;
 const smallPartsMax = 1000;
@@ -24,12 +24,12 @@ interface Listing {
   readonly folders: string[];
 }
 
-export class S3Place implements BackupPlace {
+export class S3Storage implements BackupStorage {
   readonly #client: S3Client;
-  /** "" or with a slash at its end. */
+  /** Empty, or ends with a slash. */
   readonly #prefix: string;
 
-  /** @param folder the beginning of all keys; "": the bucket itself */
+  /** @param folder prefix of all keys, or empty for the bucket itself */
   constructor(client: S3Client, folder: string) {
     this.#client = client;
     const trimmed = folder.replace(/^\/+|\/+$/g, "");
@@ -62,7 +62,7 @@ export class S3Place implements BackupPlace {
   }
 
   async make(): Promise<void> {
-    // Folders are there as soon as something is in them.
+    // Folders exist as soon as they contain an object.
   }
 
   async files(): Promise<StoredFile[]> {
@@ -73,8 +73,8 @@ export class S3Place implements BackupPlace {
     return (await this.#list("/")).folders;
   }
 
-  within(name: string): BackupPlace {
-    return new S3Place(this.#client, this.pathOf(name));
+  within(name: string): BackupStorage {
+    return new S3Storage(this.#client, this.pathOf(name));
   }
 
   async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
@@ -106,7 +106,7 @@ export class S3Place implements BackupPlace {
       const end = Number.isFinite(bytesMax) ? bytesMax - 1 : "";
       const headers: Record<string, string> = {
         ...(isPart ? { Range: `bytes=${at}-${end}` } : {}),
-        // The rest of what was begun, and of nothing else.
+        // Continues the same version of the object.
         ...(tag === null ? {} : { "If-Match": tag }),
       };
       const reply = await this.#get(key, headers);
@@ -127,7 +127,7 @@ export class S3Place implements BackupPlace {
         if (attempt >= readAttemptsMax) {
           throw new EngineError(
             "file-failed",
-            `${this.#client.where(key)} cannot be read behind ${at} bytes: ${(cause as Error).message}`,
+            `${this.#client.where(key)} cannot be read after byte ${at}: ${(cause as Error).message}`,
             { cause },
           );
         }
@@ -135,7 +135,7 @@ export class S3Place implements BackupPlace {
     }
   }
 
-  /** Null: there are no bytes in the range. */
+  /** Returns null if the range contains no bytes. */
   async #get(key: string, headers: Record<string, string>): Promise<Response | null> {
     try {
       return await this.#client.send({ method: "GET", key, headers });
@@ -161,7 +161,7 @@ export class S3Place implements BackupPlace {
     }
   }
 
-  /** @param delimiter "": what is in folders, too, with their names */
+  /** @param delimiter "" to include the content of folders, with relative names */
   async #list(delimiter: "/" | ""): Promise<Listing> {
     const found: Listing = { files: [], folders: [] };
     let token: string | null = null;
@@ -178,7 +178,7 @@ export class S3Place implements BackupPlace {
       });
       for (const one of elementsOf(xml, "Contents")) {
         const name = this.#nameOf(elementOf(one, "Key"));
-        // Some programs make an object for the folder itself.
+        // Some programs create an object for the folder itself.
         if (name === "") continue;
         found.files.push({ name, bytes: Number(elementOf(one, "Size")) });
       }
@@ -226,7 +226,7 @@ export class S3Place implements BackupPlace {
     if (id !== null) return id;
     throw new EngineError(
       "file-failed",
-      `${this.#client.where(key)}: the S3 server gives no UploadId`,
+      `${this.#client.where(key)}: the S3 server returned no UploadId`,
     );
   }
 
@@ -240,7 +240,7 @@ export class S3Place implements BackupPlace {
       query: { uploadId: id },
       body: Buffer.from(`<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`),
     });
-    // An error that comes after the status was sent.
+    // An error that the server found after it had sent the status.
     const code = elementOf(xml, "Code");
     if (elementOf(xml, "ETag") !== null || code === null) return;
     throw new S3Error(200, code, `${this.#client.where(key)}: ${elementOf(xml, "Message")}`);
@@ -257,7 +257,7 @@ export class S3Place implements BackupPlace {
 
 interface Upload {
   readonly id: string;
-  /** Of the parts so far, in order. */
+  /** Tags of the uploaded parts, in order. */
   readonly tags: string[];
 }
 
@@ -267,7 +267,7 @@ interface Part {
   readonly isLast: boolean;
 }
 
-/** Pieces as parts, the last of which may be small; at least one. Each piece is hashed as it comes. */
+/** Splits a stream into parts, at least one, of which the last may be small. Hashes each chunk as it arrives. */
 async function* inParts(bytes: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Part> {
   let pieces: Buffer[] = [];
   let hash = createHash("sha256");
@@ -277,7 +277,7 @@ async function* inParts(bytes: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncG
     return { body: Buffer.concat(pieces), sha256: hash.digest("hex"), isLast };
   };
   for await (const piece of bytes) {
-    // A copy, as it is valid until the next one only.
+    // Copied, because a chunk is valid only until the next one.
     pieces.push(Buffer.from(piece));
     hash.update(piece);
     gathered += piece.length;

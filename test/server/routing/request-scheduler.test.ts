@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Connection } from "../../../server/http/connection.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
-import { RequestTurns } from "../../../server/routing/request-turns.ts";
+import { RequestScheduler } from "../../../server/routing/request-scheduler.ts";
 import { unsecured } from "../../../server/security/access.ts";
 
 interface FakeExchange {
@@ -17,9 +17,9 @@ function connection(): Connection {
 }
 
 /** Turns whose requests take `busyMs`, and the names of those that have begun. */
-function turnsOf(busyMs: number): { turns: RequestTurns; begun: string[]; add: typeof add } {
+function turnsOf(busyMs: number): { turns: RequestScheduler; begun: string[]; add: typeof add } {
   const begun: string[] = [];
-  const turns = new RequestTurns((exchange) => {
+  const turns = new RequestScheduler((exchange) => {
     begun.push((exchange as unknown as FakeExchange).name);
     const until = performance.now() + busyMs;
     while (performance.now() < until);

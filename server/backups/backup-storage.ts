@@ -1,56 +1,56 @@
 /**
- * A place for the files of backups: a folder, with folders in it. Backups, restores and what removes old ones know no
- * other way to their files.
+ * A storage for backup files: a folder with nested folders, on disk or in a bucket. Backups, restores, and retention access
+ * their files through it only.
  *
  * Invariants:
- * - A file has its name only when all of it is durable.
+ * - A file is visible under its name only after all of it is durable.
  */
 import type { EngineError } from "../../engine/base/errors.ts";
 import { decrypted, encrypted } from "./secret-stream.ts";
 
-/** A file that is there. */
+/** An existing file. */
 export interface StoredFile {
   readonly name: string;
   readonly bytes: number;
 }
 
-export interface BackupPlace {
-  /** The last part of its path. */
+export interface BackupStorage {
+  /** Last segment of its path. */
   readonly name: string;
-  /** As a restore takes it. */
+  /** Path for a restore request. */
   readonly path: string;
-  /** As a restore takes it, too. */
+  /** Path of a file or folder in it, for a restore request. */
   pathOf(name: string): string;
-  /** For messages. */
+  /** Path of a file in messages. */
   where(name: string): string;
   exists(): Promise<boolean>;
-  /** Makes the folder, if places of this kind have to be made. */
+  /** Creates the folder, if the storage requires that. */
   make(): Promise<void>;
-  /** Files directly in it, in the order of their names; none when it does not exist. @throws EngineError file-failed */
+  /** Files directly in it, ordered by name; none if it does not exist. @throws EngineError file-failed */
   files(): Promise<StoredFile[]>;
-  /** Names of folders directly in it, in order; none when it does not exist. @throws EngineError file-failed */
+  /** Names of folders directly in it, ordered; none if it does not exist. @throws EngineError file-failed */
   folders(): Promise<string[]>;
-  /** The folder of that name in it, which need not exist. */
-  within(name: string): BackupPlace;
+  /** Returns the folder of that name in it, which need not exist. */
+  within(name: string): BackupStorage;
   /**
-   * Writes a file, in place of one of the same name. When it resolves, the file is durable; when it throws, nothing of it
-   * is left. @returns its bytes. @throws EngineError disk-full, file-failed, and what `bytes` throws
+   * Writes a file, and replaces one of the same name. The file is durable when this resolves, and removed if it throws.
+   * @returns its size in bytes @throws EngineError disk-full, file-failed, and errors of `bytes`
    */
   write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number>;
   /** @throws (while iterating) EngineError file-failed */
   read(name: string, bytesMax?: number): AsyncGenerator<Buffer>;
-  /** Removes these files, and then the folder, if it is empty. */
+  /** Removes these files, and then the folder if it is empty. */
   remove(names: readonly string[]): Promise<void>;
-  /** Removes the folder with all that is in it. */
+  /** Removes the folder with its content. */
   removeAll(): Promise<void>;
 }
 
-/** A place whose files are encrypted: their names and sizes are not. */
-export class EncryptedPlace implements BackupPlace {
-  readonly #inner: BackupPlace;
+/** A storage that encrypts its files, but not their names and sizes. */
+export class EncryptedStorage implements BackupStorage {
+  readonly #inner: BackupStorage;
   readonly #key: Buffer;
 
-  constructor(inner: BackupPlace, key: Buffer) {
+  constructor(inner: BackupStorage, key: Buffer) {
     this.#inner = inner;
     this.#key = key;
   }
@@ -87,8 +87,8 @@ export class EncryptedPlace implements BackupPlace {
     return this.#inner.folders();
   }
 
-  within(name: string): BackupPlace {
-    return new EncryptedPlace(this.#inner.within(name), this.#key);
+  within(name: string): BackupStorage {
+    return new EncryptedStorage(this.#inner.within(name), this.#key);
   }
 
   write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
@@ -108,10 +108,10 @@ export class EncryptedPlace implements BackupPlace {
   }
 }
 
-/** Is the file one that was encrypted with `key`? Reads its beginning. @throws EngineError file-failed */
+/** Returns whether the file was encrypted with `key`. Reads its first bytes. @throws EngineError file-failed */
 export async function isEncryptedWith(
   key: Buffer,
-  place: BackupPlace,
+  place: BackupStorage,
   name: string,
 ): Promise<boolean> {
   try {

@@ -1,12 +1,12 @@
 /** What a server sends, cut into pieces of whole messages. */
 import { expect, test } from "vitest";
-import { WholeMessages } from "../../../../server/cluster/nats/whole-messages.ts";
+import { MessageAssembler } from "../../../../server/cluster/nats/message-assembler.ts";
 import { SeededRandom } from "../../../support/random.ts";
 
 /** Passes `bytes` on in reads of a size that `next` gives, to where the server's bytes go. */
 function cut(bytes: Buffer, next: () => number, isReadToRoom: boolean): Buffer[] {
   const pieces: Buffer[] = [];
-  const messages = new WholeMessages((piece) => pieces.push(piece));
+  const messages = new MessageAssembler((piece) => pieces.push(piece));
   for (let at = 0; at < bytes.length; ) {
     const { room } = messages;
     const count = Math.min(next(), isReadToRoom ? room.length : bytes.length, bytes.length - at);

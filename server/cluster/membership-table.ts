@@ -1,49 +1,49 @@
-/** What was heard last of the other nodes. Hints: nothing durable depends on them. */
-import type { ClusterMember, NodeSighting } from "./cluster-view.ts";
+/** The last heartbeats of the other nodes. Hints: no durable decision depends on them. */
+import type { ClusterMember, ReceivedHeartbeat } from "./cluster-view.ts";
 import type { NodeStatus } from "./heartbeats.ts";
 import { decodeStatus, type StatusOfNode } from "./node-status.ts";
 
-/** After this long without a heartbeat a node is not thought to be there. */
+/** Time without a heartbeat after which a node counts as absent, in milliseconds. */
 const silentMs = 3000;
 
 interface Heard {
   readonly status: StatusOfNode;
-  /** By the clock of this process that never jumps. */
+  /** Time of receipt, on the monotonic clock. */
   readonly atMs: number;
 }
 
-export class Sightings {
+export class MembershipTable {
   readonly #heard = new Map<string, Heard>();
 
-  /** Takes a heartbeat. @returns what it says; null: it is not understood */
-  hear(tag: string, sent: NodeStatus): StatusOfNode | null {
+  /** Records a heartbeat. @returns its status, or null if it cannot be decoded */
+  record(tag: string, sent: NodeStatus): StatusOfNode | null {
     const status = decodeStatus(tag, sent);
     if (status !== null) this.#heard.set(tag, { status, atMs: performance.now() });
     return status;
   }
 
-  of(tag: string): NodeSighting | undefined {
+  of(tag: string): ReceivedHeartbeat | undefined {
     const found = this.#heard.get(tag);
     if (found === undefined) return undefined;
     const { version, databases } = found.status;
     return { ageMs: performance.now() - found.atMs, version, databases };
   }
 
-  /** Those that are there now. */
+  /** Returns the nodes with recent heartbeats. */
   present(): ClusterMember[] {
     return this.#recent().map(({ status }) => status.member);
   }
 
-  /** Who of `members` says that it leads, as of the newest epoch; null: nobody. */
+  /** Returns the member that reports leadership in the newest epoch, or null. */
   leaderOf(id: string, members: readonly string[]): string | null {
     let found: string | null = null;
     let newest = -1;
     for (const { status } of this.#recent()) {
       const { tag } = status.member;
-      const sighting = status.databases.get(id);
-      if (sighting?.role !== "leader" || !members.includes(tag)) continue;
-      if (sighting.epoch <= newest) continue;
-      newest = sighting.epoch;
+      const report = status.databases.get(id);
+      if (report?.role !== "leader" || !members.includes(tag)) continue;
+      if (report.epoch <= newest) continue;
+      newest = report.epoch;
       found = tag;
     }
     return found;
@@ -54,17 +54,17 @@ export class Sightings {
     return Math.max(0, ...epochs.map((epoch) => epoch ?? 0));
   }
 
-  /** The last message of the stream that the node's log has. */
+  /** Returns the last message of the stream in the node's log. */
   appliedBy(tag: string, id: string): number {
     return this.#heard.get(tag)?.status.databases.get(id)?.applied ?? 0;
   }
 
-  /** Does a node that is there wait for others to have more? */
+  /** Whether any present node waits for the progress of others. */
   get isWaitedFor(): boolean {
     return this.#recent().some(({ status }) => status.isWaiting);
   }
 
-  /** Has any node something of this database? */
+  /** Returns whether any node has messages of this database. */
   isKnown(id: string): boolean {
     return [...this.#heard.keys()].some((tag) => this.appliedBy(tag, id) > 0);
   }

@@ -1,13 +1,13 @@
 /**
- * Requests that other nodes have passed on to this one: whose they are.
+ * Requests that other nodes have forwarded to this one, and the identities of their callers.
  *
- *   x-jackdaw-forwarded   the tag of the node that passes it on
- *   x-jackdaw-caller      the thumbprint of its caller's certificate; none: it is the node's own
- *   x-jackdaw-address     the address of its caller
- *   x-jackdaw-least       the message of the stream that the copy must show which answers
+ *   x-jackdaw-forwarded   tag of the forwarding node
+ *   x-jackdaw-caller      thumbprint of the caller's certificate; omitted if the node itself is the caller
+ *   x-jackdaw-address     address of the caller
+ *   x-jackdaw-least       minimum message of the stream that the answering copy must show
  *
  * Invariants:
- * - In a secured cluster only a node is believed. Its caller has the rights that he has here, at this moment.
+ * - In a secured cluster these headers are trusted only from nodes. The caller has the rights that it has here and now.
  */
 import type { Exchange } from "../http/exchange.ts";
 import { unsecured } from "../security/access.ts";
@@ -18,19 +18,19 @@ export const callerHeader = "x-jackdaw-caller";
 export const addressHeader = "x-jackdaw-address";
 export const leastHeader = "x-jackdaw-least";
 
-/** Characters of a tag or an address that are kept for the logs. */
+/** Maximum length of a tag or an address in the logs, in characters. */
 const shownMax = 64;
 
-export class Arrivals {
+export class ForwardedRequests {
   readonly #certificates: CertificateStore;
-  /** Those that have not ended. */
+  /** Forwarded requests in progress. */
   readonly open = new Set<Exchange>();
 
   constructor(certificates: CertificateStore) {
     this.#certificates = certificates;
   }
 
-  /** Looks at who the request is of, before its rights are looked at. */
+  /** Determines the caller of the request, before its rights are checked. */
   take(exchange: Exchange): void {
     const nodeTag = exchange.header(forwardedHeader);
     if (nodeTag === undefined || exchange.origin !== undefined) return;

@@ -173,13 +173,13 @@ describe("a certificate that is sent", () => {
       [{ Certificate: base64(Buffer.from([1, 2, 3, 4])) }, /PEM or PFX/],
       [{}, /PEM or PFX/],
       [{ Certificate: base64(one.certificate) }, /no private key/],
-      [{ Certificate: base64(one.certificate + other.key) }, /not that of the certificate/],
+      [{ Certificate: base64(one.certificate + other.key) }, /does not match the certificate/],
       [{ Certificate: whole(old) }, /expired on/],
       [{ Certificate: whole(future) }, /not valid before/],
       [{ Certificate: whole(await makeClientCertificate(authority, "c")) }, /serverAuth/],
-      [{ Certificate: whole(await make(["elsewhere"])) }, /does not name localhost/],
-      [{ Certificate: pfx, Password: "wrong" }, /password does not open/],
-      [{ Certificate: pfx }, /password does not open/],
+      [{ Certificate: whole(await make(["elsewhere"])) }, /does not cover localhost/],
+      [{ Certificate: pfx, Password: "wrong" }, /The password of the certificate .* is wrong/],
+      [{ Certificate: pfx }, /The password of the certificate .* is wrong/],
     ] as const) {
       const reply = await call(`https://127.0.0.1:${server.port}`, brought, target, body);
       expect(reply.status).toBe(400);
@@ -245,7 +245,7 @@ test("the certificate that the server made for itself is made anew before its en
   writeFileSync(paths.server, ended.certificate);
   writeFileSync(paths.serverKey, ended.key);
   const server = await startTestServer({ flags: [`--DataDir=${join(root, "old")}`] });
-  expect(server.running.warnings.join()).toMatch(/made anew to name .*127\.0\.0\.1/);
+  expect(server.running.warnings.join()).toMatch(/reissued to cover .*127\.0\.0\.1/);
   expect((await server.request("/build/version")).status).toBe(200);
   expect(statSync(paths.server).mode & 0o777).toBe(0o600);
   expect(readFileSync(paths.server, "utf8")).not.toContain("PRIVATE KEY");
@@ -262,7 +262,7 @@ test.skipIf(process.platform === "win32")(
     chmodSync(keyPath, 0o644);
     expect((await loadServerCertificate(path, undefined)).warnings).toEqual([
       expect.stringMatching(
-        /may use the private key in \S+exposed\.key \(mode 644\): chmod o-rwx it/,
+        /may read the private key in \S+exposed\.key \(mode 644\)\. Run chmod o-rwx/,
       ),
     ]);
     chmodSync(keyPath, 0o640);

@@ -1,14 +1,14 @@
 /**
- * The certificate that the server presents, and its replacement at run time: by one that an administrator sends, or by
- * a renewed file. New connections get it at once; open ones keep theirs.
+ * The certificate that the server presents, and its replacement at run time by an administrator's request or a renewed
+ * file. New connections use it immediately; open ones keep the previous one.
  *
- * A certificate sent is stored in `<data folder>/certs/replacement.json`: files supplied by the operator are never
- * written. It stays in use until the file it replaced changes, since renewing that file later means to use it.
+ * A certificate from a request is stored in `<data folder>/certs/replacement.json`: files supplied by the operator are
+ * never written. It stays in use until the file that it replaced changes, because the operator then wants the new file.
  *
  * Invariants:
  * - A certificate that would prevent a start is rejected, and nothing changes.
  * - A replacement is on disk before it is presented.
- * - Changes are made one after another.
+ * - Changes are applied one after another.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -28,7 +28,7 @@ import {
   type ServerCertificate,
 } from "./server-certificate.ts";
 
-/** Milliseconds between two checks whether the certificate files have changed. */
+/** Interval of checks for changed certificate files, in milliseconds. */
 const watchMs = 2_000;
 
 /** The contents of `replacement.json`. */
@@ -46,19 +46,19 @@ export interface CertificateReports {
   readonly failed: (line: string) => void;
 }
 
-export class ShownCertificate {
+export class PresentedCertificate {
   readonly #config: Config;
   readonly #reports: CertificateReports;
   readonly #listeners = new Set<(certificate: ServerCertificate) => void>();
   readonly #timer: NodeJS.Timeout;
-  /** The certificate from the settings at the start; its set of files stays. */
+  /** The certificate from the settings at the start, which determines the set of files. */
   readonly #origin: ServerCertificate;
   /** Digest of the certificate in the configured files, presented or replaced. */
   #configuredDigest: string;
   #current: ServerCertificate;
   /** State of the configured files at the last check. */
   #filesSeen: string;
-  /** Checks since the files changed that found them unusable. */
+  /** Number of consecutive checks that found changed files unusable. */
   #looksFailed = 0;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -78,8 +78,8 @@ export class ShownCertificate {
     this.#timer = setInterval(() => void this.#look(), watchMs).unref();
   }
 
-  /** Loads or makes the certificate of a secured server. @throws StartError */
-  static async open(config: Config, reports: CertificateReports): Promise<ShownCertificate> {
+  /** Loads or generates the certificate of a secured server. @throws StartError */
+  static async open(config: Config, reports: CertificateReports): Promise<PresentedCertificate> {
     const filesSeen = await filesState(config);
     const replacement = await readReplacement(config);
     const origin = await loadConfigured(
@@ -87,7 +87,7 @@ export class ShownCertificate {
       (loaded) => replacement?.Replaces === loaded.digest,
     );
     const current = await chooseShown(config, origin, replacement);
-    return new ShownCertificate(config, reports, origin, current, filesSeen);
+    return new PresentedCertificate(config, reports, origin, current, filesSeen);
   }
 
   get current(): ServerCertificate {
@@ -100,8 +100,8 @@ export class ShownCertificate {
   }
 
   /**
-   * Presents `bytes` (PFX, or PEM with certificate and key) instead. It is on disk, and in use, when this resolves.
-   * @throws StartError when it is not suitable; errors of node:fs
+   * Presents `bytes` (PFX, or PEM with certificate and key) instead. Stored and in use when this resolves.
+   * @throws StartError if it is not suitable; errors of node:fs
    */
   replace(bytes: Buffer, password: string): Promise<void> {
     return this.#inTurn(async () => {
@@ -121,7 +121,7 @@ export class ShownCertificate {
 
   /**
    * Reads the configured files again, and presents their certificate if it has changed.
-   * @returns whether it has. @throws StartError when it is not suitable
+   * @returns whether it has changed @throws StartError if it is not suitable
    */
   reload(): Promise<boolean> {
     return this.#inTurn(async () => {
@@ -161,7 +161,7 @@ export class ShownCertificate {
     } catch (error) {
       this.#looksFailed++;
       if (this.#looksFailed !== 2) return;
-      this.#reports.failed(`The server certificate stays as it was: ${(error as Error).message}.`);
+      this.#reports.failed(`The server certificate is unchanged: ${(error as Error).message}.`);
     }
   }
 
@@ -176,7 +176,7 @@ function certificatesFolder(config: Config): string {
   return join(resolve(config.dataFolder), "certs");
 }
 
-/** The path of the certificate that is presented unless another was sent. */
+/** Returns the path of the certificate that is presented unless it was replaced. */
 function configuredPath(config: Config): string {
   return config.certificatePath === undefined
     ? join(certificatesFolder(config), "server.crt")
@@ -187,7 +187,7 @@ function replacementPath(config: Config): string {
   return join(certificatesFolder(config), "replacement.json");
 }
 
-/** @throws StartError certificate-unreadable when it cannot be read */
+/** @throws StartError certificate-unreadable if it cannot be read */
 async function readReplacement(config: Config): Promise<Replacement | undefined> {
   const path = replacementPath(config);
   try {
@@ -197,15 +197,15 @@ async function readReplacement(config: Config): Promise<Replacement | undefined>
       return undefined;
     throw new StartError(
       "certificate-unreadable",
-      `The certificate that was sent to the server cannot be read from ${path} (${(error as Error).message}); ` +
-        "remove that file to go back to the one before",
+      `The replacement certificate cannot be read from ${path} (${(error as Error).message}); ` +
+        "remove that file to use the configured one",
       { cause: error },
     );
   }
 }
 
 /**
- * Loads the configured certificate; without a setting, the one in the data folder, made when missing. @throws
+ * Loads the configured certificate; without a setting, the one in the data folder, generated if missing. @throws
  * StartError
  */
 async function loadConfigured(
@@ -225,14 +225,14 @@ async function loadConfigured(
     if (error instanceof StartError) throw error;
     throw new StartError(
       "data-folder-unusable",
-      `Certificates cannot be kept in ${folder} (${(error as Error).message}); ` +
+      `Certificates cannot be stored in ${folder} (${(error as Error).message}); ` +
         "check its owner and mode, or set DataDir to another",
       { cause: error },
     );
   }
 }
 
-/** The replacement, if it replaced this certificate and is still valid, else this one. @throws StartError */
+/** Returns the replacement if it replaced this certificate and is still valid, else this one. @throws StartError */
 async function chooseShown(
   config: Config,
   configured: ServerCertificate,
@@ -245,14 +245,14 @@ async function chooseShown(
       const bytes = Buffer.from(replacement.Certificate, "base64");
       return withSetOf(configured, await readSent(config, bytes, replacement.Password, path));
     } catch (error) {
-      warning = `The server certificate that was sent is no longer shown: ${(error as Error).message}.`;
+      warning = `The replacement certificate is no longer presented: ${(error as Error).message}.`;
     }
   }
   const warnings = [...configured.warnings, ...checkServerCertificate(configured)];
   return { ...configured, warnings: warning === undefined ? warnings : [warning, ...warnings] };
 }
 
-/** Parses and checks a certificate sent to the server. `path`: its name in messages. @throws StartError */
+/** Parses and checks a certificate of a request. `path` is its name in messages. @throws StartError */
 async function readSent(
   config: Config,
   bytes: Buffer,
@@ -266,13 +266,13 @@ async function readSent(
   if (host !== undefined && !names(sent.certificate, host)) {
     throw new StartError(
       "certificate-usage",
-      `The certificate ${path} does not name ${host}, which PublicServerUrl tells the clients; bring one that does`,
+      `The certificate ${path} does not cover ${host} of PublicServerUrl; use one that does`,
     );
   }
   return { ...sent, warnings };
 }
 
-/** `certificate` with the admin's files of the set, and with its CA if that signed it. */
+/** Returns `certificate` with the admin's files of the set, and with its CA if that signed it. */
 function withSetOf(origin: ServerCertificate, certificate: ServerCertificate): ServerCertificate {
   const { admin, authorityPath } = origin;
   const isOfSet = authorityPath !== undefined && isSignedBy(certificate.certificate, authorityPath);

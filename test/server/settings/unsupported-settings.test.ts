@@ -1,19 +1,21 @@
 /** The settings of RavenDB that have no meaning here, and the table of those that have. */
 import { expect, test } from "vitest";
-import { foreignSetting, unpacked } from "../../../server/settings/foreign-settings.ts";
 import { settings } from "../../../server/settings/setting-table.ts";
+import { unpacked, unsupportedSetting } from "../../../server/settings/unsupported-settings.ts";
 
 test("names are packed by their first part", () => {
   expect(unpacked("A\nB: = C.D\n  E\nF: G")).toEqual(["A", "B", "B.C.D", "B.E", "F.G"]);
 });
 
 test("RavenDB's names are known in any case, with a reason; others are not", () => {
-  expect(foreignSetting("license.path")?.reason).toBe("there is no licence");
-  expect(foreignSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
-  expect(foreignSetting("Databases.QueryTimeoutInSec")?.reason).toContain("limits of their own");
-  expect(foreignSetting("Security.AuditLog.FolderPath")?.isWarning).toBe(true);
-  expect(foreignSetting("Security.AuditLog.FolderPth")).toBeUndefined();
-  expect(foreignSetting("License.Pth")).toBeUndefined();
+  expect(unsupportedSetting("license.path")?.reason).toBe("no licence is needed");
+  expect(unsupportedSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
+  expect(unsupportedSetting("Databases.QueryTimeoutInSec")?.reason).toContain(
+    "other limits",
+  );
+  expect(unsupportedSetting("Security.AuditLog.FolderPath")?.isWarning).toBe(true);
+  expect(unsupportedSetting("Security.AuditLog.FolderPth")).toBeUndefined();
+  expect(unsupportedSetting("License.Pth")).toBeUndefined();
 });
 
 test("every setting says in one line what it is, and numbers with a unit in their name have it", () => {

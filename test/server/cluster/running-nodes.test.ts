@@ -4,7 +4,7 @@ import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { makeAuthority, makeServerCertificate } from "../../../certs/authority.ts";
-import { natsAddresses, whoAnswers } from "../../../server/cluster/answering-nodes.ts";
+import { findRunningNodes, natsAddresses } from "../../../server/cluster/running-nodes.ts";
 
 const listeners: Server[] = [];
 const nobody = { own: null, others: [] };
@@ -36,13 +36,13 @@ test("nobody answers where nobody is, and a proxy that says so is nobody", async
     { tag: "C", url: `http://127.0.0.1:${proxy}/` },
   ];
   const nats = { own: `127.0.0.1:${dead}`, others: [`127.0.0.1:${dead}`] };
-  expect(await whoAnswers(members, nats)).toEqual([]);
+  expect(await findRunningNodes(members, nats)).toEqual([]);
 });
 
 test("a node that answers in whatever way is there", async () => {
   const plain = await listen(createHttp((_, reply) => reply.writeHead(403).end()));
-  expect(await whoAnswers([{ tag: "B", url: `http://127.0.0.1:${plain}` }], nobody)).toEqual([
-    `node B answers at http://127.0.0.1:${plain}`,
+  expect(await findRunningNodes([{ tag: "B", url: `http://127.0.0.1:${plain}` }], nobody)).toEqual([
+    `node B responds at http://127.0.0.1:${plain}`,
   ]);
   const authority = await makeAuthority("x");
   const pair = await makeServerCertificate(authority, ["127.0.0.1"]);
@@ -54,19 +54,19 @@ test("a node that answers in whatever way is there", async () => {
     rejectUnauthorized: true,
   };
   const strict = await listen(createHttps(options, (_, reply) => reply.end()));
-  expect(await whoAnswers([{ tag: "C", url: `https://127.0.0.1:${strict}` }], nobody)).toEqual([
-    `node C answers at https://127.0.0.1:${strict}`,
-  ]);
+  expect(
+    await findRunningNodes([{ tag: "C", url: `https://127.0.0.1:${strict}` }], nobody),
+  ).toEqual([`node C responds at https://127.0.0.1:${strict}`]);
 });
 
 test("a server of NATS is told by its first word", async () => {
   const nats = await listen(createServer((socket) => socket.end('INFO {"x":1}\r\n')));
   const other = await listen(createServer((socket) => socket.end("220 mail\r\n")));
   const others = [`127.0.0.1:${nats}`, `127.0.0.1:${other}`];
-  expect(await whoAnswers([], { own: null, others })).toEqual([
-    `the nats-server of another node answers at 127.0.0.1:${nats}`,
+  expect(await findRunningNodes([], { own: null, others })).toEqual([
+    `the nats-server of another node responds at 127.0.0.1:${nats}`,
   ]);
-  expect(await whoAnswers([], { own: `127.0.0.1:${nats}`, others: [] })).toEqual([
+  expect(await findRunningNodes([], { own: `127.0.0.1:${nats}`, others: [] })).toEqual([
     `the nats-server of this node still runs at 127.0.0.1:${nats}: stop it`,
   ]);
 });

@@ -1,19 +1,19 @@
 /**
- * Schedules the delivery of changes and frames: at once while there is little to do, else in time slices of a few
- * milliseconds per turn of the event loop, shared by all lists. One change that a thousand connections watch is a
- * thousand messages.
+ * Schedules the delivery of changes and frames: immediately while little is pending, else in time slices of a few
+ * milliseconds per event-loop tick, shared by all lists. A change that a thousand connections watch is a thousand
+ * messages.
  *
  * Invariants:
  * - The items of one list are processed in the order in which they were added.
  */
 
-/** Milliseconds of a turn's slice. */
-const turnMs = 4;
+/** Time slice per event-loop tick, in milliseconds. */
+const sliceMs = 4;
 
 let isOpen = false;
 let startMs = 0;
 
-/** Is this turn's slice used up? The first call in a turn starts it. */
+/** Returns whether the slice of this tick is used up. The first call in a tick starts it. */
 function isOver(): boolean {
   const nowMs = performance.now();
   if (!isOpen) {
@@ -24,10 +24,10 @@ function isOver(): boolean {
     });
     return false;
   }
-  return nowMs - startMs >= turnMs;
+  return nowMs - startMs >= sliceMs;
 }
 
-export class ChangeTurns<Item> {
+export class ChangeScheduler<Item> {
   readonly #act: (item: Item) => void;
   readonly #waitingMax: number;
   #waiting: Item[] = [];
@@ -35,7 +35,7 @@ export class ChangeTurns<Item> {
   #isScheduled = false;
 
   /**
-   * @param waitingMax the most items that are queued: beyond that the oldest is processed at once. `act` does not
+   * @param waitingMax maximum number of queued items: beyond it the oldest is processed immediately. `act` must not
    * throw.
    */
   constructor(act: (item: Item) => void, waitingMax: number) {
@@ -43,7 +43,7 @@ export class ChangeTurns<Item> {
     this.#waitingMax = waitingMax;
   }
 
-  /** Processes `item` now, or in a later turn. */
+  /** Processes `item` now, or in a later tick. */
   add(item: Item): void {
     if (this.#next === this.#waiting.length && !isOver()) {
       this.#act(item);

@@ -1,35 +1,35 @@
 /**
- * Settings of RavenDB that are accepted and have no meaning here: test drivers, compose files and settings files bring
- * them along. Any other name that this server does not know is a mistake.
+ * Settings of RavenDB that are accepted without effect, because test drivers, compose files, and settings files contain them.
+ * Any other unknown name is an error.
  */
 
-/** Prefix of names in lower case, and why they have no effect. The first that fits counts. */
+/** Prefixes of names in lower case, and the reason why they have no effect. The first match counts. */
 const reasons: Readonly<Record<string, string>> = {
-  license: "there is no licence",
-  "setup.": "there is no setup wizard",
+  license: "no licence is needed",
+  "setup.": "this server has no setup wizard",
   "logs.": "the log has other settings",
-  "features.": "what is there is always on",
+  "features.": "all features are always on",
   "testing.": "they are for RavenDB's own tests",
-  "cluster.": "there are no clusters",
-  "indexing.": "indexes have limits of their own",
-  "databases.": "databases have limits of their own",
-  "memory.": "memory has limits of its own",
-  "storage.": "the storage is another one",
+  "cluster.": "clusters have other settings",
+  "indexing.": "indexes have other limits",
+  "databases.": "databases have other limits",
+  "memory.": "memory has other limits",
+  "storage.": "the storage engine differs",
   "security.auditlog.": "the audit log has other settings",
   "backup.": "backups have no other settings",
-  "updates.": "nothing is updated by itself",
-  "": "nothing here depends on it",
+  "updates.": "automatic updates do not exist",
+  "": "this server does not use it",
 };
 
-/** Names that belong together share a reason, and are reported on one line. */
-export interface ForeignSetting {
+/** A group of names with the same reason, reported on one line. */
+export interface UnsupportedSetting {
   readonly reason: string;
-  /** Operators who configure an audit log may rely on it: then it is a warning. */
+  /** Whether it is a warning: operators who configure an audit log may rely on it. */
   readonly isWarning: boolean;
 }
 
-/** What is known of a setting of RavenDB's; undefined for a name that is none. */
-export function foreignSetting(name: string): ForeignSetting | undefined {
+/** Returns the group of a setting of RavenDB, or undefined for an unknown name. */
+export function unsupportedSetting(name: string): UnsupportedSetting | undefined {
   const lower = name.toLowerCase();
   if (!foreignNames().has(lower)) return undefined;
   const [prefix = "", reason = ""] =
@@ -44,7 +44,7 @@ function foreignNames(): ReadonlySet<string> {
   return namesInLowerCase;
 }
 
-/** `A: = B.C` is `A` and `A.B.C`. Lines that are indented continue the one before. */
+/** Expands `A: = B.C` to `A` and `A.B.C`. Indented lines continue the previous one. */
 export function unpacked(packed: string): string[] {
   return packed
     .trim()
@@ -57,7 +57,7 @@ export function unpacked(packed: string): string[] {
 }
 
 /**
- * Those that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), those of its versions 5.4 and 6 that it has
+ * The settings that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), those of its versions 5.4 and 6 that it has
  * dropped, and the switches of its command line.
  */
 const ravenSettings = `
@@ -199,8 +199,8 @@ print-id
 service-name
 `;
 
-/** Variables that carry the prefix of settings and are none: those of RavenDB's container image. */
-export const foreignVariables: ReadonlySet<string> = new Set([
+/** Variables of RavenDB's container image that have the prefix of settings. */
+export const ravenImageVariables: ReadonlySet<string> = new Set([
   "raven_auto_install_ca",
   "raven_in_docker",
 ]);

@@ -1,14 +1,14 @@
 /**
- * Answers to queries that were asked more than once. Whether one is still valid is told by its etag, which is a hash of
- * the state that the query reads: while that is the same, the same request gets the same bytes, except the time of the query.
- * So the body of a request that is known is not even parsed.
+ * Reply cache for repeated queries. A cached reply is valid while its etag, a hash of the state that the query reads, is
+ * unchanged: the same request then gets the same bytes, except for the time of the query. The body of such a request is
+ * not even parsed.
  *
- * An answer is kept when its request comes a second time, so that requests that are not repeated cost next to nothing: of
- * those only a hash is looked at, and remembered.
+ * A reply is cached at the second occurrence of its request, so requests that are not repeated cost next to nothing: only
+ * a hash of them is computed and stored.
  *
  * Invariants:
- * - What a request is known by contains everything that its answer depends on, besides the state: the database and its
- *   settings, the address, the bytes of the body.
+ * - The key of a request covers everything that its reply depends on besides the state: the database and its settings, the
+ *   address, and the bytes of the body.
  */
 import { RecentCache } from "../../engine/base/recent-cache.ts";
 import { timestampBytes, writeTimestamp } from "../../engine/base/timestamp.ts";
@@ -20,21 +20,21 @@ import type {
 } from "../../engine/engine.ts";
 import type { QueryRequest } from "./query-request.ts";
 
-/** Bytes of all answers, and of one. */
+/** Maximum size of all cached replies, and of one, in bytes. */
 const answersBytesMax = 4 * 1024 * 1024;
 const answerBytesMax = 64 * 1024;
-/** Bytes of an analyzed query for each character of its request, about: most of it belongs to all with the same text. */
+/** Approximate size of an analyzed query per character of its request, in bytes; requests with the same text share most of it. */
 const analysisBytes = 8;
-/** Length of the address and the body of a request that may be repeated. */
+/** Maximum length of the address and the body of a cached request. */
 const requestLengthMax = 2048;
-/** Hashes of requests that came, each in the place that it says itself: a newer one replaces an older one. */
+/** Hashes of received requests. The slot is determined by the hash; a new hash replaces an old one. */
 const seenMask = 0x3fff;
 const seen = new Uint32Array(seenMask + 1);
 
 const queryTime = '"LastQueryTime":"';
 
-/** An answer, and what it is valid for. */
-export interface KnownAnswer {
+/** A reply, and the state that it is valid for. */
+export interface CachedReply {
   readonly query: CacheableQuery;
   readonly etag: number;
   readonly body: Buffer;
@@ -42,17 +42,17 @@ export interface KnownAnswer {
   readonly indexName: string;
   readonly indexTimestamp: number;
   readonly definitionEtag: number | undefined;
-  /** Where the time of the query is written; -1: it has none. */
+  /** Position of the time of the query, or -1 if the reply has none. */
   readonly timeAt: number;
 }
 
-const answers = new RecentCache<KnownAnswer>(answersBytesMax);
+const answers = new RecentCache<CachedReply>(answersBytesMax);
 const serials = new WeakMap<object, number>();
 let nextSerial = 1;
 
 /**
- * What a request is known by; null: it probably comes for the first time, or is too long to be remembered. `address`: the
- * query string as sent. Hot.
+ * Returns the cache key of a request, or null if the request is probably the first of its kind or too long. `address` is
+ * the query string as sent. Hot.
  */
 export function requestKey(database: Database, address: string, body: Buffer): string | null {
   if (body.length + address.length > requestLengthMax) return null;
@@ -61,7 +61,7 @@ export function requestKey(database: Database, address: string, body: Buffer): s
   return `${serial} ${serialOf(database.settings)} ${address.length} ${address}${body.latin1Slice()}`;
 }
 
-/** Whether a request with this hash has come before, as far as is remembered. */
+/** Returns whether a request with this hash was received before, as far as is recorded. */
 function hasCome(hash: number): boolean {
   const place = (hash ^ (hash >>> 15)) & seenMask;
   if (seen[place] === hash) return true;
@@ -85,7 +85,7 @@ function hashOf(text: string, seed: number): number {
   return hash >>> 0;
 }
 
-/** A number for each open database, and for its settings as they are now: neither is the same after a change. */
+/** Returns a number for each open database, and for its current settings; a change yields a new number. */
 function serialOf(one: object): number {
   let serial = serials.get(one);
   if (serial === undefined) {
@@ -95,8 +95,8 @@ function serialOf(one: object): number {
   return serial;
 }
 
-/** The answer to a request that would get the same one now; undefined: there is none. */
-export function validAnswer(database: Database, key: string): KnownAnswer | undefined {
+/** Returns the cached reply if it is still valid, or undefined. */
+export function cachedReply(database: Database, key: string): CachedReply | undefined {
   const known = answers.get(key);
   if (known === undefined) return undefined;
   const { indexes, queries } = database;
@@ -107,8 +107,8 @@ export function validAnswer(database: Database, key: string): KnownAnswer | unde
   return queries.isUnchanged(known.query, known.etag, isSame) ? known : undefined;
 }
 
-/** Remembers the answer to a request that has come before. */
-export function rememberAnswer(
+/** Caches the reply to a request that was received before. */
+export function cacheReply(
   { indexes, queries }: Database,
   key: string,
   { text, options }: QueryRequest,
@@ -135,8 +135,8 @@ export function rememberAnswer(
   answers.set(key, answer, body.length + analysisBytes * key.length);
 }
 
-/** The bytes of a known answer at this time, in microseconds since 1970. */
-export function bodyAt({ body, timeAt }: KnownAnswer, nowMicros: number): Buffer {
+/** Returns the bytes of a cached reply with the given time, in microseconds since the Unix epoch. */
+export function bodyAt({ body, timeAt }: CachedReply, nowMicros: number): Buffer {
   if (timeAt < 0) return body;
   const now = Buffer.from(body);
   writeTimestamp(now.subarray(timeAt, timeAt + timestampBytes), 0, nowMicros);

@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type CertificatePair, makeServerCertificate } from "../../../certs/authority.ts";
-import { ShownPlaces } from "../../../server/cluster/shown-places.ts";
+import { ReplicaPositions } from "../../../server/cluster/replica-positions.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import type { DatabaseRoute, Route } from "../../../server/routing/route.ts";
@@ -277,7 +277,7 @@ describe("a read", () => {
     const ask = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
     expect(await ask()).toBe(200);
     db.leader = null;
-    cluster.sightings.set("C", { ageMs: 1, version: "", databases: new Map() });
+    cluster.heartbeats.set("C", { ageMs: 1, version: "", databases: new Map() });
     cluster.changed();
     // C is asked first, and has less.
     expect(await ask()).toBe(200);
@@ -288,7 +288,9 @@ describe("a read", () => {
   test("is answered by the leader alone while it is not known what was shown here", async () => {
     db.members = ["B", "C"];
     await put("b", "r/8");
-    const shown = vi.spyOn(ShownPlaces.prototype, "of").mockReturnValue(Number.POSITIVE_INFINITY);
+    const shown = vi
+      .spyOn(ReplicaPositions.prototype, "of")
+      .mockReturnValue(Number.POSITIVE_INFINITY);
     try {
       const ask = async (headers = {}) =>
         (await server("a").request(docs("r/8"), { headers }, writer)).status;
@@ -402,7 +404,7 @@ describe("large bodies", () => {
     for await (const chunk of response) chunks.push(chunk as Buffer);
     expect(JSON.parse(Buffer.concat(chunks).toString())).toMatchObject({
       Type: noLeaderType,
-      Message: expect.stringContaining("may have been done or not") as string,
+      Message: expect.stringContaining("may or may not have been executed") as string,
     });
     request.destroy();
   });
@@ -535,15 +537,15 @@ describe("between nodes", () => {
     content.resume();
     expect(status).toBe(201);
     await expect(peers.send("B", { method: "GET", target: "/build/version" })).rejects.toThrow(
-      "it is no member of the cluster",
+      "it is not a member of the cluster",
     );
   });
 
   test("a new certificate of this node is presented on new connections", async () => {
     expect((await put("a", "b/3")).status).toBe(201);
-    const { shownCertificate } = server("a").running.services;
+    const { presentedCertificate } = server("a").running.services;
     const next = await makeServerCertificate(server("a").authority, ["127.0.0.1"]);
-    await shownCertificate?.replace(Buffer.from(`${next.certificate}\n${next.key}`), "");
+    await presentedCertificate?.replace(Buffer.from(`${next.certificate}\n${next.key}`), "");
     // B does not know it yet.
     expect((await put("a", "b/4")).status).toBe(403);
     cluster.join(server("a"), "A");

@@ -1,6 +1,6 @@
 import { setImmediate as nextLoop } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { ChangeTurns } from "../../../server/changes/change-turns.ts";
+import { ChangeScheduler } from "../../../server/changes/change-scheduler.ts";
 
 function busy(ms: number): void {
   const end = performance.now() + ms;
@@ -10,7 +10,7 @@ function busy(ms: number): void {
 describe("turns of changes", () => {
   it("are at once while there is little, and in order and in slices while there is much", async () => {
     const done: number[] = [];
-    const turns = new ChangeTurns<number>((item) => {
+    const turns = new ChangeScheduler<number>((item) => {
       busy(2);
       done.push(item);
     }, 1_000);
@@ -30,7 +30,7 @@ describe("turns of changes", () => {
 
   it("gather no more than they may", async () => {
     const done: number[] = [];
-    const turns = new ChangeTurns<number>((item) => {
+    const turns = new ChangeScheduler<number>((item) => {
       busy(5);
       done.push(item);
     }, 3);

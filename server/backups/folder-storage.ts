@@ -1,19 +1,19 @@
-/** A place for backups in the server's file system. What a crash leaves of a file is called `….in-progress`. */
+/** A storage for backups in the server's file system. An incomplete file of a crashed process ends in `.in-progress`. */
 import { readdir, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { FileHandle, FileSystem } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { BackupPlace, StoredFile } from "./backup-place.ts";
+import type { BackupStorage, StoredFile } from "./backup-storage.ts";
 
-/** Bytes per piece that is read: each costs a turn of the event loop. */
+/** Size of a read, in bytes. Each costs an event-loop tick. */
 const pieceBytes = 256 * 1024;
 export const unfinishedExtension = ".in-progress";
 
-export class FolderPlace implements BackupPlace {
+export class FolderStorage implements BackupStorage {
   readonly path: string;
   readonly #files: FileSystem;
 
-  /** @param path absolute, and checked where it was sent by a client */
+  /** @param path absolute; paths from clients must have been checked */
   constructor(files: FileSystem, path: string) {
     this.#files = files;
     this.path = path;
@@ -59,8 +59,8 @@ export class FolderPlace implements BackupPlace {
     return (await this.#entries()).filter((one) => one.isDirectory()).map(({ name }) => name);
   }
 
-  within(name: string): BackupPlace {
-    return new FolderPlace(this.#files, join(this.path, name));
+  within(name: string): BackupStorage {
+    return new FolderStorage(this.#files, join(this.path, name));
   }
 
   async write(name: string, bytes: AsyncIterable<Buffer> | Iterable<Buffer>): Promise<number> {
@@ -69,7 +69,7 @@ export class FolderPlace implements BackupPlace {
     const unfinished = path + unfinishedExtension;
     let handle: FileHandle | undefined;
     try {
-      // What a crash has left.
+      // The incomplete file of a crashed process.
       if (await files.exists(unfinished)) await files.unlink(unfinished);
       handle = await files.open(unfinished, "create");
       let at = 0;
@@ -111,7 +111,7 @@ export class FolderPlace implements BackupPlace {
 
   async remove(names: readonly string[]): Promise<void> {
     for (const name of names) await this.#files.unlink(this.pathOf(name));
-    // Someone else's files stay, and the folder with them.
+    // Other files stay, and so does the folder.
     await rmdir(this.path).catch(() => undefined);
   }
 
@@ -130,13 +130,13 @@ export class FolderPlace implements BackupPlace {
   }
 }
 
-/** Errors of the file system in words; others unchanged. */
+/** Converts errors of the file system to readable ones; returns other errors unchanged. */
 export function fileError(error: unknown, path: string): unknown {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT") {
     return new EngineError(
       "disk-full",
-      `The disk is full: the backup ${path} could not be completed, and what there was of it is removed. The database goes on.`,
+      `The disk is full: the backup ${path} could not be completed, and its incomplete file was removed. The database is not affected.`,
       { cause: error },
     );
   }
