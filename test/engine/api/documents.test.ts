@@ -25,7 +25,7 @@ async function listed(database: Database, wanted: ListedDocuments, most = 100): 
 }
 
 describe("a document", () => {
-  test("is found in any letter case, with its facts and its text", async () => {
+  test("is found in any letter case, with its properties and text", async () => {
     const database = await openFace();
     const changeVector = await putText(database, "users/1", { Name: "Ann" });
     const row = await rowOf(database, "USERS/1");
@@ -57,14 +57,14 @@ describe("a document", () => {
     expect(database.documents.countOf("Orders")).toBe(0);
   });
 
-  test("is not stored with another expected change vector", async () => {
+  test("is not stored if the expected change vector differs", async () => {
     const database = await openFace();
     await putText(database, "users/1", {});
     const late = database.documents.put("users/1", Buffer.from("{}"), "");
     await expect(late).rejects.toMatchObject({ code: "concurrency" });
   });
 
-  test("that is large is opened once for all its readers, and its memory is given back once", async () => {
+  test("opens a large document once for all readers and releases its memory once", async () => {
     const database = await openFace();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
@@ -89,7 +89,7 @@ describe("a document", () => {
     expect(held).toBe(0);
   });
 
-  test("whose memory is refused can be opened later", async () => {
+  test("can be opened later if reserving its memory failed", async () => {
     const database = await openFace();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
@@ -102,7 +102,7 @@ describe("a document", () => {
 });
 
 describe("a list", () => {
-  test("is in the order that was asked for, and ends when its receiver says so", async () => {
+  test("follows the requested order and ends when the receiver stops it", async () => {
     const database = await openFace();
     for (const id of ["users/2", "users/1", "orders/1", "users/3"]) {
       await putText(database, id, {}, id.startsWith("users") ? "Users" : "Orders");
@@ -125,7 +125,7 @@ describe("a list", () => {
     expect(await listed(database, { fromEtag: 3 })).toEqual(["orders/1", "users/3"]);
   });
 
-  test("has the documents of the moment of its view", async () => {
+  test("contains the documents of its view", async () => {
     const database = await openFace();
     await putText(database, "users/1", { Name: "Ann" });
     const view = database.documents.view();

@@ -1,4 +1,4 @@
-/** A copy that has stopped for what its stream shows goes on when that is over. */
+/** A copy that stopped because of an error in its stream resumes when the error is resolved. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { nodeEnvironment, openEngine, type Replication } from "../../../engine/engine.ts";
 import { MemoryStream, StreamWay } from "../../support/memory-stream.ts";
 
-/** A folder with the database `shop`, replicated by a stream. */
+/** A data folder with the database `shop`, replicated through a stream. */
 async function openShop(stream: MemoryStream) {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-restart-"));
   const told: string[] = [];
@@ -37,12 +37,12 @@ async function openShop(stream: MemoryStream) {
   return { engine, told, part };
 }
 
-test("a copy is opened again, and leads again", { timeout: 60_000 }, async () => {
+test("a stopped copy is reopened and becomes leader again", { timeout: 60_000 }, async () => {
   const stream = new MemoryStream();
   const { engine, told, part } = await openShop(stream);
   const shop = await engine.databases.find("shop");
   await shop?.documents.put("users/1", Buffer.from("{}"));
-  // Nothing has stopped: nothing happens.
+  // Reopening has no effect on a running copy.
   part()?.restart();
   expect(part()?.role).toBe("leader");
   const foreign = new MemoryStream();

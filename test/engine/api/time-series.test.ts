@@ -21,7 +21,7 @@ async function withHeartRate(): Promise<Database> {
   return database;
 }
 
-test("what was appended is read in pages", async () => {
+test("reads appended entries in pages", async () => {
   const { timeSeries } = await withHeartRate();
   expect(timeSeries.names("users/1")).toEqual(["HeartRate"]);
   const page = timeSeries.page("users/1", "heartrate", all, 1, 1);
@@ -32,7 +32,7 @@ test("what was appended is read in pages", async () => {
   expect(timeSeries.summary("users/1", "Steps")).toBeUndefined();
 });
 
-test("its version changes with it, and is null without it", async () => {
+test("the version changes with the series, and is null if the series does not exist", async () => {
   const { timeSeries } = await withHeartRate();
   const before = timeSeries.version("users/1", "HeartRate");
   await timeSeries.apply("users/1", { Name: "HeartRate", Deletes: [{ From: null, To: null }] });

@@ -8,7 +8,7 @@ async function* chunks(count: number): AsyncGenerator<Buffer> {
   for (let n = 0; n < count; n++) yield Buffer.from(`${n}`);
 }
 
-test("what a reader holds is counted while it is much, and given back", async () => {
+test("counts large reads in the memory budget until they are released", async () => {
   const pieces = new HeldPieces(chunks(5));
   expect((await pieces.next(0)).value).toEqual(Buffer.from("0"));
   expect(processMemory.workBytesOf("bodies")).toBe(0);
@@ -23,7 +23,7 @@ test("what a reader holds is counted while it is much, and given back", async ()
   expect(processMemory.workBytesOf("bodies")).toBe(0);
 });
 
-test("who stops in the middle of much while others wait is told so", async () => {
+test("fails a stalled large read while other requests wait for memory", async () => {
   processMemory.limitUse("bodies", 10 * mebibyte);
   const never: AsyncIterator<Buffer> = { next: () => new Promise(() => undefined) };
   const pieces = new HeldPieces(never);

@@ -3,7 +3,7 @@ import { processMemory } from "../../../engine/base/memory-budget.ts";
 import { TurnQueue } from "../../../engine/base/turn-queue.ts";
 import { finish, type Work, WorkBudget } from "../../../engine/base/work-budget.ts";
 
-/** A clock that goes on by a millisecond whenever it is looked at. */
+/** A clock that advances by one millisecond on every read. */
 function steppingClock(): () => number {
   let nowMs = 0;
   return () => nowMs++;
@@ -18,8 +18,8 @@ function* steps(budget: WorkBudget, count: number, seen: () => void): Work<strin
   return "done";
 }
 
-describe("a budget of work", () => {
-  it("gives the event loop back after each slice, and goes on", async () => {
+describe("a work budget", () => {
+  it("yields to the event loop after each slice, then continues", async () => {
     const turns = new TurnQueue(steppingClock());
     const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
     let isTurning = true;
@@ -41,7 +41,7 @@ describe("a budget of work", () => {
     expect(turnCount).toBeGreaterThan(10);
   });
 
-  it("shares one slice a turn with all others", async () => {
+  it("shares one slice per tick with all other budgets", async () => {
     const turns = new TurnQueue(steppingClock());
     const perTurn: number[] = [];
     let inTurn = 0;
@@ -62,18 +62,18 @@ describe("a budget of work", () => {
     });
     await Promise.all(runs);
     isCounting = false;
-    // Each begins with one look at the clock; after that they take turns.
+    // Each reads the clock once at the start, then they alternate.
     expect(Math.max(...perTurn.slice(1))).toBeLessThanOrEqual(8);
   });
 
-  it("refuses more than its units, and says which setting they are", () => {
+  it("rejects work beyond its units and names the setting", () => {
     const budget = new WorkBudget(undefined, 5_000_000);
     expect(() => finish(steps(budget, 10_000, () => undefined))).toThrow(
       /more than 5 million steps.*Query\.MaxWorkInMillions/s,
     );
   });
 
-  it("ends when nobody wants the result any more", async () => {
+  it("aborts when the client no longer waits for the result", async () => {
     const controller = new AbortController();
     const turns = new TurnQueue(steppingClock());
     const budget = new WorkBudget(controller.signal, Number.POSITIVE_INFINITY, turns);
@@ -85,7 +85,7 @@ describe("a budget of work", () => {
     expect(stepCount).toBeLessThan(100);
   });
 
-  it("gives back the memory that it holds", () => {
+  it("releases the memory it holds", () => {
     const before = processMemory.workBytesOf("queries");
     const budget = new WorkBudget();
     budget.hold(1000);

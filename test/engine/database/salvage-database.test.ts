@@ -49,7 +49,7 @@ async function open(files: SimulatedFileSystem): Promise<OpenDatabase> {
   return await OpenDatabase.open(simulatedEnvironment(files), "shop", target, logOptions());
 }
 
-test("a database without a manifest is copied whole, with its etags and change vectors", async () => {
+test("copies a database without a manifest, with its etags and change vectors", async () => {
   const { files, history } = await makeShop();
   const before = await SimulatedDatabase.open(files.restart(), history);
   const vector = (await before.database.get("things/5"))?.["@metadata"];
@@ -75,7 +75,7 @@ test("a database without a manifest is copied whole, with its etags and change v
   await copy.close();
 });
 
-test("what is damaged is missing or older, and is named; the rest is as it was", async () => {
+test("names damaged items, which are missing or older; all other items are unchanged", async () => {
   const { files, history } = await makeShop();
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
   const hit = segments[1] as string;
@@ -110,7 +110,7 @@ test("what is damaged is missing or older, and is named; the rest is as it was",
   await copy.close();
 });
 
-test("every segment lost in turn: the copy opens, and has only what was written", async () => {
+test("with any one segment lost, the copy opens and contains only written data", async () => {
   const { files, history } = await makeShop();
   const written = bodiesEverWritten(history);
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
@@ -130,7 +130,7 @@ test("every segment lost in turn: the copy opens, and has only what was written"
   }
 });
 
-test("a folder with something in it is not written to", async () => {
+test("refuses to write to a folder that is not empty", async () => {
   const { files } = await makeShop();
   await expect(
     salvageDatabase(simulatedEnvironment(files), databaseFolder, databaseFolder),
@@ -138,7 +138,7 @@ test("a folder with something in it is not written to", async () => {
 });
 
 test.each(Object.entries(databaseScenarios))(
-  "everything is copied without a manifest: %s",
+  "copies everything without a manifest: %s",
   async (_, scenario) => {
     const files = new SimulatedFileSystem();
     const history = new History();

@@ -1,4 +1,7 @@
-/** Groups of many values are reduced in levels of pages: the results are those of all values at once. */
+/**
+ * Groups of many values are reduced in levels of pages: the results are the same as of one reduce
+ * over all values.
+ */
 import { expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { IndexErrors } from "../../../engine/indexing/index-errors.ts";
@@ -20,7 +23,7 @@ const definition = parseStaticDefinition({
   Reduce: "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: 1 }))",
 });
 
-/** Adds up; the values of each call are counted. */
+/** A sum; counts the values of each call. */
 class Stage {
   readonly entries = new StaticEntries(definition, ["K", "N"], false);
   readonly stage: StaticReduceStage;
@@ -82,7 +85,7 @@ class Stage {
   }
 }
 
-test("whatever comes, changes, fails and goes, in whatever slices", () => {
+test("results match under any changes, failures, deletions and slices", () => {
   const random = new SeededRandom(8);
   const made = new Stage();
   for (let round = 0; round < 40; round++) {
@@ -102,7 +105,7 @@ test("whatever comes, changes, fails and goes, in whatever slices", () => {
   }
 });
 
-test("a change costs a page of each level, not the group", () => {
+test("a change reduces one page per level, not the whole group", () => {
   const made = new Stage();
   for (let document = 0; document < 20_000; document++) made.set(document, "all", { N: 1 });
   made.settle(() => false);
@@ -116,7 +119,7 @@ test("a change costs a page of each level, not the group", () => {
   expect(made.reduced / 100).toBeLessThan(150);
 });
 
-test("a small group that changes all the time stays in one page", () => {
+test("a small group that changes continually stays in one page", () => {
   const made = new Stage();
   for (let document = 0; document < 2_000; document++) made.set(document, "other", { N: 1 });
   for (let i = 0; i < 900; i++) {

@@ -25,7 +25,7 @@ describe("a long value that is read in slices", () => {
     ["what is deep", `${"[".repeat(50)}"${long}"${"]".repeat(50)}`],
     ["an empty list with spaces", `[${" ".repeat(longValueBytes)}]`],
     ["many small ones", `[${new Array(20_000).fill('{"T":"ä","V":[1,2]}').join(",")}]`],
-  ])("is what JSON.parse says: %s", async (_name, text) => {
+  ])("equals the result of JSON.parse: %s", async (_name, text) => {
     expect(await outcomeOf(text)).toStrictEqual(JSON.parse(text));
   });
 
@@ -38,7 +38,7 @@ describe("a long value that is read in slices", () => {
     ["a list that an object ends", `["${long}"}`],
     ["what is no value", `[${"y".repeat(longValueBytes)}]`],
     ["bytes behind", `["${long}"]]`],
-  ])("is refused as by JSON.parse: %s", async (_name, text) => {
+  ])("is rejected as by JSON.parse: %s", async (_name, text) => {
     expect(() => JSON.parse(text)).toThrow();
     const bytes = Buffer.from(text);
     expect(() => parsedText(bytes, 0, bytes.length)).toThrow(EngineError);

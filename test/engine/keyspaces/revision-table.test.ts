@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DocumentTable } from "../../../engine/keyspaces/document-table.ts";
 import { RevisionTable } from "../../../engine/keyspaces/revision-table.ts";
 
-/** What a twin knows of a revision. */
+/** The model's entry for a revision. */
 interface Row {
   readonly document: number;
   readonly etag: number;
@@ -12,7 +12,7 @@ interface Row {
 
 type Change = { readonly add: Row } | { readonly remove: Row };
 
-/** The slow, obvious twin: lists of what is committed, and what waits. */
+/** A slow, simple model: lists of committed and of staged revisions. */
 class Twin {
   committed: Row[] = [];
   readonly waiting: Change[] = [];
@@ -55,7 +55,7 @@ const factsOf = ({ document, etag }: Row) => ({
   vectorHash: etag % 3,
 });
 
-/** Rows as readers see them, newest first. */
+/** Rows visible to readers, newest first. */
 function readersView(table: RevisionTable, document: number): number[] {
   const etags: number[] = [];
   for (let row = table.newestOf(document); row >= 0; row = table.olderThan(row)) {
@@ -64,7 +64,7 @@ function readersView(table: RevisionTable, document: number): number[] {
   return etags;
 }
 
-/** Rows as writers see them, oldest first. */
+/** Rows visible to writers, oldest first. */
 function writersView(table: RevisionTable, document: number): number[] {
   const etags: number[] = [];
   for (let row = table.oldestToWrite(document); row >= 0; row = table.newerToWrite(row)) {
@@ -102,7 +102,7 @@ const step = fc.record({
 });
 
 describe("the table of revisions", () => {
-  test("is its twin after any additions, removals, commits, discards and snapshots", () => {
+  test("equals its model after any additions, removals, commits, discards and snapshots", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
         const twin = new Twin();
@@ -139,7 +139,7 @@ describe("the table of revisions", () => {
     );
   });
 
-  test("keeps few columns for many revisions that come and go", () => {
+  test("keeps few columns for many revisions that are added and removed", () => {
     const table = tableFor(() => undefined);
     for (let etag = 1; etag <= 5000; etag++) {
       table.stageAdd(factsOf({ document: 0, etag, position: 0 }), 0, 8);

@@ -1,4 +1,6 @@
-/** Group commit: what is appended is durable together and in order; a log that has stopped takes nothing. */
+/**
+ * Group commit: appended records become durable together and in order; a stopped log accepts none.
+ */
 import { expect, test } from "vitest";
 import { Health } from "../../../engine/log/health.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
@@ -8,7 +10,7 @@ import { SegmentStore } from "../../../engine/log/segment-store.ts";
 import { SpaceGuard } from "../../../engine/log/space-guard.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 
-/** A writer without files, and what it tells. */
+/** A writer without files, and the events it reports. */
 function newWriter() {
   const { clock, files, random } = nodeEnvironment();
   const health = new Health();
@@ -31,7 +33,7 @@ function newWriter() {
   return { writer, store, health, told, append };
 }
 
-test("what is appended in one turn becomes durable together", async () => {
+test("records appended in one tick become durable together", async () => {
   const { writer, store, told, append } = newWriter();
   const positions = [append(64, 1), append(64, 2), append(64, 3)];
   expect(positions).toEqual([...positions].sort((left, right) => left - right));
@@ -43,7 +45,7 @@ test("what is appended in one turn becomes durable together", async () => {
   await writer.flush();
 });
 
-test("a segment that is full is followed by another, larger when it must be", async () => {
+test("a full segment is followed by a new one, larger if necessary", async () => {
   const { writer, store, told, append } = newWriter();
   for (let n = 0; n < 10; n++) append(512);
   append(8192);
@@ -54,7 +56,7 @@ test("a segment that is full is followed by another, larger when it must be", as
   expect(told.at(-1)).toBe(11);
 });
 
-test("somebody who waits for fewer unsynced bytes is told when they are", async () => {
+test("notifies a waiter when fewer bytes are unsynced", async () => {
   const { writer, append } = newWriter();
   append(512);
   const below = writer.whenUnsyncedBelow(100);
@@ -63,7 +65,7 @@ test("somebody who waits for fewer unsynced bytes is told when they are", async 
   expect(writer.unsyncedBytes).toBe(0);
 });
 
-test("only whole records are appended, and none to a log that has stopped or is closed", async () => {
+test("accepts only whole records, and none after the log has stopped or was closed", async () => {
   const { writer, health, append } = newWriter();
   expect(() => append(7)).toThrow("a transaction is made of whole records");
   expect(() => append(0)).toThrow("a transaction is made of whole records");

@@ -12,7 +12,7 @@ import {
 } from "../../../engine/replication/frame.ts";
 import type { Mark } from "../../../engine/replication/replica-types.ts";
 
-/** Makes the frames of one leader, one behind the other. */
+/** Creates consecutive frames of one leader. */
 class Leader {
   readonly #generation: number;
   epoch: number;
@@ -43,7 +43,7 @@ class Leader {
     return this.make(frameTypes.epoch, epochPayload(tag, "1"));
   }
 
-  /** Another one that has read what this one has made so far. */
+  /** Another leader that has read all frames of this one so far. */
   rival(): Leader {
     const { epoch, sequence, hash } = this;
     return new Leader({ generation: this.#generation, epoch, sequence, hash });
@@ -57,7 +57,7 @@ function begun(): { chain: Chain; leader: Leader } {
   return { chain: new Chain("db", 1, start), leader: new Leader(start) };
 }
 
-/** What the chain makes of each frame. */
+/** The chain's verdict on each frame. */
 function take(chain: Chain, ...frames: EncodedFrame[]): string[] {
   return frames.map((frame) => {
     const verdict = chain.verdictOn(frame);
@@ -71,7 +71,7 @@ function take(chain: Chain, ...frames: EncodedFrame[]): string[] {
 }
 
 describe("a chain", () => {
-  test("takes groups and contents in order, and knows where it is", () => {
+  test("accepts groups and contents in order, and tracks its position", () => {
     const { chain, leader } = begun();
     const parts = ["one ", "two "].map((text) => leader.make(frameTypes.part, Buffer.from(text)));
     expect(take(chain, ...parts, leader.commit("three"))).toEqual([
@@ -87,7 +87,7 @@ describe("a chain", () => {
     expect([chain.position, chain.tip]).toEqual([15, 15]);
   });
 
-  test("skips what a leader that was replaced had under way", () => {
+  test("skips frames that a replaced leader had in flight", () => {
     const { chain, leader } = begun();
     const next = leader.rival();
     const begin = next.begin("B");
@@ -97,7 +97,7 @@ describe("a chain", () => {
     expect([chain.position, chain.tip, chain.epoch]).toEqual([13, 11, 5]);
   });
 
-  test("skips what the new leader had meant to come before it, until another epoch begins", () => {
+  test("skips frames that the new leader sent for earlier positions, until another epoch begins", () => {
     const { chain, leader } = begun();
     const next = leader.rival();
     const begin = next.begin("B");
@@ -112,7 +112,7 @@ describe("a chain", () => {
     expect(verdicts).toEqual(["led by B", "void", "void", "led by B", "own"]);
   });
 
-  test("drops the parts of a group that another epoch cuts", () => {
+  test("drops the parts of a group that another epoch interrupts", () => {
     const { chain, leader } = begun();
     const part = leader.make(frameTypes.part, Buffer.from("cut "));
     const next = leader.rival();
@@ -123,7 +123,7 @@ describe("a chain", () => {
     ]);
   });
 
-  test("starts in the middle and says the same", () => {
+  test("starts in the middle and gives the same verdicts", () => {
     const { chain, leader } = begun();
     take(chain, leader.commit("one"), leader.rival().begin("B"));
     const behind = new Chain("db", 1, { ...start, sequence: 11, hash: leader.hash });
@@ -188,13 +188,13 @@ describe("a broken stream", () => {
       (leader) => leader.make(frameTypes.genesis, genesisPayload("db", null)),
       "frame 11 of epoch 4 is not the first frame",
     ],
-  ])("is one with %s", (_name, make, reason) => {
+  ])("has %s", (_name, make, reason) => {
     const { chain, leader } = begun();
     expect(take(chain, make(leader))).toEqual([reason]);
     expect(chain.mark).toEqual(start);
   });
 
-  test("is one with something between the parts of a group", () => {
+  test("has another frame between the parts of a group", () => {
     const { chain, leader } = begun();
     const part = leader.make(frameTypes.part, Buffer.from("x"));
     expect(take(chain, part, leader.make(frameTypes.barrier))).toEqual([
@@ -203,7 +203,7 @@ describe("a broken stream", () => {
     ]);
   });
 
-  test("is one with more void frames than a leader can have under way", () => {
+  test("has more void frames than a leader can have in flight", () => {
     const { chain, leader } = begun();
     leader.epoch--;
     const frames = Array.from({ length: voidFramesMax + 1 }, () => leader.commit("x"));
@@ -221,7 +221,7 @@ describe("a generation", () => {
       [genesisPayload(databaseId, mark)],
     );
 
-  test("goes on from the mark that it was made of, in epochs as well", () => {
+  test("continues the mark that it was created from, including the epoch", () => {
     const chain = new Chain("db", 2, start);
     const genesis = first("db", start);
     const leader = new Leader({ generation: 2, sequence: 1, epoch: 4, hash: genesis.hash });
@@ -233,11 +233,11 @@ describe("a generation", () => {
     expect(chain.mark).toMatchObject({ generation: 2, sequence: 3, epoch: 5 });
   });
 
-  test("of a new database goes on from nothing", () => {
+  test("of a new database starts empty", () => {
     expect(take(new Chain("db", 2, null), first("db", null))).toEqual(["valid"]);
   });
 
-  test("is out of reach for a log that ends before it", () => {
+  test("is unreachable for a log that ends before it", () => {
     const reason = (own: Mark | null) => new Chain("db", 2, own).verdictOn(first("db", start));
     expect(reason(null)).toMatchObject({ kind: "behind" });
     expect(reason({ ...start, sequence: 9 })).toEqual({
@@ -247,7 +247,7 @@ describe("a generation", () => {
     });
   });
 
-  test("contradicts a log that has more, or something else, or is of another database", () => {
+  test("contradicts a log that is longer, different, or of another database", () => {
     const kind = (own: Mark, id = "db") => new Chain(id, 2, own).verdictOn(first("db", start)).kind;
     expect(kind({ ...start, sequence: 11 })).toBe("broken");
     expect(kind({ ...start, hash: zeroHash })).toBe("broken");

@@ -1,4 +1,4 @@
-/** fuzzy(): the test of a term's bytes finds what the test of its text does, and both are Lucene's similarity. */
+/** fuzzy(): the test on a term's bytes and the test on its text agree with Lucene's similarity. */
 import { expect, test } from "vitest";
 import { FreeBudget } from "../../../engine/base/work-budget.ts";
 import { letterSetOf } from "../../../engine/indexing/term-dictionary.ts";
@@ -19,7 +19,7 @@ function isSimilar(term: string, sought: string, similarity: number): boolean {
   return shorter > 0 && 1 - distance(term, sought) / shorter > similarity;
 }
 
-test("bytes and texts are compared as defined", () => {
+test("bytes and texts are compared by the definition", () => {
   const random = new SeededRandom(11);
   let refused = 0;
   const word = (letters: string) =>
@@ -43,11 +43,11 @@ test("bytes and texts are compared as defined", () => {
     if (set >= 0 && !made.mayPass(set, term.length)) refused++;
     expect(editDistance(term, sought)).toBe(distance(term, sought));
   }
-  // The sets of characters tell of some that they are too far away.
+  // The character sets show for some terms that they are too far away.
   expect(refused).toBeGreaterThan(300);
 });
 
-test("long texts are compared by their units, and very long terms only for equality", () => {
+test("long texts are compared by code units, and very long terms only for equality", () => {
   const sought = "abcdefghijklmnopqrstuvwxyzabcde";
   for (const length of [30, 31, 32]) {
     const text = sought.padEnd(length, "f").slice(0, length);

@@ -1,4 +1,4 @@
-/** A page in the order of scores, or of distances: the rows that the whole order has there, however they are found. */
+/** A page in the order of scores or distances equals the same page of the complete order. */
 import { afterEach, describe, expect, it } from "vitest";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
 import { SeededRandom } from "../../support/random.ts";
@@ -45,7 +45,7 @@ function documentOf(random: SeededRandom): object {
 describe("a page in the order of scores", () => {
   const seed = seedOfRun();
 
-  it("has the rows that the whole order has there, after changes too", async () => {
+  it("equals that page of the complete order, also after changes", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
     const made = (from: number, to: number) =>
@@ -90,7 +90,7 @@ describe("a page in the order of scores", () => {
 });
 
 describe("a page in the order of distances", () => {
-  it("is cut where the whole order is, among places that are equally far", async () => {
+  it("is cut where the complete order is, among equally distant points", async () => {
     const database = await openDatabase();
     const places = Array.from({ length: 1600 }, (_, n) => [
       `p/${n}`,

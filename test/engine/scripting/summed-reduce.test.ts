@@ -17,7 +17,7 @@ describe("summedMembersOf", () => {
     ],
     [`function (g) { return { ${adds("A")}, ${adds("B")} }; }`, [sum("A"), sum("B")]],
     ["g => ({ N: g.values.reduce(function (n, v) { return v.N + n; }, 0) })", [sum("N")]],
-  ])("knows %s", (aggregate, members) => {
+  ])("recognizes %s", (aggregate, members) => {
     expect(membersOf(scriptOf(aggregate))).toEqual(members);
   });
 
@@ -48,11 +48,11 @@ describe("summedMembersOf", () => {
     ["a name that is ordered as a number", `g => ({ 1: g.key, ${adds("N")} })`],
     ["a name that means something", `g => ({ $name: g.key, ${adds("N")} })`],
     ["a list", `g => [{ ${adds("N")} }]`],
-  ])("does not know %s", (_, aggregate) => {
+  ])("does not recognize %s", (_, aggregate) => {
     expect(membersOf(scriptOf(aggregate))).toBeNull();
   });
 
-  it("does not know texts that do more than that", () => {
+  it("does not recognize scripts that contain anything else", () => {
     const aggregate = `g => ({ ${adds("N")} })`;
     expect(membersOf(`const a = 1; ${scriptOf(aggregate)}`)).toBeNull();
     expect(membersOf(`${scriptOf(aggregate)}.aggregate(${aggregate})`)).toBeNull();

@@ -1,4 +1,4 @@
-/** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
+/** Transactions over several event-loop ticks, and records that are in memory for one tick only. */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { verifyRecord } from "../../../engine/base/record.ts";
@@ -12,7 +12,7 @@ import { executeBatch } from "../../../engine/writes/batch.ts";
 import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
-/** Only the newest segment is in memory: nearly every record must be read. */
+/** Only the newest segment is in memory, so nearly every record must be read from disk. */
 function coldLog(cacheBytes = 1) {
   const cache = new SegmentCache(cacheBytes, new ImagePool(true), 1024);
   return { log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache } };
@@ -25,7 +25,7 @@ async function putThings(database: OpenDatabase, count: number): Promise<void> {
   }
 }
 
-/** Counts how often a transaction begins. */
+/** Counts the starts of transactions. */
 function transactionsOf(database: OpenDatabase): () => number {
   const spy = vi.spyOn(database.state, "beginTransaction");
   return () => spy.mock.calls.length;
@@ -36,7 +36,7 @@ async function batch(database: OpenDatabase, commands: readonly object[]): Promi
   return JSON.parse(`[${await executeBatch(database, parsed)}]`) as unknown[];
 }
 
-test("work that is abandoned cleans up", async () => {
+test("abandoned work cleans up", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   let isCleanedUp = false;
   const work = database.writeInTurns(function* endless() {
@@ -53,7 +53,7 @@ test("work that is abandoned cleans up", async () => {
   expect(isCleanedUp).toBe(true);
 });
 
-test("work that fails cleans up once, and its error is the one that is told", async () => {
+test("failed work cleans up once, and its own error is reported", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   const steps: string[] = [];
   const work = database.writeInTurns(function* failing() {
@@ -69,7 +69,7 @@ test("work that fails cleans up once, and its error is the one that is told", as
   await database.put("a", "{}");
 });
 
-test("what is peeked at is gone in the next turn, what is read is kept", async () => {
+test("borrowed bytes are invalid in the next tick, and bytes that were read or copied stay valid", async () => {
   const database = await openTestDatabase(coldLog());
   await database.put("a", '{"a":1}');
   const { documents, log } = database.state;
@@ -86,7 +86,7 @@ test("what is peeked at is gone in the next turn, what is read is kept", async (
   expect(copy.includes('{"a":1}')).toBe(true);
 });
 
-test("only bytes that are kept can be kept for a transaction", () => {
+test("only copied bytes can be retained for a transaction", () => {
   const fetched = new FetchedRecords(null);
   const bytes = newPlace().bytes;
   // @ts-expect-error: it is lent until the next turn
@@ -100,11 +100,11 @@ test("only bytes that are kept can be kept for a transaction", () => {
   expect(own(kept(short(bytes))).length).toBe(0);
 });
 
-test("a record that others have read meanwhile is not lent to a transaction over its turns", async () => {
+test("a record read concurrently by others is not borrowed by a time-sliced transaction", async () => {
   const cacheBytes = 16 * 1024;
   const database = await openTestDatabase(coldLog(cacheBytes));
   await putThings(database, 120);
-  // Between the miss and its reading, the record gets into the cache, which then evicts it again.
+  // Between the miss and the read, the record enters the cache and is evicted again.
   const readAll = async () => {
     for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
   };
@@ -124,7 +124,7 @@ test("a record that others have read meanwhile is not lent to a transaction over
   for (let n = 0; n < 60; n++) expect(ids[0][n]).toContain(`{"n":${n},"text":"${n}${n}`);
 });
 
-test("a large record that a reader holds stays, though its memory is evicted from the cache", async () => {
+test("a large record held by a reader stays valid after its eviction from the cache", async () => {
   const database = await openTestDatabase(coldLog(2 * 1024 * 1024));
   const text = `{"text":"${"x".repeat(600_000)}"}`;
   const { document } = await database.put("large", Buffer.from(text));
@@ -152,7 +152,7 @@ test("a large record that a reader holds stays, though its memory is evicted fro
   view.release();
 });
 
-test("a batch over records on the disk runs once, or little more", async () => {
+test("a batch over records on disk runs once, at most twice", async () => {
   const database = await openTestDatabase(coldLog());
   await putThings(database, 80);
   const begun = transactionsOf(database);
@@ -175,7 +175,7 @@ test("a batch over records on the disk runs once, or little more", async () => {
   }
 });
 
-test("a batch runs again for what its ids do not say", async () => {
+test("a batch runs again for records that its ids do not show", async () => {
   const database = await openTestDatabase(coldLog());
   await putThings(database, 40);
   const begun = transactionsOf(database);
@@ -189,13 +189,14 @@ test("a batch runs again for what its ids do not say", async () => {
   expect(await database.get("things/2")).toMatchObject({ other: "3".repeat(300) });
 });
 
-test("scripts and rows of a batch over many turns read no memory of an earlier one", async () => {
+test("scripts and rows of a time-sliced batch read no memory of an earlier tick", async () => {
   const database = await openTestDatabase(coldLog(8 * 1024));
   await putThings(database, 60);
   const commands: object[] = [];
   for (let n = 0; n < 40; n++) {
     const Id = `things/${n}`;
-    // Long enough for a turn of its own, over its own record, another's, and one written by this batch.
+    // Long enough for a tick of its own, over its own record, another's, and one written by this
+    // batch.
     const Script = `
       const other = load(args.other);
       let sum = 0;

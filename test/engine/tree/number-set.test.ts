@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { NumberQueue } from "../../../engine/tree/number-queue.ts";
 import { NumberSet } from "../../../engine/tree/number-set.ts";
 
-test("a set of numbers is as a set is, and gives its lowest", () => {
+test("behaves like a Set, and returns its lowest number", () => {
   const step = fc.record({
     kind: fc.constantFrom("add", "delete", "take"),
     number: fc.nat(200),
@@ -35,7 +35,7 @@ test("a set of numbers is as a set is, and gives its lowest", () => {
   );
 });
 
-test("a queue of numbers gives them in their order, over any number of chunks", () => {
+test("a queue of numbers returns them in order, over any number of chunks", () => {
   const queue = new NumberQueue();
   let pushed = 0;
   let taken = 0;

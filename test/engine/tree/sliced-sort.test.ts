@@ -10,7 +10,7 @@ const ids = fc.uniqueArray(
   },
 );
 
-test("sorts by id in steps, losing none on the way", () => {
+test("sorts by id in steps without losing any", () => {
   fc.assert(
     fc.property(ids, fc.integer({ min: 1, max: 5 }), fc.boolean(), (given, blockMax, inOrder) => {
       const sorted = given.toSorted((left, right) =>
