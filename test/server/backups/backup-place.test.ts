@@ -1,4 +1,7 @@
-/** A place whose files are encrypted, over a folder: what is read, written and named, in it and in folders of it. */
+/**
+ * An encrypted destination over a folder: files that are read, written and named, in it and in
+ * subfolders.
+ */
 import { mkdtempSync, readFileSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +16,7 @@ afterAll(() => rm(base, { recursive: true, force: true }));
 const key = Buffer.alloc(32, 5);
 const { files } = nodeEnvironment();
 
-test("what is written is encrypted on the disk, and read with the key alone", async () => {
+test("files are encrypted on disk, and readable only with the key", async () => {
   const folder = new FolderPlace(files, join(base, "one"));
   const place = new EncryptedPlace(folder, key);
   await place.make();

@@ -1,4 +1,4 @@
-/** Databases of a single server that becomes a node of a cluster: over real servers of NATS. */
+/** Adoption of a single server's databases when it joins a cluster, with real NATS servers. */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ type Json = Record<string, unknown>;
 
 const json = (value: unknown) => ({ body: JSON.stringify(value) });
 
-/** What a copy of a database answers to all that it is asked here, by the question. */
+/** Replies of a copy of a database, by request path. */
 async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
   const found: Json = {};
   for (const path of [
@@ -35,7 +35,7 @@ async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
     const text = reply.headers["content-type"]?.includes("json")
       ? reply.text
       : reply.body.toString("base64");
-    // What says who answers, when, and how long it took.
+    // Without the responding node, times and durations.
     const shown = text
       .replace(/"@metadata":\{"DateTime":[^}]*\},/, "")
       .replace(/"(DurationInMs|IndexTimestamp|LastQueryTime|ResultEtag|NodeTag)":[^,}]*,?/g, "");
@@ -44,12 +44,12 @@ async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
   return found;
 }
 
-describe("a server with data that two others join", () => {
+describe("a server with data that two other nodes join", () => {
   let nodes: ClusterServers;
   let admin: CertificatePair;
   let reader: CertificatePair;
   let before: Json;
-  /** Of node A's administrator. */
+  /** Sends a request with node A's administrator certificate. */
   const ask = (tag: string, path: string, options: RequestOptions = {}, pair = admin) =>
     nodes.at(tag).request(path, options, pair);
 
@@ -102,7 +102,7 @@ describe("a server with data that two others join", () => {
   }, 120_000);
   afterAll(() => nodes.stop());
 
-  test("has them in the cluster, lets in whom it let in, and nobody else", async () => {
+  test("has its databases and certificates in the cluster, and no others", async () => {
     await Promise.all(["B", "C"].map((tag) => nodes.open(tag)));
     await nodes.open("A");
     await nodes.complete(3);
@@ -116,7 +116,7 @@ describe("a server with data that two others join", () => {
       );
       expect((await ask(tag, "/databases/notes/stats", {}, reader)).status).toBe(403);
       expect((await ask(tag, "/databases/shop/stats", {}, noCertificate)).status).toBe(403);
-      // A new node's own administrator, whom nobody had registered before.
+      // The administrator created by a new node, which nobody had registered before.
       if (tag !== "A") {
         await nodes.until(
           async () => (await ask(tag, "/certificates", {}, nodes.at(tag).admin)).status === 403,
@@ -130,7 +130,7 @@ describe("a server with data that two others join", () => {
     expect(taken.status).toBe(409);
   }, 90_000);
 
-  test("gives the others copies of all that is in them", async () => {
+  test("the other nodes get copies of all of its content", async () => {
     for (const tag of ["B", "C"]) {
       const reply = await ask("B", `/admin/databases/node?name=shop&node=${tag}`, {
         method: "PUT",
@@ -157,7 +157,7 @@ describe("a server with data that two others join", () => {
     }
   }, 90_000);
 
-  test("goes on without the first one", async () => {
+  test("the others continue without the first node", async () => {
     await ask("A", "/databases/shop/docs?id=last", { method: "PUT", ...json({ a: 1 }) });
     await nodes.close("A");
     await nodes.until(async () => {
@@ -197,7 +197,7 @@ describe("a server with data that joins a cluster", () => {
     });
   const adopt = (tag: string, name: string, node = "C") =>
     ask(tag, `/admin/cluster/adopt?name=${name}&node=${node}`, { method: "POST" });
-  /** As many steps of an adoption as there are databases, and one for a name that is taken. */
+  /** As many steps of an adoption as there are databases, and one for a name already in use. */
   const steps = ["s0", "s1", "s2", "s3", "s4"];
 
   beforeAll(async () => {
@@ -218,13 +218,13 @@ describe("a server with data that joins a cluster", () => {
   }, 120_000);
   afterAll(() => nodes.stop());
 
-  test("goes on after each step at which the adoption was ended, and loses nothing", async () => {
+  test("resumes an adoption that was interrupted after any step, without data loss", async () => {
     await endedAfterEachStep(nodes, steps);
     await nodes.open("C");
     await nodes.complete(3);
     for (const [step, name] of steps.entries()) {
       if (step < 3) {
-        // Not registered: it is of this node alone, and serves.
+        // Not registered: the node owns and serves it alone.
         expect(
           nodes
             .cluster("C")
@@ -256,7 +256,7 @@ describe("a server with data that joins a cluster", () => {
     }
   }, 120_000);
 
-  test("keeps a database of a name that is taken, and says what to do", async () => {
+  test("keeps a database whose name is in use, and reports how to proceed", async () => {
     const refused = await adopt("C", "shop");
     expect(refused.status).toBe(409);
     expect(refused.text).toContain("The cluster has another database 'shop' already");
@@ -275,7 +275,7 @@ describe("a server with data that joins a cluster", () => {
     ]);
   });
 
-  test("cannot adopt twice what was made of the same files", async () => {
+  test("cannot adopt two databases created from the same files", async () => {
     expect((await adopt("B", "mine")).status).toBe(200);
     const twin = await adopt("B", "twin");
     expect(twin.status).toBe(400);
@@ -287,7 +287,10 @@ describe("a server with data that joins a cluster", () => {
   });
 });
 
-/** Does of the adoption of each database by node C, which does not run, so many steps as is its place; each has a write. */
+/**
+ * For node C, which is not running: executes as many adoption steps for each database as its
+ * position, and one write each.
+ */
 async function endedAfterEachStep(nodes: ClusterServers, names: readonly string[]): Promise<void> {
   const cluster = nodes.cluster("A") as Cluster;
   const engine = await openEngine({

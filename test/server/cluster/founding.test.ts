@@ -23,7 +23,7 @@ function storeOf(values: Map<string, string>): ValueStore {
     entries: (prefix) => [...values].filter(([key]) => key.startsWith(prefix)),
     diskWrites: () => [],
     logFigures: () => {
-      throw new Error("nobody asks for it");
+      throw new Error("not used in this test");
     },
   };
 }
@@ -79,7 +79,7 @@ const begin = () => {
   shared.set(foundingKey, JSON.stringify(openFounding));
 };
 
-test("brings certificates, settings and the names of databases in one change, once the cluster begins", async () => {
+test("transfers certificates, settings and database names in one change when the cluster is created", async () => {
   const founder = founderOf("A");
   expect(founder.isAlone).toBe(true);
   await founder.work();
@@ -98,12 +98,12 @@ test("brings certificates, settings and the names of databases in one change, on
   expect(shared.get("server/command-index")).toBe("512");
   expect(founder.isAlone).toBe(false);
   expect(own.has("certificates/ADMIN")).toBe(true);
-  // In the next turn, when the cluster has them.
+  // In the next tick, when the cluster has them.
   await founder.work();
   expect([...own.keys()]).toEqual([]);
 });
 
-test("takes the rights of the administrator that a new node has made for itself, and of nobody else", async () => {
+test("revokes only the administrator that a new node created for itself", async () => {
   begin();
   for (const [key, value] of [certificate("MADE"), certificate("GIVEN")]) shared.set(key, value);
   shared.set("server/first-admin", '"MADE"');
@@ -118,14 +118,14 @@ test("takes the rights of the administrator that a new node has made for itself,
   expect(shared.get("server/command-index")).toBe("1024");
 });
 
-test("lets no other node register an administrator of its own when there was none before", async () => {
+test("other nodes cannot register their own administrator if there was none before", async () => {
   own.delete("server/first-admin");
   begin();
   await founderOf("A").work();
   expect(shared.get("server/first-admin")).toBe('""');
 });
 
-test("brings nothing of a new server, nor to a cluster that has databases, has a founder, or is of before", async () => {
+test("transfers nothing from an empty server, nor to a cluster with databases, with a founder, or of an older version", async () => {
   databases = [];
   own.delete("certificates/READER");
   begin();
@@ -146,7 +146,7 @@ test("brings nothing of a new server, nor to a cluster that has databases, has a
   }
 });
 
-test("what nodes share is changed when the own values are brought, not before", async () => {
+test("shared values change only after the node's own values were transferred", async () => {
   begin();
   const founder = founderOf("A");
   await founder.settled();

@@ -1,4 +1,4 @@
-/** Heartbeats, over a subject in memory. */
+/** Heartbeats over a subject in memory. */
 import { expect, test, vi } from "vitest";
 import {
   type HeartbeatLink,
@@ -35,7 +35,7 @@ function start(link: Subject, tag: string, more: Partial<HeartbeatOptions> = {})
   });
 }
 
-test("nodes hear each other every 500 ms, and know by their own clock when", () => {
+test("nodes receive each other's heartbeats every 500 ms, timed by their own clock", () => {
   vi.useFakeTimers();
   try {
     const link = new Subject();
@@ -62,7 +62,7 @@ test("nodes hear each other every 500 ms, and know by their own clock when", () 
   }
 });
 
-test("what is no heartbeat is dropped, and so is the hundred and first node", () => {
+test("drops invalid heartbeats and the hundred and first node", () => {
   const link = new Subject();
   const node = start(link, "A");
   for (const text of [
@@ -89,7 +89,7 @@ test("what is no heartbeat is dropped, and so is the hundred and first node", ()
   node.stop();
 });
 
-test("two servers with one tag complain once a minute, and a status that is too large is not sent", () => {
+test("two servers with one tag log an error once a minute, and a status that is too large is not sent", () => {
   const link = new Subject();
   const told: string[] = [];
   let nowMs = 0;

@@ -1,10 +1,10 @@
-/** What clients of a node were shown of each database. */
+/** Replica positions that clients of a node have seen, per database. */
 import { expect, test } from "vitest";
 import { placeOfReply, ShownPlaces } from "../../../server/cluster/shown-places.ts";
 
 const shop = { id: "1f".repeat(16), generation: 1 };
 
-test("what is told is the most until more is", () => {
+test("keeps the highest position", () => {
   const places = new ShownPlaces();
   places.heard(shop, 0);
   expect(places.of(shop)).toBe(0);
@@ -20,7 +20,7 @@ test("what is told is the most until more is", () => {
   expect(places.of(shop)).toBe(14);
 });
 
-test("what was shown before the start is not known until the leader is heard, once", () => {
+test("positions seen before the start are unknown until the leader's first heartbeat", () => {
   const places = new ShownPlaces();
   places.told(placeOfReply(shop, 12));
   expect(places.of(shop)).toBe(Number.POSITIVE_INFINITY);
@@ -31,7 +31,7 @@ test("what was shown before the start is not known until the leader is heard, on
   expect(places.of(shop)).toBe(12);
 });
 
-test("another database, and another generation of a stream, have places of their own", () => {
+test("another database, and another stream generation, have separate positions", () => {
   const places = new ShownPlaces();
   places.heard(shop, 12);
   const next = { ...shop, generation: 2 };
@@ -43,7 +43,7 @@ test("another database, and another generation of a stream, have places of their
 });
 
 test.each(["", "12", `${shop.id}/1`, `${shop.id}/1/-1`, `${shop.id}/1/1e9`, "x/1/12"])(
-  "what is no place is ignored: %s",
+  "ignores an invalid position: %s",
   (text) => {
     const places = new ShownPlaces();
     places.heard(shop, 1);

@@ -1,4 +1,4 @@
-/** When a node looks at the replicas of NATS, and what it does then: against servers of NATS that the test makes up. */
+/** When a node checks the NATS replicas, and its reactions, with simulated NATS servers. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { EngineError } from "../../../engine/engine.ts";
 import type {
@@ -21,7 +21,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Three servers, of which those of `damaged` have a hole in the stream. */
+/** Three servers; each of `damaged` has a hole in the stream. */
 function lookOf(damaged: readonly string[], name = stream): ScrubLook {
   const servers = ["jackdaw-A", "jackdaw-B", "jackdaw-C"];
   const views: ServerView[] = servers.map((server) => ({
@@ -107,7 +107,7 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
     nameOf: (id) => (id === "ab" ? "shop" : id),
   });
   scrub.start();
-  /** What it did in so many seconds. */
+  /** Returns its actions in the next `seconds`. */
   const after = async (seconds: number) => {
     calls.length = 0;
     await vi.advanceTimersByTimeAsync(seconds * 1000);
@@ -116,7 +116,7 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
   return { scrub, state, told, values, after };
 }
 
-test("it looks soon after the start and every minute, and more often while something is wrong", async () => {
+test("checks soon after the start and every minute, and more often after a problem", async () => {
   const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
   expect(scrub.state).toBeNull();
   expect(await after(4)).toEqual([]);
@@ -131,7 +131,7 @@ test("it looks soon after the start and every minute, and more often while somet
   expect(await after(100)).toEqual([]);
 });
 
-test("a node wipes its own replica when that lasts, and has claimed it meanwhile", async () => {
+test("wipes the node's own replica if damage persists, after claiming the repair", async () => {
   const { state, told, values, after } = scrubOf();
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(5)).toEqual(["look"]);
@@ -143,7 +143,7 @@ test("a node wipes its own replica when that lasts, and has claimed it meanwhile
   expect(told.at(-1)).toBe("The replica of shop here is not wiped: nobody leads");
 });
 
-test("it wipes nothing while another node does, or of another node", async () => {
+test("wipes nothing while another node does, and no replica of another node", async () => {
   const { state, values, after } = scrubOf();
   values.set("cluster/repair", '{"tag":"B"}');
   state.look = lookOf(["jackdaw-C"]);
@@ -153,7 +153,7 @@ test("it wipes nothing while another node does, or of another node", async () =>
   expect(await after(30)).toEqual(["look", "look", "look"]);
 });
 
-test("without anybody who orders the cluster's values, only their own stream is repaired", async () => {
+test("without a leader of the cluster's values, only their own stream is repaired", async () => {
   const { state, told, after } = scrubOf();
   state.change = new EngineError("not-leader", "nobody leads");
   state.look = lookOf(["jackdaw-C"]);
@@ -163,7 +163,7 @@ test("without anybody who orders the cluster's values, only their own stream is 
   expect(await after(20)).toEqual(["look", "look", `repair JD_${sharedId}_1 0`]);
 });
 
-test("one node says who leads a stream, and what to do about servers that run by themselves", async () => {
+test("one node chooses a stream's leader, and handles standalone servers", async () => {
   const first = scrubOf({ ownServer: null });
   first.state.look = lookOf(["jackdaw-A"]);
   expect(await first.after(5)).toEqual(["look", `lead ${stream} jackdaw-B`]);
@@ -178,14 +178,14 @@ test("one node says who leads a stream, and what to do about servers that run by
   expect(other.told).toEqual([]);
 });
 
-test("when most replicas are damaged, what the nodes have is removed from the stream", async () => {
+test("when most replicas are damaged, messages in the nodes' logs are removed from the stream", async () => {
   const { state, told, after } = scrubOf();
   state.look = lookOf(["jackdaw-A", "jackdaw-B", "jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look", "purge ab"]);
   expect(told).toEqual([expect.stringMatching(/^Most replicas of the stream of shop are damaged/)]);
 });
 
-test("a copy that does not go on begins again when its stream is sound", async () => {
+test("a stopped copy restarts when its stream is intact", async () => {
   const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
   await after(5);
   state.look = lookOf(["jackdaw-C"]);
@@ -196,7 +196,7 @@ test("a copy that does not go on begins again when its stream is sound", async (
   expect(await after(60)).toEqual(["look"]);
 });
 
-test("a look that fails is told, changes nothing, and is made again", async () => {
+test("reports a failed check, which changes nothing, and repeats it", async () => {
   const { scrub, state, after } = scrubOf();
   state.look = lookOf(["jackdaw-C"]);
   await after(5);
@@ -204,7 +204,7 @@ test("a look that fails is told, changes nothing, and is made again", async () =
   scrub.blocked("ab");
   expect(await after(3)).toEqual(["look"]);
   expect(scrub.state).toMatchObject({ problems: [], failure: "NATS does not answer" });
-  // What was seen before the failure does not count as lasting.
+  // Problems found before the failure do not count as persistent.
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(10)).toEqual(["look"]);
 });

@@ -1,4 +1,4 @@
-/** The dashboard's widgets: real figures, of databases that the caller may read, at their intervals. */
+/** The dashboard's widgets: real metrics of readable databases, at their intervals. */
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -59,7 +59,7 @@ const types = [
   "GcInfo",
 ];
 
-test("each widget has figures of this server", { timeout: 20_000 }, async () => {
+test("each widget has metrics of this server", { timeout: 20_000 }, async () => {
   const { socket, told, send, of } = await open();
   const ask = (path: string, method: string, body: object) =>
     server.request(path, { method, body: JSON.stringify(body) });
@@ -104,7 +104,7 @@ test("each widget has figures of this server", { timeout: 20_000 }, async () => 
   socket.close();
 });
 
-test("a caller sees the databases that he may read, and no other", async () => {
+test("a client sees only the databases that it may read", async () => {
   const reader = await server.client({ permissions: { shop: "Read" } });
   const { socket, send, of } = await open(reader);
   send("watch", 1, "DatabaseOverview");
@@ -116,7 +116,7 @@ test("a caller sees the databases that he may read, and no other", async () => {
   socket.close();
 });
 
-test("what is no command ends the socket, and says why", async () => {
+test("an invalid command closes the socket with a reason", async () => {
   const closing = async (text: string, query?: string) => {
     const { socket } = await open(server.admin, query);
     socket.send(text);

@@ -1,4 +1,7 @@
-/** What RavenDB's Studio asks of a server: notifications over web sockets, limits, versions, secrets, revisions. */
+/**
+ * Requests of RavenDB's Studio to a server: notifications over web sockets, limits, versions,
+ * secrets, revisions.
+ */
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -47,7 +50,7 @@ async function watch(path: string, pair: CertificatePair = server.admin) {
 }
 
 describe("notifications", () => {
-  test("of a database tell of operations and, once a second, of what was written", async () => {
+  test("of a database report operations and, once a second, writes", async () => {
     const { told, socket } = await watch("/databases/shop/notification-center/watch");
     await put("notes/1", "Notes");
     await ask("/databases/shop/queries", "PATCH", {
@@ -85,7 +88,7 @@ describe("notifications", () => {
     expect(code).toBe(1001);
   });
 
-  test("of the server tell of databases that come and go, to those who may see them", async () => {
+  test("of the server report created and deleted databases to clients with access", async () => {
     const reader = await server.client({ permissions: { seen: "Read" } });
     const mine = await watch("/server/notification-center/watch", reader);
     const all = await watch("/server/notification-center/watch");
@@ -111,7 +114,7 @@ describe("notifications", () => {
   });
 });
 
-test("revisions of all documents are listed newest first, by kind and by collection", async () => {
+test("revisions of all documents are listed newest first, by type and by collection", async () => {
   await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
   for (const id of ["a/1", "a/2"]) await put(id, "As");
   await put("b/1", "Bs");
@@ -137,7 +140,7 @@ test("revisions of all documents are listed newest first, by kind and by collect
   );
 });
 
-test("ids that have revisions are found by their beginning", async () => {
+test("ids with revisions are found by prefix", async () => {
   const find = (query: string) => ask(`/databases/shop/studio/revisions/ids${query}`);
   await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
   for (const id of ["found/2", "Found/1"]) await put(id, "As");
@@ -153,7 +156,7 @@ test("ids that have revisions are found by their beginning", async () => {
   expect((await find("?prefix=f&pageSize=x")).status).toBe(400);
 });
 
-test("errors of indexes are counted by what failed", async () => {
+test("counts index errors by type", async () => {
   const maps = ["map('As', (a) => { throw 'no'; })"];
   await ask("/databases/shop/indexes", "PUT", { Indexes: [{ Name: "Bad", Maps: maps }] });
   const counted = async () => (await ask("/databases/shop/studio/indexes/errors-count")).json;
@@ -170,7 +173,7 @@ test("errors of indexes are counted by what failed", async () => {
   await ask("/databases/shop/indexes?name=Fine", "DELETE");
 });
 
-test("limits are counted, secrets are new each time, and what there is not is said to be not there", async () => {
+test("counts limits, creates a new secret each time, and reports unsupported features as absent", async () => {
   await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
   expect((await ask("/license/limits-usage")).json).toMatchObject({
     NumberOfStaticIndexesInCluster: 1,
@@ -204,7 +207,7 @@ describe("all documents of a collection", () => {
   const remove = (name: string, body: unknown) =>
     ask(`/databases/shop/studio/collections/docs?name=${encodeURIComponent(name)}`, "DELETE", body);
 
-  test("are deleted by an operation, but those that are excluded, in any case of letters", async () => {
+  test("are deleted by an operation, except the excluded ones, in any letter case", async () => {
     for (const id of ["temps/a", "temps/b", "temps/c"]) await put(id, "O'Temps");
     await put("others/a", "Others");
     const { status, json } = await remove("O'Temps", { ExcludeIds: ["TEMPS/b"] });

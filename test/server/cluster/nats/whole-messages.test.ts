@@ -1,9 +1,9 @@
-/** What a server sends, cut into pieces of whole messages. */
+/** Server output, split into chunks of complete messages. */
 import { expect, test } from "vitest";
 import { WholeMessages } from "../../../../server/cluster/nats/whole-messages.ts";
 import { SeededRandom } from "../../../support/random.ts";
 
-/** Passes `bytes` on in reads of a size that `next` gives, to where the server's bytes go. */
+/** Feeds `bytes` in reads whose sizes come from `next`. */
 function cut(bytes: Buffer, next: () => number, isReadToRoom: boolean): Buffer[] {
   const pieces: Buffer[] = [];
   const messages = new WholeMessages((piece) => pieces.push(piece));
@@ -33,7 +33,7 @@ function messageWithHeaders(headers: string, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(line), payload, Buffer.from("\r\n")]);
 }
 
-/** Something that a server sends. Payloads look like lines and messages, too. */
+/** Random server output. Payloads look like lines and messages, too. */
 function operation(random: SeededRandom): Buffer {
   const payload = Buffer.alloc(random.below(random.below(4) === 0 ? 300_000 : 60), "MSG a 1 5\r\n");
   switch (random.below(6)) {
@@ -53,7 +53,7 @@ function operation(random: SeededRandom): Buffer {
 }
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  "pieces are of whole messages, however they are read: seed %i",
+  "chunks contain complete messages, for any read sizes: seed %i",
   (seed) => {
     const random = new SeededRandom(seed);
     const operations = Array.from({ length: 60 }, () => operation(random));
@@ -77,7 +77,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
   },
 );
 
-test("the payload of a message that comes in many reads is aligned, and comes in one piece", () => {
+test("the payload of a message that arrives in many reads is aligned, and returned in one chunk", () => {
   for (let length = 1; length < 20; length++) {
     const payload = Buffer.alloc(200_000, "x");
     const headers = `NATS/1.0\r\nA: ${"b".repeat(length)}\r\n\r\n`;
@@ -92,7 +92,7 @@ test("the payload of a message that comes in many reads is aligned, and comes in
   }
 });
 
-test("what a server must not send goes on to the client, and takes no memory", () => {
+test("invalid server output is forwarded to the client, and takes no memory", () => {
   const lines = [
     "MSG a 7 99999999999999\r\n",
     "MSG a 7 -5\r\n",
