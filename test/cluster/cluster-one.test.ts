@@ -6,7 +6,7 @@ test("a single node without faults passes all checks", { timeout: 120_000 }, asy
   const report = await runRounds({
     rounds: 1,
     seed: 1,
-    only: ["all nodes are killed at once"],
+    only: ["all nodes are killed together"],
     options: { count: 1, nats: "none" },
     print: (line) => console.log(line),
   });

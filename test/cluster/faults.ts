@@ -41,15 +41,15 @@ async function killed(ones: readonly (ClusterNode | NatsNode)[], awayMs: number)
 }
 
 export const faults: Readonly<Record<string, Fault>> = {
-  async "the node that leads is killed"(context) {
+  async "the leader is killed"(context) {
     await killed([await leader(context)], 1_000 + context.random.below(6_000));
     return undefined;
   },
-  async "the server of NATS that leads is killed"(context) {
+  async "the leading NATS server is killed"(context) {
     await killed([await natsLeader(context)], 1_000 + context.random.below(4_000));
     return undefined;
   },
-  async "the node that leads is cut off from NATS"({ cluster, ...context }) {
+  async "the leader is isolated from NATS"({ cluster, ...context }) {
     const node = await leader({ cluster, ...context });
     cluster.cutFromNats(node);
     await pause(4_000 + context.random.below(4_000));
@@ -65,43 +65,43 @@ export const faults: Readonly<Record<string, Fault>> = {
     await node.child.start();
     return undefined;
   },
-  async "the node that leads is stopped for a while"(context) {
+  async "the leader is suspended"(context) {
     const { child } = await leader(context);
     child.stop();
     await pause(2_000 + context.random.below(8_000));
     child.continue();
     return undefined;
   },
-  async "all nodes are killed at once"({ cluster }) {
+  async "all nodes are killed together"({ cluster }) {
     await killed(cluster.nodes, 500);
     return undefined;
   },
-  async "the leading server of NATS is cut off from the others"(context) {
+  async "the leading NATS server is isolated from the others"(context) {
     context.cluster.cutNats(await natsLeader(context));
     await pause(4_000 + context.random.below(4_000));
     context.cluster.heal();
     return undefined;
   },
-  async "a node and its server of NATS are killed"(context) {
+  async "a node and its NATS server are killed"(context) {
     const node = await leader(context);
     const nats = context.cluster.nats[node.at];
     await killed([node, ...(nats === undefined ? [] : [nats])], 3_000);
     return undefined;
   },
-  async "nodes do not reach one of them"(context) {
+  async "a node is isolated from the others"(context) {
     context.cluster.cutFromPeers(someNode(context));
     await pause(4_000);
     context.cluster.heal();
     return undefined;
   },
-  async "a byte of a replica of the stream flips"(context) {
+  async "a byte of a stream replica flips"(context) {
     return damaged(context, "flip");
   },
-  async "all servers of NATS are killed at once"({ cluster }) {
+  async "all NATS servers are killed together"({ cluster }) {
     await killed(cluster.nats, 500);
     return undefined;
   },
-  async "a replica of the stream is cut"(context) {
+  async "a stream replica is truncated"(context) {
     return damaged(context, "cut");
   },
   async "nodes are restarted one after the other"({ cluster }) {
@@ -126,14 +126,14 @@ export const faults: Readonly<Record<string, Fault>> = {
     if (nats !== undefined) await killed([nats], 500);
     return undefined;
   },
-  async "a server of NATS is stopped for a while"(context) {
+  async "a NATS server is suspended"(context) {
     const { child } = someNats(context);
     child.stop();
     await pause(2_000 + context.random.below(8_000));
     child.continue();
     return undefined;
   },
-  async "the clock of the node that leads jumps"(context) {
+  async "the leader's clock jumps"(context) {
     const { cluster, random } = context;
     if (!cluster.hasClocks) return "there is no libfaketime here";
     const node = await leader(context);
@@ -144,14 +144,14 @@ export const faults: Readonly<Record<string, Fault>> = {
     cluster.setClock(node, 0);
     return undefined;
   },
-  async "one way of one link between servers of NATS is cut"({ cluster, random }) {
+  async "a link between NATS servers is cut in one direction"({ cluster, random }) {
     const from = random.below(3);
     cluster.cutRoute(from, (from + 1 + random.below(2)) % 3);
     await pause(5_000);
     cluster.heal();
     return undefined;
   },
-  async "a server of NATS is wiped"(context) {
+  async "a NATS server is wiped"(context) {
     const nats = someNats(context);
     await nats.child.kill();
     context.cluster.wipe(nats);
@@ -185,14 +185,14 @@ export const faults: Readonly<Record<string, Fault>> = {
  * disk (a file system must be mounted), the clock (libfaketime), and variants of what is here.
  */
 export const shortFaults: readonly string[] = [
-  "the node that leads is killed",
-  "the server of NATS that leads is killed",
-  "the node that leads is cut off from NATS",
+  "the leader is killed",
+  "the leading NATS server is killed",
+  "the leader is isolated from NATS",
   "a node is wiped",
-  "the node that leads is stopped for a while",
-  "all nodes are killed at once",
-  "the leading server of NATS is cut off from the others",
-  "a replica of the stream is cut",
+  "the leader is suspended",
+  "all nodes are killed together",
+  "the leading NATS server is isolated from the others",
+  "a stream replica is truncated",
   "nodes are restarted one after the other",
   "a node is removed and added",
 ];

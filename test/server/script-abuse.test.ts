@@ -1,4 +1,7 @@
-/** Scripts that never end, in every place that runs them: each is stopped with an error that names its limit. */
+/**
+ * Endless scripts in every place that runs scripts: each is stopped with an error that names its
+ * limit.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
@@ -14,7 +17,7 @@ async function send(method: string, path: string, body: unknown) {
   return await server.request(`/databases/db/${path}`, { method, body: JSON.stringify(body) });
 }
 
-/** What a patch by query with lifted limits ends with. */
+/** The result of a patch by query with lifted limits. */
 async function liftedFailure(script: string): Promise<string> {
   const query = { Query: { Query: `from Users update { ${script} }` } };
   const started = await send("PATCH", "queries?ignoreMaxStepsForScript=true", query);
@@ -28,7 +31,7 @@ async function liftedFailure(script: string): Promise<string> {
 
 const limit = /Patching\.(MaxTimeForScriptInMs|MaxMemoryForScriptInMb)/;
 
-/** The rows of the issue, and others of their kinds. */
+/** Scripts that consume time, memory or depth in different ways. */
 const endless: Readonly<Record<string, string>> = {
   "a loop": "while (true) {}",
   "counters with new names": "for (let i = 0; ; i++) incrementCounter(this, 'c' + i, 1)",
@@ -63,7 +66,7 @@ const endless: Readonly<Record<string, string>> = {
   "a document that unfolds": "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.a = a",
 };
 
-describe("a script that has no limit of steps is stopped", () => {
+describe("a script without a step limit is stopped", () => {
   for (const [name, script] of Object.entries(endless)) {
     test(`with ${name}`, async () => {
       const told = await liftedFailure(script);
@@ -79,7 +82,7 @@ describe("the scripts of one batch", () => {
   const patches = (count: number, Script: string) =>
     Array.from({ length: count }, () => ({ Type: "PATCH", Id: "users/1", Patch: { Script } }));
 
-  test("may take longer together than one may, others being served meanwhile", async () => {
+  test("may take longer in total than one script, while other clients are served", async () => {
     const heavy = "for (let i = 0; i < 2000; i++) this.N = i";
     let longest = 0;
     let last = performance.now();
@@ -90,7 +93,7 @@ describe("the scripts of one batch", () => {
     const reply = await send("POST", "bulk_docs", { Commands: patches(200, heavy) });
     clearInterval(timer);
     expect(reply.status).toBe(201);
-    // All of them take some hundred milliseconds.
+    // Together they take some hundred milliseconds.
     expect(longest).toBeLessThan(250);
     const { Results } = (await server.request("/databases/db/docs?id=users/1")).json as {
       Results: { N?: number }[];
@@ -98,7 +101,7 @@ describe("the scripts of one batch", () => {
     expect(Results[0]?.N).toBe(1999);
   });
 
-  test("may be many when they do little", async () => {
+  test("may be many if they do little", async () => {
     const light = "this.Count = (this.Count || 0) + 1";
     const reply = await send("POST", "bulk_docs", { Commands: patches(1000, light) });
     expect(reply.status).toBe(201);

@@ -1,10 +1,13 @@
 /**
- * The interface that clients were promised, statement by statement: a row says where a statement stands in the description of
- * the service, what it says, which exchange shows it, and what the answer is. Every row is sent over HTTP/2 and HTTP/1.1.
+ * The specified interface, statement by statement: a row has the section of the service
+ * description, the statement, an exchange that shows it, and the expected reply. Every row is sent
+ * over HTTP/2 and HTTP/1.1.
  *
- * `otherwise` says why an answer is not what the description says: what RavenDB 7.2.7 or its official client needs instead.
+ * `otherwise` gives the reason if a reply differs from the description: a requirement of RavenDB
+ * 7.2.7 or its official client.
  *
- * Rows stand in the order of the description, and run in it: each protocol has a database of its own, which `fixtures` fill.
+ * Rows follow the order of the description and are executed in it: each protocol has its own
+ * database, filled by `fixtures`.
  */
 import { X509Certificate } from "node:crypto";
 import type { ClientHttp2Session } from "node:http2";
@@ -25,16 +28,19 @@ import {
 import { unzip } from "../support/unzip.ts";
 
 interface Exchange {
-  /** `METHOD path`, below the database unless it begins with `/`. `{name}` stands for what was kept under that name. */
+  /**
+   * `METHOD path`, relative to the database unless it begins with `/`. `{name}` is replaced by the
+   * value stored under that name.
+   */
   readonly send: string;
   /** Objects are sent as JSON. */
   readonly body?: object | string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Who asks; the first admin when it is not said. "in the clear": on a server without TLS. */
+  /** The client; the first admin by default. "in the clear": on a server without TLS. */
   readonly as?: "nobody" | "operator" | "stranger" | "in the clear";
-  /** Keeps a header, or what stands in the JSON under a dotted path, under a name. */
+  /** Stores a header, or the JSON value at a dotted path, under a name. */
   readonly keep?: Readonly<Record<string, string>>;
-  /** The exchange is repeated until the JSON of the reply is like this. */
+  /** The exchange is repeated until the JSON of the reply matches. */
   readonly until?: object;
 }
 
@@ -42,13 +48,13 @@ interface Row {
   readonly at: string;
   readonly says: string;
   readonly otherwise?: string;
-  /** What has to happen before. */
+  /** Exchanges that are sent first. */
   readonly given?: readonly Exchange[];
   readonly exchange: Exchange;
   readonly status: number;
-  /** By name; undefined: the reply has none of that name. A string may have `{name}` in it. */
+  /** By name; undefined: the reply lacks this header. A string may contain `{name}`. */
   readonly headers?: Readonly<Record<string, string | RegExp | undefined>>;
-  /** What the JSON equals, matchers in it included. "": no body at all. */
+  /** The expected JSON, which may contain matchers. "": no body at all. */
   readonly body?: unknown;
   readonly check?: (reply: Reply) => void;
 }
@@ -75,7 +81,7 @@ const start = (send: string, body: object): Exchange => ({
   keep: { operation: "OperationId" },
 });
 const patchIt = (body: object): Exchange => start("PATCH queries", body);
-/** Text of a document of which every character counts. */
+/** Text of a document in which every character is significant. */
 const exact =
   '{"z":1.0,"a":"caf\u00e9 \u{1F600} \\" \\\\ \\n","e":1E5,"big":123456789012345678901234567890,"n":null,"t":true,"f":false,"list":[1,[],{}],"deep":{"b":{"a":[{"k":-0.5}]}}}';
 
@@ -100,13 +106,13 @@ const fixtures: readonly Exchange[] = [
 const service: readonly Row[] = [
   {
     at: "1",
-    says: "documents are JSON objects, in databases that have names",
+    says: "documents are JSON objects in named databases",
     exchange: { send: "PUT /databases/{db}/docs?id=service/1", body: { a: 1 } },
     status: 201,
   },
   {
     at: "1",
-    says: "what is JSON and no object is no document",
+    says: "JSON that is not an object is not a document",
     exchange: { send: "PUT docs?id=service/2", body: "[1]" },
     status: 400,
     body: like({ Type: "Sparrow.Exceptions.InvalidStartOfObjectException" }),
@@ -146,7 +152,7 @@ const service: readonly Row[] = [
   },
   {
     at: "1",
-    says: "documents come by id, with related ones and counters in the same response",
+    says: "documents are loaded by id, with related ones and counters in the same response",
     exchange: { send: "GET docs?id=users/1&include=Company&counter=likes" },
     status: 200,
     body: {
@@ -157,7 +163,7 @@ const service: readonly Row[] = [
   },
   {
     at: "1",
-    says: "documents that a query finds are changed on the server, by an operation with an id",
+    says: "documents that match a query are changed on the server, by an operation with an id",
     given: [patchIt(patch("from Users where Name = 'Bob' update { this.Age = 31 }")), finished],
     exchange: { send: "GET docs?id=users/1&id=users/2" },
     status: 200,
@@ -175,14 +181,14 @@ const service: readonly Row[] = [
 const resources: readonly Row[] = [
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: by id",
+    says: "every returned document has @metadata: by id",
     exchange: { send: "GET docs?id=users/1&id=exact/1" },
     status: 200,
     body: like({ Results: [like({ "@metadata": anything }), like({ "@metadata": anything })] }),
   },
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: in lists",
+    says: "every returned document has @metadata: in lists",
     exchange: { send: "GET docs" },
     status: 200,
     check: ({ json: reply }) => {
@@ -193,14 +199,14 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: by query",
+    says: "every returned document has @metadata: by query",
     exchange: { send: "POST queries", body: { Query: "from Users where id() = 'users/1'" } },
     status: 200,
     body: like({ Results: [like({ "@metadata": like({ "@id": "users/1" }) })] }),
   },
   {
     at: "2.1",
-    says: "what comes back is what was stored, in content and in form",
+    says: "a returned document equals the stored one, in content and format",
     exchange: { send: "GET docs?id=exact/1" },
     status: 200,
     check: ({ text }) => expect(text).toContain(exact.slice(0, -1)),
@@ -214,7 +220,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@metadata has id, collection, change vector and time, and no more than there is to say",
+    says: "@metadata has id, collection, change vector and time, and only other members that apply",
     exchange: { send: "GET docs?id=users/1" },
     status: 200,
     check: ({ json: reply }) => {
@@ -229,8 +235,9 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@collection names the collection that the document belongs to",
-    otherwise: "a document that was stored without one has none in it: so RavenDB, and its clients",
+    says: "@collection contains the collection of the document",
+    otherwise:
+      "a document stored without @collection is returned without it, as by RavenDB and its clients",
     exchange: { send: "GET docs?id=exact/1&metadataOnly=true" },
     status: 200,
     body: like({
@@ -247,7 +254,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@change-vector is that of the current state: it is another after a write",
+    says: "@change-vector identifies the current version: it changes with a write",
     given: [
       { send: "PUT docs?id=service/1", body: {}, keep: { first: "ChangeVector" } },
       { send: "PUT docs?id=service/1", body: {}, keep: { second: "ChangeVector" } },
@@ -295,7 +302,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@attachments, @counters and flags are gone with the last of them",
+    says: "@attachments, @counters and flags are removed with the last of them",
     given: [
       { send: "PUT docs?id=service/3", body: {} },
       { send: "PUT attachments?id=service/3&name=a", body: "x" },
@@ -320,7 +327,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.4",
-    says: "DocumentId is the document's own, in whatever case it was asked for",
+    says: "DocumentId has the document's own spelling, in any case of the request",
     exchange: { send: "GET docs?id=ALBUMS/1&counter=LIKES" },
     status: 200,
     body: like({
@@ -341,22 +348,22 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.5",
-    says: "Includes maps ids to whole documents, and is {} when there are none",
+    says: "Includes maps ids to whole documents, and is {} if nothing is included",
     exchange: { send: "GET docs?id=users/1&include=Age&include=Nothing" },
     status: 200,
     body: { Results: [like({ Name: "Ann" })], Includes: {} },
   },
   {
     at: "2.5",
-    says: "Includes is there in every reply",
-    otherwise: "a list has none: RavenDB's reply to it has Results alone",
+    says: "Includes is in every reply",
+    otherwise: "a list lacks it: RavenDB's reply contains only Results",
     exchange: { send: "GET docs?startsWith=users/&include=Company" },
     status: 200,
     body: { Results: [like({ Name: "Ann" }), like({ Name: "Bob" })] },
   },
   {
     at: "2.5",
-    says: "CounterIncludes is there when counters were asked for",
+    says: "CounterIncludes exists if counters were requested",
     exchange: { send: "GET docs?id=users/1&id=albums/1&counter=LIKES" },
     status: 200,
     body: {
@@ -370,7 +377,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.6",
-    says: "OperationId grows with each new operation, of any kind",
+    says: "OperationId increases with each new operation of any type",
     given: [patchIt(patch("from Nobody update { this.a = 1 }")), finished],
     exchange: { send: "DELETE queries", body: { Query: "from Nobody" } },
     status: 200,
@@ -381,7 +388,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.6",
-    says: "an operation remembers what it was asked for",
+    says: "an operation stores its request",
     given: [patchIt(patch("from Nobody where a = $n update { this.a = 1 }", { n: 1 })), finished],
     exchange: { send: "GET operations?id={operation}" },
     status: 200,
@@ -417,7 +424,7 @@ const resources: readonly Row[] = [
 const getDocuments: readonly Row[] = [
   {
     at: "4.1 id",
-    says: "without an id come all documents, the newest change first",
+    says: "without an id, all documents are returned, the newest change first",
     given: [
       { send: "PUT docs?id=order/1", body: {} },
       { send: "PUT docs?id=order/2", body: {} },
@@ -446,7 +453,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 include",
-    says: "a path may lead into arrays, and be given more than once",
+    says: "a path may lead into arrays, and be repeated",
     exchange: { send: "GET docs?id=users/1&include=Friends[].Id&include=Company" },
     status: 200,
     body: {
@@ -456,7 +463,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 include",
-    says: "included documents come whole, with their metadata",
+    says: "included documents are complete, with their metadata",
     exchange: { send: "GET docs?id=users/1&include=Company&metadataOnly=true" },
     status: 200,
     body: {
@@ -472,7 +479,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 counter",
-    says: "a counter may be given more than once, and comes in the order asked for",
+    says: "a counter may be repeated, and counters are in request order",
     exchange: { send: "GET docs?id=albums/1&counter=likes&counter=none&counter=Downloads" },
     status: 200,
     body: like({
@@ -487,7 +494,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 counter",
-    says: "@all_counters gives all counters of the documents asked for",
+    says: "@all_counters returns all counters of the requested documents",
     exchange: { send: "GET docs?id=albums/1&id=users/1&counter=@all_counters" },
     status: 200,
     body: like({
@@ -509,21 +516,21 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 metadataOnly",
-    says: "it is a boolean: false gives whole documents",
+    says: "it is a boolean: false returns whole documents",
     exchange: { send: "GET docs?id=users/1&metadataOnly=false" },
     status: 200,
     body: like({ Results: [like({ Name: "Ann" })] }),
   },
   {
     at: "4.1 metadataOnly",
-    says: "it is a boolean: what is none is refused",
+    says: "it is a boolean: other values are rejected",
     exchange: { send: "GET docs?id=users/1&metadataOnly=maybe" },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.1 pagesize",
-    says: "gives so many documents only",
+    says: "returns at most this number of documents",
     exchange: { send: "GET docs?pagesize=1" },
     status: 200,
     body: { Results: [anything] },
@@ -544,7 +551,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 headers",
-    says: "Content-Type, ETag and the version are there",
+    says: "Content-Type, ETag and the version are present",
     exchange: { send: "GET docs?id=users/1" },
     status: 200,
     headers: { "content-type": json, etag: /^"A:\d+-[\w+/]{22}"$/, "service-server-version": /^7/ },
@@ -559,7 +566,8 @@ const getDocuments: readonly Row[] = [
   {
     at: "4.1 ETag",
     says: "it is a hash of the state of these results",
-    otherwise: "that of one document alone is its change vector: the official client relies on it",
+    otherwise:
+      "for a single document, it is the change vector, on which the official client relies",
     given: [{ send: "PUT docs?id=service/4", body: {}, keep: { vector: "ChangeVector" } }],
     exchange: { send: "GET docs?id=service/4" },
     status: 200,
@@ -567,7 +575,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "takes the ETag of an earlier identical request, which is then not answered again",
+    says: "accepts the ETag of an earlier identical request, which is then not answered again",
     given: [{ send: "GET docs?id=users/1", keep: { etag: "etag" } }],
     exchange: { send: "GET docs?id=users/1", headers: { "if-none-match": "{etag}" } },
     status: 304,
@@ -575,7 +583,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "so too for several documents with what they include",
+    says: "applies also to several documents with includes",
     given: [
       { send: "GET docs?id=users/1&id=users/2&include=Company&counter=c", keep: { etag: "etag" } },
     ],
@@ -588,7 +596,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "so too for lists",
+    says: "applies also to lists",
     given: [{ send: "GET docs?pagesize=2", keep: { etag: "etag" } }],
     exchange: { send: "GET docs?pagesize=2", headers: { "if-none-match": "{etag}" } },
     status: 304,
@@ -596,7 +604,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "when one of the documents has changed there is a whole answer",
+    says: "if one of the documents has changed, the full reply is returned",
     given: [
       { send: "PUT docs?id=service/5", body: {} },
       { send: "GET docs?id=users/1&id=service/5", keep: { etag: "etag" } },
@@ -611,7 +619,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "when only an included document has changed there is a whole answer too",
+    says: "if only an included document has changed, the full reply is returned, too",
     given: [
       { send: "PUT docs?id=service/6", body: { Other: "service/5" } },
       { send: "GET docs?id=service/6&include=Other", keep: { etag: "etag" } },
@@ -626,7 +634,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "when only a counter has changed there is a whole answer too",
+    says: "if only a counter has changed, the full reply is returned, too",
     given: [
       { send: "POST counters", body: { Documents: [count("service/6", "c")] } },
       { send: "GET docs?id=service/6&counter=c", keep: { etag: "etag" } },
@@ -638,14 +646,14 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 statuses",
-    says: "200: a document that is not found is null among several",
+    says: "200: a missing document is null among several",
     exchange: { send: "GET docs?id=none/1&id=none/2" },
     status: 200,
     body: { Results: [null, null], Includes: {} },
   },
   {
     at: "4.1 statuses",
-    says: "404: exactly one document was asked for, and there is none",
+    says: "404: exactly one document was requested, and it does not exist",
     exchange: { send: "GET docs?id=none/1" },
     status: 404,
     headers: { etag: undefined, "content-type": json, "content-length": "0" },
@@ -653,7 +661,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 statuses",
-    says: "404: also when it was to include something",
+    says: "404: also with includes",
     exchange: { send: "GET docs?id=none/1&include=Company&counter=likes" },
     status: 404,
     body: "",
@@ -663,8 +671,8 @@ const getDocuments: readonly Row[] = [
 const putDocument: readonly Row[] = [
   {
     at: "4.2",
-    says: "the answer is 201",
-    otherwise: "and says what the document is called and which state it is in: so RavenDB",
+    says: "the status is 201",
+    otherwise: "the reply has the id and version of the document, as RavenDB's has",
     exchange: { send: "PUT docs?id=put/1", body: { n: 1 } },
     status: 201,
     headers: { "content-type": json },
@@ -672,7 +680,7 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "it is there at once, and stands for what was there before",
+    says: "the document is available immediately, and replaces the previous version",
     given: [{ send: "PUT docs?id=put/1", body: { m: 2 } }],
     exchange: { send: "GET docs?id=put/1" },
     status: 200,
@@ -680,21 +688,21 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "id is the id of the document, and has to be there",
+    says: "id is the id of the document, and is required",
     exchange: { send: "PUT docs", body: {} },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.2",
-    says: "the body is one object, and nothing behind it",
+    says: "the body is one object, without trailing text",
     exchange: { send: "PUT docs?id=put/2", body: '{"a":1}{"b":2}' },
     status: 400,
     body: like({ Type: "System.IO.InvalidDataException" }),
   },
   {
     at: "4.2",
-    says: "the body may be raw, whatever it calls itself",
+    says: "the body may be raw, with any content type",
     given: [
       {
         send: "PUT docs?id=put/3",
@@ -733,7 +741,7 @@ const putDocument: readonly Row[] = [
   },
 ];
 
-/** Documents of a collection of its own, for a row that changes them. */
+/** Documents of a separate collection, for a row that changes them. */
 const three = (collection: string): Exchange[] =>
   [1, 2, 3].map((n) => ({
     send: `PUT docs?id=${collection}/${n}`,
@@ -748,7 +756,7 @@ const faulted = like({
 const patchByQuery: readonly Row[] = [
   {
     at: "4.3",
-    says: "every document that the query selects is changed, and no other",
+    says: "every document selected by the query is changed, and no other",
     given: [
       ...three("many"),
       patchIt(patch("from many where n > 1 update { this.n *= 10 }")),
@@ -760,7 +768,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3",
-    says: "the answer has the handle of the operation alone, and the headers",
+    says: "the reply has only the operation id, and the headers",
     exchange: { send: "PATCH queries", body: patch("from Nobody update { this.a = 1 }") },
     status: 200,
     headers: {
@@ -824,7 +832,7 @@ const patchByQuery: readonly Row[] = [
     at: "4.3 allowStale, 7",
     says: "false is the default: an operation on a stale index fails",
     given: [
-      // The index is made while indexing stands still, and stale until that goes on.
+      // The index is created while indexing is paused, and stays stale until it resumes.
       { send: "POST admin/indexes/stop" },
       {
         send: "PUT indexes",
@@ -845,7 +853,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 staleTimeout, 7",
-    says: "when the time runs out and the index is still stale, the operation fails",
+    says: "if the timeout expires and the index is still stale, the operation fails",
     given: [start("PATCH queries?staleTimeout=00:00:00.050", fromStale)],
     exchange: { ...finished, until: { Status: "Faulted" } },
     status: 200,
@@ -860,7 +868,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 allowStale",
-    says: "true patches what the stale index has, here nothing",
+    says: "true patches only the indexed documents, here none",
     given: [start("PATCH queries?allowStale=true", fromStale)],
     exchange: finished,
     status: 200,
@@ -868,7 +876,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 allowStale",
-    says: "it is for indexes: a patch of a collection does not ask",
+    says: "it applies to indexes: a patch of a collection ignores it",
     given: [patchIt(patch("from Users update { this.Seen = 1 }"))],
     exchange: finished,
     status: 200,
@@ -876,7 +884,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 staleTimeout",
-    says: "it is the time to wait for the index: when that is no longer stale, all is patched",
+    says: "it is the time to wait for the index: once it is not stale, all documents are patched",
     given: [
       start("PATCH queries?staleTimeout=00:00:20", fromStale),
       { send: "POST admin/indexes/start" },
@@ -887,7 +895,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 maxOpsPerSec, 8",
-    says: "the operation does so many a second: one without a limit overtakes it",
+    says: "the operation is limited to this number per second: one without a limit overtakes it",
     given: [
       ...three("slow"),
       {
@@ -933,13 +941,13 @@ const security: readonly Row[] = [
   },
   {
     at: "4.4",
-    says: "keys are not for everybody: cluster administrators alone get them",
+    says: "keys are restricted: only cluster administrators get them",
     exchange: { send: "GET /admin/debug/cluster-info-package", as: "operator" },
     status: 403,
   },
   {
     at: "4.4",
-    says: "a server without TLS has no keys to give",
+    says: "a server without TLS has no keys",
     exchange: { send: "GET /admin/debug/cluster-info-package", as: "in the clear" },
     status: 200,
     check: ({ body }) => {
@@ -950,7 +958,7 @@ const security: readonly Row[] = [
   },
   {
     at: "4.5",
-    says: "an attachment is put as raw bytes",
+    says: "an attachment is stored as raw bytes",
     exchange: {
       send: "PUT attachments?id=put/1&name=raw.bin&contentType=application/x-raw",
       body: Buffer.from([0, 255, 10, 13, 45, 45]),
@@ -967,7 +975,7 @@ const security: readonly Row[] = [
   },
   {
     at: "4.5",
-    says: "and comes back as it was",
+    says: "and is returned unchanged",
     exchange: { send: "GET attachments?id=put/1&name=raw.bin" },
     status: 200,
     headers: { "content-type": "application/x-raw", "content-length": "6" },
@@ -989,7 +997,7 @@ const security: readonly Row[] = [
   },
   {
     at: "5",
-    says: "over HTTPS a client has to show a certificate",
+    says: "over HTTPS, a client must present a certificate",
     exchange: { send: "GET docs?id=users/1", as: "nobody" },
     status: 403,
     body: like({
@@ -999,7 +1007,7 @@ const security: readonly Row[] = [
   },
   {
     at: "5",
-    says: "and one that the server knows",
+    says: "and it must be registered at the server",
     exchange: { send: "GET docs?id=users/1", as: "stranger" },
     status: 403,
     body: like({
@@ -1027,7 +1035,7 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 200",
-    says: "a patch by query that finds nothing is valid",
+    says: "a patch by query without matches is valid",
     given: [patchIt(patch("from Nobody update { this.a = 1 }"))],
     exchange: finished,
     status: 200,
@@ -1035,7 +1043,7 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 200",
-    says: "a patch by query of an index that does not exist is started, and tells of it in its state",
+    says: "a patch by query of a missing index is started, and reports this in its state",
     given: [start("PATCH queries", patch("from index 'None' update { this.a = 1 }"))],
     exchange: { ...finished, until: { Status: "Faulted" } },
     status: 200,
@@ -1047,14 +1055,14 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 404",
-    says: "some valid requests whose data is missing: an attachment",
+    says: "valid requests whose data is missing: an attachment",
     exchange: { send: "GET attachments?id=users/1&name=none" },
     status: 404,
     body: "",
   },
   {
     at: "7 409",
-    says: "commands that are in conflict: another state was expected",
+    says: "conflicting commands: another version was expected",
     given: [{ send: "PUT docs?id=put/6", body: {}, keep: { vector: "ChangeVector" } }],
     exchange: { send: "PUT docs?id=put/6", body: {}, headers: { "if-match": '"A:1-x"' } },
     status: 409,
@@ -1067,28 +1075,28 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 409",
-    says: "the state that was expected is there: no conflict",
+    says: "the expected version exists: no conflict",
     exchange: { send: "PUT docs?id=put/6", body: {}, headers: { "if-match": '"{vector}"' } },
     status: 201,
   },
   {
     at: "7 500",
-    says: "what went wrong on the server's side is told from mistakes of the client",
+    says: "server errors are distinguished from client errors",
     exchange: { send: "GET /test/failure" },
     status: 500,
     check: ({ text }) => expect(text).not.toMatch(/secret|service-interface\.test|at /),
   },
   {
     at: "7 400",
-    says: "mistakes of the client are told from what went wrong on the server's side",
-    otherwise: "RavenDB answers 500 to most; its clients go by the Type, which is the same",
+    says: "client errors are distinguished from server errors",
+    otherwise: "RavenDB answers 500 to most; its clients check only the Type, which is the same",
     exchange: { send: "GET counters" },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "7",
-    says: "an error says which address, what kind, and in words",
+    says: "an error has the URL, the type and a message",
     exchange: { send: "GET no-such-route?a=1" },
     status: 400,
     headers: { "content-type": json },
@@ -1112,7 +1120,7 @@ const rows = [
   ...errors,
 ];
 
-/** What exchanges of the running row, and of those before, have kept. */
+/** Values stored by exchanges of the current and earlier rows. */
 const kept = new Map<string, string>();
 const filled = (text: string) =>
   text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => kept.get(name) ?? whole);
@@ -1178,7 +1186,10 @@ async function once(protocol: Protocol, exchange: Exchange): Promise<Reply> {
   return requestHttp2(session, path, options);
 }
 
-/** Sends it, as often as it says, keeps what it says, and looks at what every reply has to have. */
+/**
+ * Sends an exchange, repeated if required, stores its values, and checks the properties of every
+ * reply.
+ */
 async function run(protocol: Protocol, exchange: Exchange): Promise<Reply> {
   let reply = await once(protocol, exchange);
   for (let tries = 0; exchange.until !== undefined && tries < 300; tries++) {
@@ -1186,7 +1197,7 @@ async function run(protocol: Protocol, exchange: Exchange): Promise<Reply> {
     await new Promise((resolve) => setTimeout(resolve, 10));
     reply = await once(protocol, exchange);
   }
-  // 9: every response says which version answered; 1: what has a body of ours is JSON in UTF-8.
+  // 9: every response has the server's version; 1: a JSON body is UTF-8.
   expect(reply.headers["service-server-version"], exchange.send).toMatch(/^7\.\d+\./);
   expect(reply.headers["raven-server-version"]).toBe(reply.headers["service-server-version"]);
   if (/^[{[]/.test(reply.text)) expect(reply.headers["content-type"]).toBe(json);
@@ -1229,7 +1240,7 @@ describe.each(["HTTP/2", "HTTP/1.1"] as const)("over %s", (protocol) => {
   );
 });
 
-test("every part of the description that says something about what is served has rows", () => {
+test("every section of the description with statements on the service has rows", () => {
   const parts = new Set(rows.flatMap(({ at }) => at.split(", ").map((one) => one.split(" ")[0])));
   for (const part of ["1", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "4.1", "4.2", "4.3"]) {
     expect(parts).toContain(part);

@@ -363,7 +363,7 @@ describe("deletion", () => {
 describe("the copies of a database", () => {
   const addTo = (query: string) => client.send(`PUT /admin/databases/node?${query}`);
 
-  test("are added on the given node, or on the one that has the fewest", async () => {
+  test("are added on the given node, or on the node with the fewest copies", async () => {
     cluster.register("small", ["A"]);
     cluster.register("other", ["B"]);
     expect((await addTo("name=small")).status).toBe(400); // This server has no files of it.

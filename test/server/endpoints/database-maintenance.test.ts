@@ -186,7 +186,7 @@ describe("the configuration of clients", () => {
     expect(await refreshes("old")).toBeUndefined();
   });
 
-  test("is the server's if the database has none or a disabled one", async () => {
+  test("is the server's if the database has no enabled configuration", async () => {
     await put("/admin/configuration/client", { ReadBalanceBehavior: "RoundRobin" });
     const own = (await client.json("GET configuration/client")) as { Etag: number };
     expect(own).toMatchObject({ Configuration: { MaxNumberOfRequestsPerSession: 5 } });

@@ -117,7 +117,7 @@ describe("writes to files", () => {
     socket.close();
   });
 
-  test("of the server are reported, and databases in memory have none", async () => {
+  test("of the server are reported, but not of databases in memory", async () => {
     const { frames, socket } = await watch<Disk>("/admin/debug/io-metrics/live");
     await expect.poll(() => frames[0]?.Environments[0]).toMatchObject({ Type: "System" });
     const listed = (await client.json("GET /admin/debug/io-metrics")) as Disk;

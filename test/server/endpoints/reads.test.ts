@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 describe("statistics", () => {
-  test("count items as they are added and removed", async () => {
+  test("count added and removed items", async () => {
     const { send, json } = await startEndpointClient();
     expect(await json("GET stats/essential")).toEqual({
       CountOfIndexes: 0,

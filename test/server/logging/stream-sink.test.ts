@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { StreamSink } from "../../../server/logging/stream-sink.ts";
 
-test("drops lines while the reader does not keep up, keeps little, and tells how many", () => {
+test("drops lines if the reader lags, buffers little, and reports the number of dropped lines", () => {
   const waiting: (() => void)[] = [];
   let taken = "";
   const stream = new Writable({
@@ -29,7 +29,7 @@ test("drops lines while the reader does not keep up, keeps little, and tells how
   expect(lines).toHaveLength(1000 - sink.droppedCount + 2);
 });
 
-test("is text on a terminal and JSON elsewhere, unless one is asked for", () => {
+test("is text on a terminal and JSON elsewhere, unless configured", () => {
   const begin = (isTTY: boolean, format: "auto" | "json" | "text") => {
     let taken = "";
     const stream = {

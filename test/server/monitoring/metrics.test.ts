@@ -1,4 +1,4 @@
-/** The whole of `/metrics`, read strictly, from a server that has something of everything. */
+/** All of `/metrics`, parsed strictly, from a server with data of every type. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import {
   tlsOptions,
 } from "../../support/start-test-server.ts";
 
-/** Its name has what must be escaped in a label. */
+/** Its name contains characters that must be escaped in a label. */
 const oddIndex = 'Auto/Odd"\\ones/ByName';
 const root = mkdtempSync(join(tmpdir(), "jackdaw-metrics-"));
 let server: TestServer;
@@ -54,7 +54,7 @@ async function scrape() {
 /** Other work may share the machine. */
 const soon = { timeout: 10_000 };
 
-test("all lines are what a scraper reads, whatever names there are", async () => {
+test("all lines follow the exposition format, for any names", async () => {
   await send("PUT", "/databases/mine/docs?id=users/1", { Name: "Ann" });
   const Document = { Name: "Cid", "@metadata": { "@collection": 'Odd"\\ones' } };
   await send("PUT", "/databases/mine/docs?id=odd/1", Document);
@@ -71,7 +71,7 @@ test("all lines are what a scraper reads, whatever names there are", async () =>
   expect(behind).toBeGreaterThanOrEqual(0);
 });
 
-test("certificates are told by their thumbprints to operators only", async () => {
+test("certificates are listed by thumbprint, for operators only", async () => {
   const user = await server.client({ permissions: { mine: "Read" } });
   const { text } = await server.request("/metrics", {}, user);
   const families = parsePrometheus(text);
@@ -80,7 +80,7 @@ test("certificates are told by their thumbprints to operators only", async () =>
   expect(text).not.toContain("thumbprint");
 });
 
-test("connections are counted by what is spoken on them", async () => {
+test("connections are counted by protocol", async () => {
   const session = server.session(server.admin);
   await requestHttp2(session, "/build/version");
   const socket = new WebSocket(
@@ -105,7 +105,7 @@ test("connections are counted by what is spoken on them", async () => {
     .toEqual([[0], [0]]);
 });
 
-test("an index that fails on documents has its errors counted, and one that is paused falls behind", async () => {
+test("an index that fails on documents has its errors counted, and a paused one lags", async () => {
   const Maps = ["map('@all_docs', d => { throw 'no'; })"];
   await send("PUT", "/databases/mine/admin/indexes", { Indexes: [{ Name: "Fails", Maps }] });
   await expect
@@ -127,14 +127,14 @@ test("an index that fails on documents has its errors counted, and one that is p
     .toEqual([0]);
 });
 
-test("records are found in memory or not", async () => {
+test("record lookups are counted as hits or misses", async () => {
   const before = (await scrape())("jackdaw_record_lookups_total", { result: "hit" })?.[0] ?? 0;
   for (let i = 0; i < 20; i++) await send("GET", "/databases/mine/docs?id=users/1");
   const after = (await scrape())("jackdaw_record_lookups_total", { result: "hit" })?.[0] ?? 0;
   expect(after - before).toBeGreaterThanOrEqual(20);
 });
 
-test("a request that a limit refuses is counted by that limit", async () => {
+test("a request rejected by a limit is counted for that limit", async () => {
   const many = Array.from({ length: 400 }, (_, n) => `regex(Name, '(a|b)*${n}.*c{1,9}')`);
   for (let i = 0; i < 1500; i += 500) {
     const Commands = Array.from({ length: 500 }, (_, n) => ({
@@ -154,7 +154,7 @@ test("a request that a limit refuses is counted by that limit", async () => {
   expect(of("jackdaw_limits_hit_total", { limit: "query-work" })).toEqual([1]);
 });
 
-test("backups have their age, and whether they failed", async () => {
+test("backups report their age and failures", async () => {
   const folder = join(root, "backups");
   const task = await send("POST", "/databases/mine/admin/periodic-backup", {
     FullBackupFrequency: "0 0 1 1 *",
@@ -172,7 +172,7 @@ test("backups have their age, and whether they failed", async () => {
   expect((await scrape())("jackdaw_backup_failed", labels)).toEqual([0]);
 });
 
-test("a continuous backup tells how far behind it is", async () => {
+test("a continuous backup reports its lag", async () => {
   const task = await send("POST", "/databases/mine/admin/periodic-backup", {
     Continuous: { IntervalInSec: 1 },
     LocalSettings: { FolderPath: join(root, "continuous") },

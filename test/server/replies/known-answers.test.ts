@@ -1,4 +1,7 @@
-/** A query that is repeated is answered from what is known, and never after something that it reads has changed. */
+/**
+ * A repeated query is answered from the reply cache, but never after a change of data that it
+ * reads.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   startTestServer,
@@ -29,7 +32,10 @@ async function post(path: string, content: unknown): Promise<void> {
   expect(reply.status).toBeLessThan(300);
 }
 
-/** The answer without what differs from one query to the next. `isNew`: as to a request that never came before. */
+/**
+ * The reply without parts that differ between queries. `isNew`: sent with a text that was never
+ * sent before.
+ */
 async function ask(query: string, parameters: object = {}, isNew = false): Promise<unknown> {
   const body = JSON.stringify({
     Query: query,
@@ -104,7 +110,7 @@ const changes: readonly [string, () => Promise<unknown>][] = [
 ];
 
 describe("a repeated query", () => {
-  test("gets the same answer, with the time of now", async () => {
+  test("returns the same reply, with the current time", async () => {
     const body = JSON.stringify({
       Query: "from Users where Age = 3",
       WaitForNonStaleResults: true,
@@ -125,7 +131,7 @@ describe("a repeated query", () => {
     expect(new Set(times).size).toBe(times.length);
   });
 
-  test("is not answered to a caller who has the answer", async () => {
+  test("is not answered again to a client that has the reply", async () => {
     const body = JSON.stringify({
       Query: "from Users where Age = 0",
       WaitForNonStaleResults: true,
@@ -139,7 +145,7 @@ describe("a repeated query", () => {
     expect((await ask({ "if-none-match": "1" })).status).toBe(200);
   });
 
-  test.each(changes)("sees that %s", async (_what, change) => {
+  test.each(changes)("detects that %s", async (_what, change) => {
     const deployed = { Name: "ByName", Maps: ["map('Users', u => ({ Name: u.Name }))"] };
     if (changes.findIndex(([what]) => what === _what) === 0) {
       const body = JSON.stringify({ Indexes: [deployed] });

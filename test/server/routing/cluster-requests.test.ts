@@ -1,4 +1,4 @@
-/** Requests to a cluster of real nodes: whichever node is asked, the answer is that of one database. */
+/** Requests to a cluster of real nodes: every node answers as one database. */
 import { randomBytes } from "node:crypto";
 import DocumentStore from "ravendb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -29,8 +29,8 @@ function ask(tag: string, path: string, options: RequestOptions = {}): Promise<R
 
 const json = (value: unknown) => ({ body: JSON.stringify(value) });
 
-describe("of whichever node", () => {
-  test("writes of all kinds are taken", async () => {
+describe("requests to any node", () => {
+  test("execute writes of all types", async () => {
     for (const [at, tag] of nodes.tags.entries()) {
       const put = await ask(tag, `docs?id=users/${at}`, { method: "PUT", ...json({ Age: at }) });
       expect(put.status).toBe(201);
@@ -46,7 +46,7 @@ describe("of whichever node", () => {
     }
   });
 
-  test("numbers are given once", async () => {
+  test("issue each number once", async () => {
     const replies = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
         ask(nodes.tags[at % 3] as string, "identity/next?name=orders|", { method: "POST" }),
@@ -61,7 +61,7 @@ describe("of whichever node", () => {
     for (const reply of ranges) expect(reply.json).toMatchObject({ ServerTag: leader });
   });
 
-  test("a compare-exchange value is seen at once by all, and replaced once", async () => {
+  test("show a changed compare-exchange value immediately on all nodes, and replace it once", async () => {
     const [one, other] = followers as [string, string];
     for (let round = 0; round < 20; round++) {
       const key = `cmpxchg?key=k${round}`;
@@ -81,7 +81,7 @@ describe("of whichever node", () => {
     }
   });
 
-  test("a cluster-wide load sees what was acknowledged by another node", async () => {
+  test("a cluster-wide load sees writes acknowledged by another node", async () => {
     const [one, other] = followers as [string, string];
     for (let round = 0; round < 20; round++) {
       const id = `wide/${round}`;
@@ -91,7 +91,7 @@ describe("of whichever node", () => {
     }
   });
 
-  test("a query is answered that needs a new index", async () => {
+  test("a query that needs a new index is answered", async () => {
     for (const tag of nodes.tags) {
       const Query = `from Users where Field${tag} = 1`;
       const reply = await ask(tag, "queries", { method: "POST", ...json({ Query }) });
@@ -103,7 +103,7 @@ describe("of whichever node", () => {
     }
   });
 
-  test("an operation is followed", async () => {
+  test("an operation can be followed", async () => {
     const body = json({ Query: { Query: "from @all_docs update { this.done = 1; }" } });
     const [one, other] = followers as [string, string];
     const started = await ask(one, "queries", { method: "PATCH", ...body });
@@ -115,7 +115,7 @@ describe("of whichever node", () => {
     });
   });
 
-  test("a database is disabled and enabled", async () => {
+  test("disable and enable a database", async () => {
     const [one] = followers as [string];
     const change = (what: string) =>
       nodes.at(one).request(`/admin/databases/${what}`, {
@@ -137,7 +137,7 @@ describe("of whichever node", () => {
   });
 });
 
-test("an official client that knows a follower works, with a subscription, and goes on when the leader ends", async () => {
+test("an official client connected to a follower works, with a subscription, and continues when the leader stops", async () => {
   const store = new DocumentStore(nodes.at(followers[0] as string).url, "shop");
   store.initialize();
   try {

@@ -16,7 +16,7 @@ function connection(): Connection {
   return new Connection(unsecured, undefined, false, "");
 }
 
-/** Turns whose requests take `busyMs`, and the names of those that have begun. */
+/** A scheduler whose requests take `busyMs`, and the names of the started ones. */
 function turnsOf(busyMs: number): { turns: RequestTurns; begun: string[]; add: typeof add } {
   const begun: string[] = [];
   const turns = new RequestTurns((exchange) => {
@@ -32,7 +32,7 @@ function turnsOf(busyMs: number): { turns: RequestTurns; begun: string[]; add: t
   return { turns, begun, add };
 }
 
-test("a request begins at once while others took little", () => {
+test("starts a request immediately if others took little time", () => {
   const { begun, add } = turnsOf(0);
   const one = connection();
   add("a", one);
@@ -40,7 +40,7 @@ test("a request begins at once while others took little", () => {
   expect(begun).toEqual(["a", "b"]);
 });
 
-test("after much work the next request of another connection goes before the rest of the first", async () => {
+test("after much work, starts the next request of another connection before the rest of the first", async () => {
   const { begun, add } = turnsOf(5);
   const one = connection();
   const other = connection();
@@ -54,7 +54,7 @@ test("after much work the next request of another connection goes before the res
   expect(begun).toEqual(["a", "b", "x", "c"]);
 });
 
-test("a request that was given up before its turn never begins", async () => {
+test("never starts a request that was aborted while it waited", async () => {
   const { turns, begun, add } = turnsOf(5);
   const one = connection();
   add("a", one);
@@ -67,7 +67,7 @@ test("a request that was given up before its turn never begins", async () => {
   expect(turns.waitingCount).toBe(0);
 });
 
-test("requests that wait on a closed connection are dropped", async () => {
+test("drops requests that wait on a closed connection", async () => {
   const { turns, begun, add } = turnsOf(5);
   const one = connection();
   for (const name of ["a", "b", "c"]) add(name, one);

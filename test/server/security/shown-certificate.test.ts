@@ -1,4 +1,6 @@
-/** Another certificate for a running server: sent by an administrator, or renewed in its file. */
+/**
+ * Replacing the certificate of a running server: sent by an administrator, or renewed in its file.
+ */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -57,7 +59,7 @@ function fingerprint(pair: CertificatePair): string {
   return new X509Certificate(pair.certificate).fingerprint256;
 }
 
-/** What is shown to a new connection on that port. */
+/** The certificate presented to a new connection on that port. */
 async function shownOn(port: number): Promise<string> {
   const socket = tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
   await once(socket, "secureConnect");
@@ -66,7 +68,7 @@ async function shownOn(port: number): Promise<string> {
   return fingerprint256;
 }
 
-/** A server whose certificate stands in a file of that name, and is its only administrator. */
+/** A server whose certificate is in a file of that name, and is its only administrator. */
 async function startWith(
   name: string,
   pair: CertificatePair,
@@ -95,8 +97,8 @@ function call(url: string, pair: CertificatePair, path = target, body?: object):
   });
 }
 
-describe("a certificate that is sent", () => {
-  test("is shown to new connections at once; who was let in stays so", async () => {
+describe("an uploaded certificate", () => {
+  test("is presented to new connections immediately, and administrators keep their access", async () => {
     const server = await startTestServer();
     const session = server.session(server.admin);
     expect((await requestHttp2(session, "/build/version")).status).toBe(200);
@@ -120,7 +122,7 @@ describe("a certificate that is sent", () => {
     session.close();
   });
 
-  test("is kept for the next start, in a file of its owner; what the operator brought is not touched", async () => {
+  test("is stored for the next start, in a file readable only by its owner; the operator's file is unchanged", async () => {
     const brought = await make();
     const first = await startWith("kept", brought);
     const next = await make();
@@ -135,14 +137,14 @@ describe("a certificate that is sent", () => {
     const second = await start("kept");
     expect(await shownOn(second.port)).toBe(fingerprint(next));
     await second.stop();
-    // The operator renews the file while the server is off: that is newer than what was sent.
+    // The operator renews the file while the server is down, so it is newer than the uploaded one.
     const renewed = await make();
     const third = await startWith("kept", renewed);
     expect(await shownOn(third.port)).toBe(fingerprint(renewed));
     await third.stop();
   });
 
-  test("ends what the one before it was let in for", async () => {
+  test("revokes the access granted by its predecessor", async () => {
     const brought = await make();
     const server = await startWith("before", brought);
     const agent = { ca: authority.certificate, cert: brought.certificate, key: brought.key };
@@ -161,7 +163,7 @@ describe("a certificate that is sent", () => {
     expect((await call(server.url, next, "/build/version")).status).toBe(200);
   });
 
-  test("is refused when it is not fit to be shown, and all is as before", async () => {
+  test("is rejected if it is unsuitable, without changes", async () => {
     const brought = await make();
     const server = await startWith("refused", brought, ["--PublicServerUrl=https://localhost"]);
     const whole = (pair: CertificatePair) => base64(pair.certificate + pair.key);
@@ -193,7 +195,7 @@ describe("a certificate that is sent", () => {
     expect(server.errors).toEqual([]);
   });
 
-  test("is refused by a server without TLS, which has none to show", async () => {
+  test("is rejected by a server without TLS", async () => {
     const server = await startTestServer({ unsecured: true });
     const next = await make();
     for (const path of [target, "/admin/certificates/refresh"]) {
@@ -207,7 +209,7 @@ describe("a certificate that is sent", () => {
 });
 
 describe("a certificate that is renewed in its file", () => {
-  test("is shown soon, and when the server is told to look, whatever was sent before", async () => {
+  test("is presented soon, and on the reload signal, even after an upload", async () => {
     const brought = await make();
     const server = await startWith("renewed", brought);
     const sent = await make();
@@ -229,7 +231,7 @@ describe("a certificate that is renewed in its file", () => {
   });
 });
 
-test("the certificate that the server made for itself is made anew before its end", async () => {
+test("the server renews its own certificate before it expires", async () => {
   const folder = join(root, "old", "certs");
   mkdirSync(join(root, "old"));
   const paths = await makeCertificateFolder(folder, "localhost", ["127.0.0.1", "localhost"]);
@@ -252,7 +254,7 @@ test("the certificate that the server made for itself is made anew before its en
 });
 
 test.skipIf(process.platform === "win32")(
-  "a key that everybody may read is warned of",
+  "warns of a key that is readable for everybody",
   async () => {
     const { certificate, key } = await make();
     const path = join(root, "exposed.crt");

@@ -1,13 +1,13 @@
-/** The settings of RavenDB that have no meaning here, and the table of those that have. */
+/** Unsupported settings of RavenDB, and the table of supported ones. */
 import { expect, test } from "vitest";
 import { foreignSetting, unpacked } from "../../../server/settings/foreign-settings.ts";
 import { settings } from "../../../server/settings/setting-table.ts";
 
-test("names are packed by their first part", () => {
+test("names are grouped by their first segment", () => {
   expect(unpacked("A\nB: = C.D\n  E\nF: G")).toEqual(["A", "B", "B.C.D", "B.E", "F.G"]);
 });
 
-test("RavenDB's names are known in any case, with a reason; others are not", () => {
+test("RavenDB's names are recognized in any case, with a reason; other names are not", () => {
   expect(foreignSetting("license.path")?.reason).toBe("there is no licence");
   expect(foreignSetting("PublicServerUrl.Tcp.Cluster")).toBeDefined();
   expect(foreignSetting("Databases.QueryTimeoutInSec")?.reason).toContain("limits of their own");
@@ -16,7 +16,7 @@ test("RavenDB's names are known in any case, with a reason; others are not", () 
   expect(foreignSetting("License.Pth")).toBeUndefined();
 });
 
-test("every setting says in one line what it is, and numbers with a unit in their name have it", () => {
+test("every setting has a one-line description, and numbers have their unit in the name", () => {
   const short: Record<string, string> = { Mb: "MB", Sec: "s", Min: "min", Ms: "ms" };
   for (const [name, { about, unit, kind }] of Object.entries(settings)) {
     expect(about.length, name).toBeGreaterThan(8);

@@ -1,4 +1,7 @@
-/** A copy of RavenDB's Studio in place of ours: its files, what its page may do, and how it is refused. */
+/**
+ * A copy of RavenDB's Studio in place of the built-in one: its files, its permissions, and
+ * rejection of invalid copies.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,7 +39,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("its files are served in place of ours, from a folder and from an archive", async () => {
+test("its files replace the built-in ones, from a folder and from an archive", async () => {
   for (const server of servers) {
     const ask = (path: string) =>
       server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
@@ -53,7 +56,7 @@ test("its files are served in place of ours, from a folder and from an archive",
   }
 });
 
-test("its forms need no header of ours", async () => {
+test("its forms do not need this server's header", async () => {
   const [server] = servers as [TestServer];
   const headers = { origin: server.url, "content-type": "multipart/form-data; boundary=x" };
   const reply = await server.request("/databases/shop/smuggler/export", {
@@ -63,7 +66,7 @@ test("its forms need no header of ours", async () => {
   expect(reply.status).not.toBe(403);
 });
 
-test("what is no such copy ends the start, with the reason", () => {
+test("an invalid copy stops the start with the reason", () => {
   writeFileSync(join(folder, "no.zip"), "text");
   for (const [name, reason] of [
     ["missing", "ENOENT"],

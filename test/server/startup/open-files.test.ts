@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openFilesMax, openFilesWarnings } from "../../../server/startup/open-files.ts";
 
-test("few handles are told of at the start, with what to do", () => {
+test("a low limit of file handles is reported at the start, with the remedy", () => {
   expect(openFilesWarnings(1024)).toEqual([
     expect.stringMatching(/^Only 1024 files and connections .*ulimit -n 65536.*LimitNOFILE/),
   ]);
