@@ -5,7 +5,7 @@ import { Members, spellingOf } from "../../cli/csv-cells.ts";
 const plain = (value: string) => spellingOf({ value, isQuoted: false }, false);
 const quoted = (value: string) => spellingOf({ value, isQuoted: true }, false);
 
-test("numbers keep their digits, and what only looks like one is a text", () => {
+test("numbers keep their digits, and number-like values are texts", () => {
   expect(plain("12345678901234567890.10")).toBe("12345678901234567890.10");
   expect(plain("007")).toBe('"007"');
   expect(plain("TRUE")).toBe("true");
@@ -15,7 +15,7 @@ test("numbers keep their digits, and what only looks like one is a text", () => 
   expect(spellingOf({ value: "12", isQuoted: false }, true)).toBe('"12"');
 });
 
-test("paths make objects, and one through what is none keeps its dots", () => {
+test("paths create objects, and a path through a scalar keeps its dots", () => {
   const members = new Members();
   members.add(["Address", "City"], '"Ghent"');
   members.add(["Name"], '"Ann"');

@@ -10,7 +10,7 @@ function lineOn(isTTY: boolean, isQuiet = false) {
   const options = { is: () => isQuiet, text: () => undefined, all: () => [] };
   const streams = { input: new PassThrough(), output: new PassThrough(), errors };
   const line = new ProgressLine({ streams, options }, () => time.ms);
-  // One read gives all that is there, or (from Node 26 on) one write of it.
+  // One read returns everything available, or (from Node 26 on) one write.
   const written = () => {
     let text = "";
     for (let piece = errors.read(); piece !== null; piece = errors.read()) text += String(piece);
@@ -19,7 +19,7 @@ function lineOn(isTTY: boolean, isQuiet = false) {
   return { line, time, written };
 }
 
-test("tells percent, rate and time left, where the total is known", () => {
+test("reports percent, rate and remaining time if the total is known", () => {
   expect(passedText(40, 100, 2000, shown)).toBe("40 %  40 of 100, 20/s, 3 s left");
   expect(passedText(40, undefined, 2000, shown)).toBe("40, 20/s, 2 s");
   expect(passedText(0, 100, 0, shown)).toBe("0 %  0 of 100, 0/s, ? left");
@@ -27,7 +27,7 @@ test("tells percent, rate and time left, where the total is known", () => {
   expect(passedText(120, 100, 1000, shown)).toBe("100 %  120 of 100, 120/s, 0 s left");
 });
 
-test("is one line on a terminal, written over at most ten times a second, and removed", () => {
+test("is one line on a terminal, overwritten at most ten times a second, and removed", () => {
   const { line, time, written } = lineOn(true);
   line.show(() => "one");
   time.ms = 50;
@@ -39,7 +39,7 @@ test("is one line on a terminal, written over at most ten times a second, and re
   expect(written()).toBe("\r\u001b[Kone\r\u001b[Ktwo\r\u001b[K");
 });
 
-test("is a line every five seconds elsewhere, and nothing when it is to be quiet", () => {
+test("is a line every five seconds elsewhere, and nothing in quiet mode", () => {
   const { line, time, written } = lineOn(false);
   for (time.ms = 0; time.ms <= 10_000; time.ms += 1000) line.showBytes(time.ms, 20_000);
   line.end();

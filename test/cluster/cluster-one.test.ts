@@ -1,4 +1,7 @@
-/** The machinery of the proofs on a single node: its traffic is understood, and its checks hold without any fault. */
+/**
+ * The test harness on a single node: its traffic is recorded correctly, and its checks pass without
+ * faults.
+ */
 import { expect, test } from "vitest";
 import { runRounds } from "./rounds.ts";
 

@@ -1,4 +1,4 @@
-/** All that a node has of a database, as its own copy answers. */
+/** All contents of a database on a node, from its own copy. */
 import { createHash } from "node:crypto";
 import type { Contents } from "./checks.ts";
 import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
@@ -51,7 +51,7 @@ export async function contentsOf({ send }: ClusterNode, database: string): Promi
   return { documents, counters, attachments, values };
 }
 
-/** Resolves when all nodes say the same of their copies' size and end. */
+/** Resolves when all nodes report the same size and end of their copies. */
 export async function caughtUp(cluster: ClusterNodes, database: string): Promise<void> {
   await cluster.eventually("all copies are at the same end", async () => {
     const ends = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * What is done to a cluster while others write: each fault ends with everything running and whole again, which it need
- * not have found out yet.
+ * Faults injected under traffic: each ends with all processes running and all links healed,
+ * although the cluster may not have recovered yet.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { SeededRandom } from "../support/random.ts";
@@ -11,14 +11,14 @@ export interface FaultContext {
   readonly cluster: ClusterNodes;
   readonly database: string;
   readonly random: SeededRandom;
-  /** A node is about to lose what it had: sessions at it end. */
+  /** A node is about to lose its data, so sessions at it end. */
   readonly sessionsEnd: () => void;
 }
 
-/** @returns why it was left out; undefined: it was done */
+/** @returns the reason if it was skipped; undefined if it was done */
 export type Fault = (context: FaultContext) => Promise<string | undefined>;
 
-/** Streams of databases and of the cluster's own values alike. */
+/** Streams of databases and of the cluster's own values. */
 const anyStream = /\bJD_/;
 
 const someNode = ({ cluster, random }: FaultContext) =>
@@ -121,7 +121,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     node.disk.fill();
     await pause(3_000 + random.below(3_000));
     node.disk.free();
-    // A server of NATS that could not write stops its streams until it is started again.
+    // A NATS server that could not write stops its streams until it is restarted.
     const nats = cluster.nats[node.at];
     if (nats !== undefined) await killed([nats], 500);
     return undefined;
@@ -181,8 +181,9 @@ export const faults: Readonly<Record<string, Fault>> = {
 };
 
 /**
- * Those that need no rights, no libraries and no minutes: a round of each is what runs everywhere. Left out are the full
- * disk (a file system must be mounted), the clock (libfaketime), and variants of what is here.
+ * Faults that need no rights, libraries or long waits: a round of each runs everywhere. Excluded
+ * are the full disk (needs a mounted file system), the clock (needs libfaketime), and variants of
+ * other faults.
  */
 export const shortFaults: readonly string[] = [
   "the leader is killed",
@@ -197,7 +198,10 @@ export const shortFaults: readonly string[] = [
   "a node is removed and added",
 ];
 
-/** Asks for a change until it is made. One whose outcome was not known was made when it is refused with `isMade`. */
+/**
+ * Repeats a change until it succeeds. After an unknown outcome, a rejection that matches `isMade`
+ * shows that it was executed.
+ */
 async function changed(
   cluster: ClusterNodes,
   what: string,
@@ -216,7 +220,7 @@ async function changed(
   });
 }
 
-/** Only while the other two have everything: two damaged replicas of three are another fault. */
+/** Only while the other two are complete: two damaged replicas of three are another fault. */
 async function damaged(context: FaultContext, how: "flip" | "cut"): Promise<string | undefined> {
   const { cluster } = context;
   const nats = someNats(context);

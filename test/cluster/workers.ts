@@ -1,6 +1,6 @@
 /**
- * Traffic over plain HTTP: each worker repeats operations at nodes of its own choice, and records what it was told. None
- * of them tries an operation again.
+ * Traffic over plain HTTP: each worker repeats operations on nodes of its choice, and records the
+ * replies. Workers do not retry operations.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,11 +8,11 @@ import { SeededRandom } from "../support/random.ts";
 import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
 import { ask, type History, type Outcome, type RegisterEvent } from "./history.ts";
 
-/** After something went wrong, lest it fills the history while there is no leader. */
+/** Delay after an error, to limit the history while there is no leader. */
 const troubleMs = 150;
-/** Between two operations of a worker: three nodes and their clients share two processors. */
+/** Delay between two operations of a worker: three nodes and their clients share two processors. */
 const restMs = 20;
-/** Operations without an answer that a group of registers may have: each makes checking much harder. */
+/** Maximum number of unknown outcomes per group of registers: each makes checking much harder. */
 const unknownCountMax = 3;
 const operationCountMax = 150;
 
@@ -21,14 +21,14 @@ export interface Traffic {
   readonly database: string;
   readonly history: History;
   readonly isDone: () => boolean;
-  /** Grows when what nodes have may have gone back: one was wiped. */
+  /** Increases when the contents of nodes may have gone back because one was wiped. */
   readonly sessionEpoch: () => number;
   readonly problems: Map<string, number>;
 }
 
 type Worker = (traffic: Traffic, random: SeededRandom, number: number) => Promise<void>;
 
-/** Runs all workers until the traffic is done. */
+/** Runs all workers until the traffic ends. */
 export async function runWorkers(traffic: Traffic, seed: number): Promise<void> {
   const all: Worker[] = [
     registers("values", valueRegister),
@@ -57,7 +57,7 @@ function pick(traffic: Traffic, random: SeededRandom): ClusterNode {
 
 async function rest(traffic: Traffic, outcome: Outcome, problem: string | null): Promise<void> {
   if (problem !== null) {
-    // Ports and numbers make each problem another one.
+    // Ports and numbers would make each problem different.
     const kind = `${outcome}: ${problem.replaceAll(/\d+/g, "#").slice(0, 160)}`;
     traffic.problems.set(kind, (traffic.problems.get(kind) ?? 0) + 1);
   }
@@ -67,7 +67,7 @@ async function rest(traffic: Traffic, outcome: Outcome, problem: string | null):
 const documentPath = (database: string, id: string) =>
   `/databases/${database}/docs?id=${encodeURIComponent(id)}`;
 
-/** Writes growing numbers and reads them at the same node, which is another one from time to time. */
+/** Writes increasing numbers and reads them at the same node, which changes from time to time. */
 const putter: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   let node = pick(traffic, random);
@@ -75,7 +75,8 @@ const putter: Worker = async (traffic, random, worker) => {
   let epoch = traffic.sessionEpoch();
   let id = "";
   for (let n = 1; !traffic.isDone(); n++) {
-    // A document that had a write without an answer is left: what is told of the next is exact.
+    // A document is abandoned after an unknown outcome, so that the outcomes for the next one are
+    // exact.
     if (id === "") id = `puts/${worker}-${n}`;
     if (n % 40 === 0 || epoch !== traffic.sessionEpoch()) {
       node = pick(traffic, random);
@@ -95,7 +96,10 @@ const putter: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** Does this node itself say that it leads? Topologies name nodes in an order, also when none does. */
+/**
+ * Whether this node reports itself as the leader. Topologies list nodes in an order even without a
+ * leader.
+ */
 async function leads({ database }: Traffic, node: ClusterNode): Promise<boolean> {
   try {
     const { status, text } = await node.send.get("/cluster/status", { timeoutMs: 3_000 });
@@ -133,7 +137,7 @@ export function firstResult(text: string): Record<string, unknown> | undefined {
 
 const pushScript = "this.items = this.items || []; this.items.push(args.item)";
 
-/** Adds items to the lists of one or two documents by patches, in one transaction. */
+/** Appends items to the lists of one or two documents by patches, in one transaction. */
 const appender: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
@@ -153,9 +157,9 @@ const appender: Worker = async (traffic, random, worker) => {
 };
 
 /**
- * Adds items to the lists of all documents of a collection by one query. A query leaves a document as it is that was
- * written since the query began: after one whose outcome is not known, which may still be at work, there is another
- * collection.
+ * Appends items to the lists of all documents of a collection by one query. A query skips documents
+ * written after it began. After an unknown outcome the query may still be running, so another
+ * collection is used.
  */
 const queryPatcher: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
@@ -212,7 +216,7 @@ async function putSet(
   });
 }
 
-/** What became of an operation; unknown when the node that runs it does not tell. */
+/** The outcome of an operation; unknown if the node that runs it does not answer. */
 async function operationOutcome(
   { database, cluster }: Traffic,
   asked: ClusterNode,
@@ -230,7 +234,7 @@ async function operationOutcome(
     if (reply === null || reply.status !== 200) return "unknown";
     const { Status } = JSON.parse(reply.text) as { Status: string };
     if (Status === "Completed") return "ok";
-    // Some of it may have been done.
+    // A part of it may have been executed.
     if (Status !== "InProgress") return "unknown";
     await pause(50);
   }
@@ -273,7 +277,7 @@ const counting: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** From a few bytes to more than one message of the stream can hold. */
+/** From a few bytes to more than fits into one message of the stream. */
 const attachmentBytes = [10, 1_000, 100_000, 1_500_000];
 
 const attaching: Worker = async (traffic, random, worker) => {
@@ -297,7 +301,7 @@ const attaching: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** Puts a document and deletes it: one whose deletion was acknowledged never comes back. */
+/** Puts and deletes a document: after an acknowledged deletion it never reappears. */
 const deleting: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
@@ -332,7 +336,7 @@ const eventPutter: Worker = async (traffic, random, worker) => {
   }
 };
 
-/** What is known of a register: its version is what the next write expects. */
+/** The last known state of a register; the next write expects its version. */
 interface Seen {
   version: string;
   value: string;
@@ -351,7 +355,9 @@ type Register = (
   value: string,
 ) => Promise<{ readonly event: RegisterStep; readonly call: number; readonly return: number }>;
 
-/** Three clients that share registers, of which there are new ones when the history of those grows hard to check. */
+/**
+ * Three clients that share registers, which are replaced when their history becomes hard to check.
+ */
 function registers(name: string, operate: Register): Worker {
   return async (traffic, random) => {
     let group = 0;
@@ -393,7 +399,7 @@ function registers(name: string, operate: Register): Worker {
 
 const absent: Seen = { version: "", value: "" };
 
-/** Compare-exchange values, alone or two in a transaction of the cluster. */
+/** Compare-exchange values, alone or two in a cluster-wide transaction. */
 const valueRegister: Register = async (traffic, random, keys, seen, value) => {
   const { history, database } = traffic;
   const { send } = pick(traffic, random);
@@ -483,7 +489,7 @@ async function putValue(
   };
 }
 
-/** Documents that are replaced by change vector, and read as transactions of the cluster read. */
+/** Documents replaced by change vector, and read like cluster-wide transactions read. */
 const documentRegister: Register = async (traffic, random, keys, seen, value) => {
   const { history, database } = traffic;
   const { send } = pick(traffic, random);
@@ -509,7 +515,8 @@ const documentRegister: Register = async (traffic, random, keys, seen, value) =>
   const asked = await ask(history, () => send.put(path, { value }, { headers }));
   const { outcome, reply } = asked;
   const writes = { [key]: { expected, version: "", value } };
-  // A leader that does not know yet that it was replaced may refuse what the next one would take: nothing was done.
+  // A leader that does not know of its successor may reject a request that the successor would
+  // accept: nothing was executed.
   if (outcome === "failed")
     return { ...asked, event: none(reply?.status === 409 ? null : asked.problem) };
   if (outcome === "unknown" || reply === null) {

@@ -1,4 +1,4 @@
-/** `jackdaw cluster` against a real server whose cluster is a fake one. */
+/** `jackdaw cluster` with a real server and a fake cluster. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { failureCodes } from "../../../cli/failure.ts";
 import { EngineError } from "../../../engine/engine.ts";
@@ -37,7 +37,7 @@ beforeEach(() => {
     "C",
     fakeSighting({ shop: follows(20), world: follows(9), zoo: follows(1) }),
   );
-  // What the cluster is asked for is done at once.
+  // Requested changes of the cluster take effect immediately.
   const done = cluster.transfer;
   cluster.transfer = async (name, tag) => {
     await done(name, tag);
@@ -62,7 +62,7 @@ function become(value: FakeCluster | undefined): void {
   Object.defineProperty(services, "cluster", { value, configurable: true });
 }
 
-test("status is a table of nodes and one of databases, and what is to be done", async () => {
+test("status prints a table of nodes, a table of databases, and recommended actions", async () => {
   cluster.foreign = [fakeMember("D")];
   Object.assign(cluster.find("zoo") ?? {}, {
     trouble: "the stream is another one",
@@ -92,7 +92,7 @@ test("status is a table of nodes and one of databases, and what is to be done", 
   expect(await line.json(["cluster", "status"])).toMatchObject({ IsClustered: true, Leader: "A" });
 });
 
-test("a single node is told to be one, and is no cluster to change", async () => {
+test("a single node is reported as such, and rejects changes", async () => {
   become(undefined);
   expect((await jackdaw("cluster")).out).toBe(
     `${line.server.url} is a single node (A), not one of a cluster\n`,
@@ -104,7 +104,7 @@ test("a single node is told to be one, and is no cluster to change", async () =>
   ]);
 });
 
-test("a database is led by the node that is named, by its tag or its address", async () => {
+test("transfer makes the named node the leader of a database, by tag or URL", async () => {
   expect((await jackdaw("cluster", "transfer", "SHOP", "b")).out).toBe("shop is led by B\n");
   const byUrl = await jackdaw("cluster", "transfer", "shop", "http://C.example:8080/");
   expect(byUrl.out).toBe("shop is led by C\n");
@@ -118,19 +118,19 @@ test("a database is led by the node that is named, by its tag or its address", a
   expect((await jackdaw("cluster", "transfer", "shop")).code).toBe(failureCodes.usage);
 });
 
-test("all that a node leads is spread over the others", async () => {
+test("transfer distributes all leaderships of a node over the other nodes", async () => {
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe(
     "world is led by C\nzoo is led by C\n",
   );
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads nothing\n");
 });
 
-test("leaderships are evened out, as far as copies allow", async () => {
+test("leaderships are balanced, as far as copies allow", async () => {
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe("world is led by C\n");
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe(
     "The nodes lead as evenly as their copies allow\n",
   );
-  // A leads all, and B has a copy of one of them only.
+  // A leads all, and B has a copy of only one of them.
   const follows = { role: "follower", epoch: 3, applied: 1 } as const;
   cluster.sightings.set("B", fakeSighting({ zoo: follows }));
   for (const { registered } of cluster.databases()) {
@@ -147,7 +147,7 @@ test("leaderships are evened out, as far as copies allow", async () => {
   expect(usage.code).toBe(failureCodes.usage);
 });
 
-test("what nobody else can lead stays where it is", async () => {
+test("a database without another eligible leader is not transferred", async () => {
   cluster.sightings.delete("C");
   Object.assign(cluster.find("world") ?? {}, { role: "stopped", trouble: "damaged" });
   const { code, err } = await jackdaw("cluster", "transfer", "--from", "B");
@@ -162,7 +162,7 @@ const hasRoutes = routes.some(
   ({ path, method }) => path === "/admin/cluster/node" && method === "PUT",
 );
 
-test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
+test.runIf(hasRoutes)("add adds a reachable node, once", async () => {
   cluster.foreign = [fakeMember("D")];
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
     "D is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'\n",
@@ -176,7 +176,7 @@ test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
   ]);
 });
 
-test.runIf(hasRoutes)("a node is removed after it has handed over what it leads", async () => {
+test.runIf(hasRoutes)("remove hands over the node's leaderships first", async () => {
   const fewer = "shop (2), world (2), zoo (2)";
   const asked = await jackdaw("cluster", "remove", "B");
   expect([asked.code, asked.err]).toEqual([
@@ -190,7 +190,7 @@ test.runIf(hasRoutes)("a node is removed after it has handed over what it leads"
   expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
 
-test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
+test.runIf(hasRoutes)("a silent node is removed immediately", async () => {
   cluster.sightings.delete("B");
   const { out } = await jackdaw("cluster", "remove", "B", "--yes", "--json");
   expect(JSON.parse(out)).toMatchObject({
@@ -204,7 +204,7 @@ test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
   expect(cluster.asked).toEqual(["remove B"]);
 });
 
-describe("copies are spread", () => {
+describe("spread moves copies", () => {
   beforeAll(async () => {
     const { databases } = line.server.running.services;
     for (const name of ["world", "zoo"]) await databases.create(name, { DatabaseName: name });
@@ -233,7 +233,7 @@ describe("copies are spread", () => {
     cluster.sightings.set(tag, { ...sighting, databases });
   }
 
-  test("onto a node that was added, with what is led there", async () => {
+  test("to an added node, with their leadership", async () => {
     const plan = await jackdaw("cluster", "spread", "--dry-run");
     expect(plan.out).toBe(
       "shop would have a copy on D instead of B\nworld would have a copy on D instead of A\n",
@@ -259,7 +259,7 @@ describe("copies are spread", () => {
     );
   });
 
-  test("and one that leads goes when the new one leads", async () => {
+  test("and removes a leading copy once the new one leads", async () => {
     cluster.states = [fakeDatabase("shop", ["A"]), fakeDatabase("world", ["A"])].map((one) => ({
       ...one,
       role: "leader",
@@ -270,7 +270,7 @@ describe("copies are spread", () => {
     expect(cluster.asked).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
   });
 
-  test("but none is taken away before the new one has all", async () => {
+  test("but removes none before the new one is complete", async () => {
     const { addCopy } = cluster;
     cluster.addCopy = async (name, tag) => {
       await addCopy(name, tag);
@@ -292,7 +292,7 @@ describe("copies are spread", () => {
     );
   });
 
-  test("and what no node can do at the moment is asked for again", async () => {
+  test("and repeats requests that a node cannot serve at the moment", async () => {
     const { removeCopy } = cluster;
     let refusals = 2;
     cluster.removeCopy = async (name, tag) => {
@@ -306,7 +306,7 @@ describe("copies are spread", () => {
   });
 });
 
-test("says which databases are of the node alone, and has them adopted", async () => {
+test("lists databases that only this node has, and adopts them", async () => {
   cluster.ownDatabases = () => [
     { name: "mine", failure: null },
     { name: "taken", failure: "The name is taken." },

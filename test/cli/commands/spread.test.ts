@@ -1,9 +1,9 @@
-/** The plan by which copies are spread over nodes. */
+/** The plan for distributing copies over nodes. */
 import { expect, test } from "vitest";
 import { seeded } from "../../../bench/harness.ts";
 import { type CopyMove, copyMoves, type Placed } from "../../../cli/commands/spread.ts";
 
-/** `shop A B C`: a database that A leads. */
+/** `shop A B C`: a database led by A. */
 function placed(...texts: string[]): Placed[] {
   return texts.map((text) => {
     const [name = "", ...tags] = text.split(" ");
@@ -24,32 +24,32 @@ function after(databases: readonly Placed[], moves: readonly CopyMove[]): Map<st
   return tags;
 }
 
-test("a node that was added gets what others have more of, rather what these do not lead", () => {
+test("a new node gets copies from fuller nodes, preferably copies that do not lead", () => {
   const databases = placed("a A B", "b B A", "c A B", "d B A");
   expect(texts(copyMoves(["A", "B", "C"], databases))).toEqual(["a B C", "b A C"]);
 });
 
-test("nothing is moved that makes nothing more even", () => {
+test("plans no move that does not improve the balance", () => {
   expect(copyMoves(["A", "B", "C"], placed("a A B C", "b B C A"))).toEqual([]);
   expect(copyMoves(["A", "B", "C"], placed("a A B", "b B C"))).toEqual([]);
   expect(copyMoves(["A"], placed("a A"))).toEqual([]);
   expect(copyMoves([], [])).toEqual([]);
 });
 
-test("copies that are missing are made first, where there are few", () => {
+test("creates missing copies first, on the emptiest nodes", () => {
   const databases = placed("a A", "b A B", "c A B C");
   expect(texts(copyMoves(["A", "B", "C"], databases, 3))).toEqual(["a + C", "a + B", "b + C"]);
   expect(texts(copyMoves(["A", "B", "C"], placed("a A"), 9))).toEqual(["a + B", "a + C"]);
 });
 
-test("what is in trouble stays, and counts", () => {
+test("failed databases are not moved, but count", () => {
   const [a, b, c] = placed("a A B", "b A B", "c B A") as [Placed, Placed, Placed];
   const databases = [{ ...a, isSound: false }, { ...b, isSound: false }, c];
   expect(texts(copyMoves(["A", "B", "C"], databases, 3))).toEqual(["c + C"]);
   expect(texts(copyMoves(["A", "B", "C"], databases))).toEqual(["c A C"]);
 });
 
-test("ends even, with all copies and no more moves than needed, from any placement", () => {
+test("reaches a balance from any placement, with all copies and no unnecessary moves", () => {
   const random = seeded(5);
   for (let round = 0; round < 200; round++) {
     const nodes = Array.from({ length: 1 + (random() % 7) }, (_, at) => `N${at}`);
@@ -79,7 +79,7 @@ test("ends even, with all copies and no more moves than needed, from any placeme
   }
 });
 
-test("a new node has as many in common with each of the others", () => {
+test("a new node shares equally many databases with each other node", () => {
   const nodes = ["A", "B", "C", "D", "E", "F"];
   const groups = ["A B C", "D E F"];
   const databases = placed(...Array.from({ length: 60 }, (_, at) => `d${at} ${groups[at % 2]}`));

@@ -1,4 +1,7 @@
-/** Who may use the page of `jackdaw studio`: codes, sessions, tickets, and requests that other pages cause. */
+/**
+ * Access to the page of `jackdaw studio`: codes, sessions, tickets, and requests caused by other
+ * pages.
+ */
 import { describe, expect, test } from "vitest";
 import { codeMsMax, Gate, ticketMsMax } from "../../../cli/studio/gate.ts";
 
@@ -10,7 +13,7 @@ function gateAt() {
   return { clock, gate: new Gate(port, () => clock.ms) };
 }
 
-/** The headers of a page that has the session. */
+/** The headers of a page with a session. */
 function enter(gate: Gate) {
   const session = gate.enter(gate.newCode());
   if (session === undefined) throw new Error("the code was refused");
@@ -30,7 +33,7 @@ describe("a request", () => {
       "GET",
       { host, origin: `http://${host}` },
     ],
-  ])("of the page itself is not foreign: %s", (_what, method, headers) => {
+  ])("from the page itself is accepted: %s", (_what, method, headers) => {
     expect(gateAt().gate.isForeign(method, headers)).toBe(false);
   });
 
@@ -52,13 +55,13 @@ describe("a request", () => {
     ["a page of another port, by its site", "GET", { host, "sec-fetch-site": "same-site" }],
     ["a form without an origin", "POST", own],
     ["a program that says nothing of itself", "GET", { host }],
-  ])("that somebody else caused is foreign: %s", (_what, method, headers) => {
+  ])("caused by another page is rejected: %s", (_what, method, headers) => {
     expect(gateAt().gate.isForeign(method, headers)).toBe(true);
   });
 });
 
 describe("a code", () => {
-  test("opens the session once", () => {
+  test("opens a session once", () => {
     const { gate } = gateAt();
     const code = gate.newCode();
     expect(Buffer.from(code, "base64url")).toHaveLength(32);
@@ -68,7 +71,7 @@ describe("a code", () => {
     expect(gate.enter(code)).toBeUndefined();
   });
 
-  test("is worth nothing after a minute, after another one, and never when it was not given out", () => {
+  test("is invalid after a minute, after a newer one, and if it was never issued", () => {
     const { gate, clock } = gateAt();
     expect(gate.enter("")).toBeUndefined();
     const old = gate.newCode();
@@ -84,7 +87,7 @@ describe("a code", () => {
 });
 
 describe("the session", () => {
-  test("needs both halves", () => {
+  test("requires both halves", () => {
     const { gate } = gateAt();
     const headers = enter(gate);
     expect(gate.isSignedIn(headers)).toBe(true);
@@ -103,7 +106,7 @@ describe("a ticket", () => {
   const withTicket = (gate: Gate, path = target) =>
     `${path}${path.includes("?") ? "&" : "?"}jackdaw-ticket=${gate.ticketFor(path)}`;
 
-  test("is good for one use of its address, by who has the cookie", () => {
+  test("is valid for one request to its address, with the cookie", () => {
     const { gate } = gateAt();
     const { cookie } = enter(gate);
     const address = withTicket(gate);
@@ -118,7 +121,7 @@ describe("a ticket", () => {
     ).toBeUndefined();
   });
 
-  test("is worth nothing after ten seconds", () => {
+  test("expires after ten seconds", () => {
     const { gate, clock } = gateAt();
     const { cookie } = enter(gate);
     const [first, second] = [withTicket(gate), withTicket(gate)];
@@ -128,7 +131,7 @@ describe("a ticket", () => {
     expect(gate.takeTicket(second, { cookie })).toBeUndefined();
   });
 
-  test("is dropped when a thousand others are out", () => {
+  test("is dropped once a thousand newer ones exist", () => {
     const { gate } = gateAt();
     const { cookie } = enter(gate);
     const first = withTicket(gate);
