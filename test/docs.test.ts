@@ -44,8 +44,7 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
   {
     page: "README.md",
     begins: "npm ci && npm start",
-    because:
-      "npm start builds, and runs bin/jackdaw: the server here is bin/jackdaw of what was built",
+    because: "npm start builds first; here the server is the bin/jackdaw of the last build",
   },
   {
     page: "README.md",

@@ -325,7 +325,7 @@ describe("the doctor", () => {
     expect([wrong.code, wrong.of("settings")?.State]).toEqual([1, "fail"]);
   });
 
-  test("queries a running server, and reports one that has stopped", async () => {
+  test("queries a running server, and reports a stopped server", async () => {
     const running = await jackdaw(["doctor", "--json"]);
     const findings = JSON.parse(running.out) as Finding[];
     expect(findings).toContainEqual(

@@ -112,7 +112,7 @@ describe("attachments, deletions and subscriptions", () => {
     expect(problems([deleted("unknown")], {})).toEqual([]);
   });
 
-  test("detects a document that was not delivered, and one that was never put", () => {
+  test("detects an undelivered document, and a delivered document that was never put", () => {
     const event = { kind: "event", id: "e", outcome: "ok", call: 1, return: 2 } as const;
     const delivered = { kind: "delivered", id: "e" } as const;
     expect(problems([event, delivered, delivered], documents({ e: {} }))).toEqual([]);
@@ -224,19 +224,19 @@ describe.skipIf(program === null)("registers, by Porcupine", () => {
       () => [write("written", "", "5", "x"), event("read", { reads: { k: absent } })],
     ],
     [
-      "a read of old",
+      "a stale read",
       () => [write("written", "", "5", "x"), write("written", "5", "6", "y"), see("5", "x")],
     ],
     [
-      "two with the same expectation",
+      "two writes with the same expected version",
       () => [write("written", "", "5", "x"), write("written", "", "6", "y")],
     ],
-    ["a write that was not made, read", () => [see("5", "x")]],
+    ["a read of a failed write", () => [see("5", "x")]],
     [
-      "one seen, then gone",
+      "a value read, then lost",
       () => [write("unknown", "", "", "x"), see("5", "x"), event("read", { reads: { k: absent } })],
     ],
-    ["a refusal without a reason", () => [write("refused", "", "", "x")]],
+    ["a rejection without a reason", () => [write("refused", "", "", "x")]],
     [
       "a rejection with a wrong reason",
       () => [

@@ -45,7 +45,7 @@ export async function runClientWorkers(traffic: Traffic): Promise<void> {
   const store = openStore(traffic.cluster, traffic.database);
   try {
     const subscription = new EventReader(store, traffic.history);
-    await traffic.cluster.eventually("the subscription is made", async () => {
+    await traffic.cluster.eventually("the subscription is created", async () => {
       await subscription.create();
       return null;
     });

@@ -247,7 +247,7 @@ export class ClusterNodes {
   /** Creates a database with a copy on each node; resolves when each node has it. */
   async createDatabase(name: string, replicationFactor = this.nodes.length): Promise<void> {
     const path = `/admin/databases?name=${name}&replicationFactor=${replicationFactor}`;
-    await this.eventually("the database is made", async () => {
+    await this.eventually("the database is created", async () => {
       const { status, text } = await this.any.send.put(path, { DatabaseName: name });
       return status === 201 || (status === 409 && /exists/i.test(text))
         ? null
@@ -306,7 +306,7 @@ export class ClusterNodes {
     return found as ClusterNode;
   }
 
-  /** The NATS server that leads the stream of a database; null if there is none at the moment. */
+  /** The NATS server that leads the stream of a database; null if it has no leader. */
   async natsLeaderOf(stream: RegExp): Promise<NatsNode | null> {
     for (const { child, folder } of this.nats) {
       if (!child.isRunning || child.isStopped) continue;

@@ -53,7 +53,7 @@ export async function contentsOf({ send }: ClusterNode, database: string): Promi
 
 /** Resolves when all nodes report the same size and end of their copies. */
 export async function caughtUp(cluster: ClusterNodes, database: string): Promise<void> {
-  await cluster.eventually("all copies are at the same end", async () => {
+  await cluster.eventually("all copies end at the same position", async () => {
     const ends = new Map<string, string>();
     for (const { tag, send } of cluster.nodes) {
       const { status, text } = await send.get(`/databases/${database}/stats`);

@@ -23,7 +23,7 @@ export interface Rounds {
 }
 
 export interface RoundsReport {
-  /** The violations; empty if there are none. */
+  /** The violations; empty if the run is correct. */
   readonly problems: readonly string[];
   readonly summary: string;
   /** Skipped faults and checks, with the reason. */

@@ -208,7 +208,7 @@ async function putSet(
   id: string,
   collection: string,
 ): Promise<void> {
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const document = { items: [], "@metadata": { "@collection": collection } };
     const path = documentPath(traffic.database, id);
     const { status } = await pick(traffic, random).send.put(path, document);
@@ -244,7 +244,7 @@ async function operationOutcome(
 const counting: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   const document = `counted/${worker}`;
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const reply = await pick(traffic, random).send.put(documentPath(database, document), {});
     return reply.status === 201 ? null : `${reply.status}`;
   });
@@ -283,7 +283,7 @@ const attachmentBytes = [10, 1_000, 100_000, 1_500_000];
 const attaching: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   const id = `attached/${worker}`;
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const reply = await pick(traffic, random).send.put(documentPath(database, id), {});
     return reply.status === 201 ? null : `${reply.status}`;
   });

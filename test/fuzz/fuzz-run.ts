@@ -65,8 +65,7 @@ interface Answer {
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-fuzz-"));
   const run = new FuzzRun(options, folder);
-  const onRejection = (error: unknown) =>
-    run.fail("a promise was rejected and nobody heard", error);
+  const onRejection = (error: unknown) => run.fail("a promise rejection was not handled", error);
   process.on("unhandledRejection", onRejection);
   process.on("uncaughtException", onRejection);
   try {
@@ -340,7 +339,7 @@ class FuzzRun {
       await database.flush();
       await this.#compareWithFiles(database);
     } catch (error) {
-      this.fail("the database is not what it must be", error);
+      this.fail("the final check of the database failed", error);
     }
     const { heapUsed } = process.memoryUsage();
     if (heapUsed > heapBytesMax) this.fail(`the heap has ${heapUsed} bytes`);

@@ -104,7 +104,7 @@ export async function converse(
   });
   for (const piece of pieces) {
     socket.write(piece);
-    // An acknowledgment follows a received batch; one that is sent too early is a separate case.
+    // An acknowledgment follows a received batch; an early acknowledgment is a separate case.
     if (kind === "tcp") await Promise.race([closed, sleep(5)]);
   }
   await Promise.race([closed, sleep(kind === "tcp" ? 10 : 30)]);

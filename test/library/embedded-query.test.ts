@@ -1,4 +1,7 @@
-/** Queries of a program: rows are streamed under back-pressure, and a query ends with the loop over it. */
+/**
+ * Queries of a program: rows are streamed with back-pressure, and a query ends with the loop over
+ * it.
+ */
 import { afterEach, expect, test, vi } from "vitest";
 import { rowsWaitingMax } from "../../engine/base/limits.ts";
 import type { Database as OpenDatabase, Queries } from "../../engine/engine.ts";
@@ -9,7 +12,7 @@ afterEach(closeDatabases);
 
 const count = 4 * rowsWaitingMax;
 
-/** A database of `count` users, and one that counts the rows which a query has handed over. */
+/** A database of `count` users, and a counter of the rows that a query has delivered. */
 async function openUsers() {
   const database = await openDatabase();
   const puts = Array.from({ length: count }, (_, n) =>
@@ -38,7 +41,7 @@ async function openUsers() {
   return { seen, ask };
 }
 
-test("all rows come once, whichever way they are read", async () => {
+test("returns each row once, in every way of reading", async () => {
   const { ask } = await openUsers();
   const query = ask("from Users where N >= $min", { min: 10 });
   const wanted = Array.from({ length: count - 10 }, (_, n) => n + 10);
@@ -52,12 +55,12 @@ test("all rows come once, whichever way they are read", async () => {
   expect(ordered(texts)).toEqual(wanted);
 });
 
-test("the query waits for a loop that is busy", async () => {
+test("the query waits for a busy loop", async () => {
   const { seen, ask } = await openUsers();
   const rows = ask("from Users")[Symbol.asyncIterator]();
   await rows.next();
   await vi.waitFor(() => expect(seen.rows).toBeGreaterThanOrEqual(rowsWaitingMax));
-  // However long the loop takes: nothing but the loop lets the query go on.
+  // Independent of the loop's duration: only the loop lets the query continue.
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(seen.rows).toBeLessThanOrEqual(1 + rowsWaitingMax);
   expect(seen.hasEnded).toBe(false);
@@ -67,20 +70,20 @@ test("the query waits for a loop that is busy", async () => {
   expect(seen).toEqual({ rows: count, hasEnded: true });
 });
 
-test("a loop that is left ends the query", async () => {
+test("leaving the loop ends the query", async () => {
   const { seen, ask } = await openUsers();
   for await (const row of ask("from Users")) {
     expect(row).toHaveProperty("N");
     break;
   }
   expect(seen.hasEnded).toBe(true);
-  // The row that was read, and those that waited when the loop was left.
+  // The row that was read, and the rows in the queue when the loop was left.
   expect(seen.rows).toBeLessThanOrEqual(1 + rowsWaitingMax);
   expect(await ask("from Users order by N as long desc").first()).toMatchObject({ N: count - 1 });
   expect(await ask("from Users where N < 0").first()).toBeNull();
 });
 
-test("a signal ends the query with its reason", async () => {
+test("a signal aborts the query with its reason", async () => {
   const { ask } = await openUsers();
   const controller = new AbortController();
   const { signal } = controller;
@@ -97,7 +100,7 @@ test("a signal ends the query with its reason", async () => {
   await expect(ask("from Users", {}, { signal }).toArray()).rejects.toBe(reason);
 });
 
-test("a mistake in the query is thrown where its rows are read", async () => {
+test("an error in the query is thrown where its rows are read", async () => {
   const { ask } = await openUsers();
   const wrong = ask("from Users where");
   await expect(wrong.toArray()).rejects.toMatchObject({ code: "query-syntax" });
@@ -106,7 +109,7 @@ test("a mistake in the query is thrown where its rows are read", async () => {
   await expect(missing.toArray()).rejects.toMatchObject({ name: "EngineError" });
 });
 
-test("a result tells of the whole and has the documents that are included", async () => {
+test("a result has the totals and the included documents", async () => {
   const { ask } = await openUsers();
   const result = await ask("from Users where N = 3 or N = 4 include Next limit 1").result();
   expect(result).toMatchObject({ totalResults: 2, isStale: false, indexName: "Auto/Users/ByN" });

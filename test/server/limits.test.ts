@@ -118,7 +118,7 @@ const host = "Host: 127.0.0.1\r\n";
 describe("HTTP/1.1", () => {
   test.each([
     [
-      "a target that is too long",
+      "a URL that is too long",
       `GET /${"x".repeat(17_000)} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`,
       414,
     ],
@@ -149,7 +149,7 @@ describe("HTTP/1.1", () => {
     ["a NUL in a header", `GET /setup/alive HTTP/1.1\r\n${host}X: \0\r\n\r\n`, 400],
     ["a NUL in the target", "GET /setup\0/alive HTTP/1.1\r\nHost: x\r\n\r\n", 400],
     ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
-    ["no HTTP at all", "hello\r\n\r\n", 400],
+    ["another protocol", "hello\r\n\r\n", 400],
   ])("answers %s", async (_name, request, status) => {
     const reply = await raw([request]);
     expect(reply.slice(0, 40)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -252,7 +252,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
   ["pings", () => times(20_000, () => frame(6, 0, 0, Buffer.alloc(8)))],
   ["settings", () => times(20_000, () => frame(4, 0, 0))],
   [
-    "endless continuation",
+    "an endless continuation",
     () =>
       Buffer.concat([
         frame(1, 0x01, 1, headerBlock("/setup/alive")),
@@ -284,7 +284,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
   ],
   ["priorities", () => times(20_000, (n) => frame(2, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])))],
   ["window updates", () => times(20_000, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])))],
-  ["frames of no known kind", () => times(20_000, () => frame(0x77, 0, 1))],
+  ["frames of unknown type", () => times(20_000, () => frame(0x77, 0, 1))],
   [
     "a window that overflows",
     () => times(3, () => frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
@@ -347,7 +347,7 @@ describe("HTTP/2", () => {
     ["priorities", 1],
     // These are detected by their bytes, which are checked twice a second.
     ["window updates", 30],
-    ["frames of no known kind", 30],
+    ["frames of unknown type", 30],
   ])("a flood of %s closes its connection", async (name, repeats) => {
     const make = floods.find(([known]) => known === name)?.[1];
     const socket = net.connect(patient.port, "127.0.0.1");

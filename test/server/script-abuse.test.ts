@@ -36,10 +36,10 @@ const endless: Readonly<Record<string, string>> = {
   "a loop": "while (true) {}",
   "counters with new names": "for (let i = 0; ; i++) incrementCounter(this, 'c' + i, 1)",
   "one counter": "for (;;) incrementCounter(this, 'c', 1)",
-  "counters that come and go":
+  "counters that are created and deleted":
     "for (;;) { incrementCounter(this, 'c', 1); deleteCounter(this, 'c') }",
   documents: "for (let i = 0; ; i++) put('x/' + i, { a: i })",
-  "documents that come and go": "for (;;) { put('x/1', { a: 1 }); del('x/1') }",
+  "documents that are created and deleted": "for (;;) { put('x/1', { a: 1 }); del('x/1') }",
   "long documents": "const s = 'x'.repeat(1e5); for (let i = 0; ; i++) put('x/' + i, { s })",
   "a time series":
     "const t = timeseries(this, 'h'); for (let i = 0; ; i++) t.append(new Date(1e12 + i * 1000), [1], null)",
@@ -54,7 +54,7 @@ const endless: Readonly<Record<string, string>> = {
     "const p = 'ab'.repeat(2000); for (;;) 'ab'.repeat(5e5).indexOf(p + 'c' + p)",
   "a list that grows": "const a = []; for (;;) a.push(1)",
   "regular expressions": "const a = []; for (;;) a.push(new RegExp('a{' + (a.length % 900) + '}'))",
-  "marks that are put in order":
+  "combining marks that are sorted":
     "const s = 'a' + '\\u0316\\u0300'.repeat(5000); for (;;) s.normalize()",
   "a text that doubles":
     "let s = 'a'; for (;;) { try { s += s; s.charCodeAt(0) } catch (e) { s = 'a' } }",
@@ -62,8 +62,8 @@ const endless: Readonly<Record<string, string>> = {
     "const o = {}; for (let i = 0; i < 20000; i++) o['k' + i] = i; for (let j = 0; ; j++) delete o['k' + j]",
   "dates of long texts": "const s = ' '.repeat(1e6); for (;;) new Date(s)",
   "numbers with many digits": "for (;;) (Math.PI * 1e300).toPrecision(100)",
-  "JSON that is none": "for (;;) { try { JSON.parse('x') } catch (e) {} }",
-  "a document that unfolds": "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.a = a",
+  "invalid JSON": "for (;;) { try { JSON.parse('x') } catch (e) {} }",
+  "a document that expands": "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.a = a",
 };
 
 describe("a script without a step limit is stopped", () => {

@@ -1,7 +1,7 @@
 /**
- * A database whose log is carried to other nodes loses power at every file system call, while several of its groups
- * were carried at once and are written together. What is there afterwards is a beginning of what was carried, with all
- * that was acknowledged, and it is never taken for damage.
+ * A database whose log is carried to other nodes loses power at every file system call, while
+ * several of its groups are carried together and written in one call. Afterwards it contains a
+ * prefix of the carried groups with all acknowledged ones, and no damage is reported.
  *
  * `npm run test:faults` tries more outcomes.
  */
@@ -21,12 +21,14 @@ import {
 import type { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 const seeds = everyFault ? 16 : 4;
-/** Room for all that is carried at once. */
+/** Space for all groups that are carried together. */
 const segments = { segmentBytesMin: 32 * 1024, segmentBytesMax: 32 * 1024 };
 const atOnce = 4;
 const rounds = 3;
 
-/** Keeps what it is given until it is let go, the last one first: the log sees all of it as carried. */
+/**
+ * Holds carried groups and releases them last first, so that the log sees all of them as carried.
+ */
 class HoldingList extends GroupList {
   readonly #held: (() => void)[] = [];
 
@@ -48,7 +50,7 @@ class HoldingList extends GroupList {
 interface Progress {
   acknowledged: number;
   carried: number;
-  /** Calls that wrote several groups. */
+  /** Number of calls that wrote several groups. */
   joined: number;
 }
 
@@ -98,7 +100,7 @@ async function check(after: SimulatedFileSystem, progress: Progress): Promise<vo
   await database.abandon();
 }
 
-test("what was carried together is there to some point after a crash at any call", {
+test("a prefix of the groups carried together survives a crash at any call", {
   timeout: 3_600_000,
 }, async () => {
   let joined = 0;

@@ -1,4 +1,6 @@
-/** A stream in the memory of a test, and the ways of several nodes to it, which can be cut. */
+/**
+ * A stream in the memory of a test, and the connections of several nodes to it, which can be cut.
+ */
 import { EngineError } from "../../engine/base/errors.ts";
 import type {
   AppendOutcome,
@@ -34,17 +36,17 @@ export class MemoryStream {
 
 const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The way of one node to a stream, which a test can cut. */
+/** The connection of one node to a stream, which a test can cut. */
 export interface CutWay extends ReplicatedStream {
   /** Nothing passes. */
   isCut: boolean;
 }
 
-/** To a stream in memory. */
+/** A connection to a stream in memory. */
 export class StreamWay implements CutWay {
   readonly #stream: MemoryStream;
   isCut = false;
-  /** Messages arrive, but no answer does. */
+  /** Messages arrive, but no reply does. */
   isMute = false;
 
   constructor(stream: MemoryStream) {
@@ -120,7 +122,7 @@ export class StreamWay implements CutWay {
   }
 }
 
-/** To any stream. */
+/** A connection to any stream. */
 export class StreamCutter implements CutWay {
   readonly #stream: ReplicatedStream;
   isCut = false;
@@ -131,7 +133,7 @@ export class StreamCutter implements CutWay {
 
   async append(message: Buffer, expectedLast: number): Promise<AppendOutcome> {
     const outcome = this.isCut ? null : await this.#stream.append(message, expectedLast);
-    // An answer that comes after the cut is lost, too.
+    // A reply that arrives after the cut is lost, too.
     if (outcome !== null && !this.isCut) return outcome;
     await new Promise((resolve) => setTimeout(resolve, 500));
     return { kind: "unknown" };

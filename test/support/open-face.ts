@@ -1,9 +1,9 @@
-/** Databases in memory as the server sees them, for tests of the engine's surface. */
+/** Databases in memory through the engine's public API. */
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
 
 const engines: Engine[] = [];
 
-/** Closes what the test opened. For afterEach. */
+/** Closes the databases of the test. For afterEach. */
 export async function closeFaces(): Promise<void> {
   for (const engine of engines.splice(0)) await engine.close();
 }

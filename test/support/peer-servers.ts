@@ -1,18 +1,18 @@
-/** Requests to other nodes, for tests: the servers of a test by their tags, over HTTP without TLS. */
+/** Requests to other nodes, for tests: the test's servers by their tags, over HTTP without TLS. */
 import { request } from "node:http";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { PeerLink, PeerReply, PeerRequest } from "../../server/cluster/peer-link.ts";
 
 export class PeerServers implements PeerLink {
-  /** `http://…` by tag. A node that is not here cannot be reached. */
+  /** `http://…` by tag. Other nodes are unreachable. */
   readonly urls = new Map<string, string>();
-  /** What was sent: `B GET /path`. */
+  /** Sent requests, as `B GET /path`. */
   readonly sent: string[] = [];
-  /** May answer in the place of the other node. */
+  /** May reply instead of the other node. */
   answer: (tag: string, asked: PeerRequest) => PeerReply | undefined = () => undefined;
 
   upgrade(): Promise<never> {
-    return Promise.reject(new Error("no test asks for a web socket"));
+    return Promise.reject(new Error("web sockets are not used in this test"));
   }
 
   send(tag: string, asked: PeerRequest): Promise<PeerReply> {

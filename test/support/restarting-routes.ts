@@ -1,7 +1,8 @@
 /**
- * Routes that close and reopen their database before every read if it was written to since it was opened, unless it is
- * in use: by another request, an operation, a changes connection or a subscription worker. A database with stopped
- * indexes stays open, because a restart resets that, in RavenDB too.
+ * Routes that close and reopen their database before every read if it was written to since it was
+ * opened, unless it is in use: by another request, an operation, a changes connection or a
+ * subscription worker. A database with stopped indexes stays open, because a restart resets their
+ * state, also in RavenDB.
  */
 import { openedDatabase } from "../../engine/api/database.ts";
 import type { Databases } from "../../engine/engine.ts";
@@ -61,7 +62,7 @@ function isUnused(face: Database): boolean {
 }
 
 async function restarted({ server, database }: DatabaseContext): Promise<Database> {
-  // A test's own directory of databases is left alone.
+  // A test's own database directory is not changed.
   const { unload } = server.databases as Partial<Databases>;
   if (unload === undefined) return database;
   await unload.call(server.databases, database.name);

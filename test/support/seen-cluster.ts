@@ -1,4 +1,7 @@
-/** A cluster for tests of what is built on `ClusterView`: plain data that a test changes, and calls that it counts. */
+/**
+ * A cluster for tests of code that uses `ClusterView`: plain data that a test changes, and a log of
+ * calls.
+ */
 import type { Database } from "../../engine/engine.ts";
 import type { ClusterHealth } from "../../server/cluster/cluster-health.ts";
 import type {
@@ -18,7 +21,7 @@ export interface FakeCluster extends Writable<ClusterView> {
   sightings: Map<string, Writable<NodeSighting>>;
   states: Writable<ReplicaState>[];
   health: Writable<ClusterHealth> | undefined;
-  /** What was asked for: `transfer shop B`. */
+  /** Received calls, such as `transfer shop B`. */
   readonly asked: string[];
 }
 
@@ -26,7 +29,7 @@ export function fakeMember(tag: string): ClusterMember {
   return { tag, url: `http://${tag.toLowerCase()}.example:8080`, tcpUrl: null, fingerprint: null };
 }
 
-/** A database with copies on all of `members`, of which the first leads. */
+/** A database with copies on all of `members`; the first is the leader. */
 export function fakeDatabase(
   name: string,
   members: readonly string[],
@@ -67,14 +70,14 @@ export function fakeSighting(
   return { ageMs, version: "7.2.7", databases: new Map(ids) };
 }
 
-/** Nodes A, B and C, seen from A, which leads. */
+/** Nodes A, B and C, as seen by A, the leader. */
 export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
   const asked: string[] = [];
   const ask = (what: string) => (name: string, tag?: string) => {
     asked.push([what, name, tag].filter((word) => word !== undefined).join(" "));
     return Promise.resolve();
   };
-  const refuse = () => Promise.reject(new Error("not of the fake cluster"));
+  const refuse = () => Promise.reject(new Error("not supported by the fake cluster"));
   const cluster: FakeCluster = {
     tag: "A",
     topologyId: "00000000-0000-0000-0000-000000000001",
@@ -87,7 +90,7 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     states: [],
     health: undefined,
     asked,
-    // Methods, as those of the real one: they are lost when they are taken out of it.
+    // Methods, like those of the real class: destructuring them loses `this`.
     members() {
       return this.nodes;
     },

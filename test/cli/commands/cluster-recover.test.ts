@@ -49,7 +49,7 @@ test("prints its plan, and changes nothing without --yes", async () => {
   );
 });
 
-test("with --yes, turns the folder into that of a single node, once", async () => {
+test("with --yes, converts the folder to that of a single node, once", async () => {
   const { code, out } = await recover("--yes", "--json");
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({

@@ -24,12 +24,12 @@ function enter(gate: Gate) {
 describe("a request", () => {
   const own = { host, "sec-fetch-site": "same-origin" };
   test.each([
-    ["an address that was typed", "GET", { host, "sec-fetch-site": "none" }],
+    ["a typed URL", "GET", { host, "sec-fetch-site": "none" }],
     ["a file of the page", "GET", own],
     ["a change by the page", "POST", { ...own, origin: `http://${host}` }],
     ["the other name of this machine", "GET", { ...own, host: `localhost:${port}` }],
     [
-      "a socket, for which the browser names only the origin",
+      "a socket, for which the browser sends only the origin",
       "GET",
       { host, origin: `http://${host}` },
     ],
@@ -39,22 +39,22 @@ describe("a request", () => {
 
   test.each([
     [
-      "another name that leads here (DNS rebinding)",
+      "another name for this address (DNS rebinding)",
       "GET",
       { ...own, host: `evil.example:${port}` },
     ],
     ["this machine's name with another port", "GET", { ...own, host: "127.0.0.1:5001" }],
-    ["a name that begins like ours", "GET", { ...own, host: `${host}.evil.example` }],
+    ["a name with the same prefix", "GET", { ...own, host: `${host}.evil.example` }],
     ["no name", "GET", { "sec-fetch-site": "none" }],
-    ["a page elsewhere", "POST", { ...own, origin: "https://evil.example" }],
+    ["a foreign page", "POST", { ...own, origin: "https://evil.example" }],
     ["a page of another port", "POST", { host, origin: "http://127.0.0.1:5001" }],
     ["a page without an origin", "POST", { host, origin: "null" }],
-    ["our address over TLS", "POST", { host, origin: `https://${host}` }],
-    ["our other name", "POST", { host, origin: `http://localhost:${port}` }],
-    ["a picture in a page elsewhere", "GET", { host, "sec-fetch-site": "cross-site" }],
+    ["the own address over TLS", "POST", { host, origin: `https://${host}` }],
+    ["the other own name", "POST", { host, origin: `http://localhost:${port}` }],
+    ["an image in a foreign page", "GET", { host, "sec-fetch-site": "cross-site" }],
     ["a page of another port, by its site", "GET", { host, "sec-fetch-site": "same-site" }],
     ["a form without an origin", "POST", own],
-    ["a program that says nothing of itself", "GET", { host }],
+    ["a program without metadata headers", "GET", { host }],
   ])("caused by another page is rejected: %s", (_what, method, headers) => {
     expect(gateAt().gate.isForeign(method, headers)).toBe(true);
   });

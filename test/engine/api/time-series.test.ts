@@ -48,7 +48,7 @@ test.each([
     { kind: "lastTime", value: 3, unit: "Month" } as const,
     Date.UTC(2026, 1, 28, 12, 2),
   ],
-  ["more than there can be", { kind: "lastTime", value: 1e9, unit: "Month" } as const, timeMin],
+  ["more than the maximum", { kind: "lastTime", value: 1e9, unit: "Month" } as const, timeMin],
 ])("%s are a range", async (_name, include, from) => {
   const { timeSeries } = await withHeartRate();
   const bounds = timeSeries.includedBounds("users/1", { name: "HeartRate", ...include });

@@ -83,7 +83,7 @@ describe("finds a range that contains many of the values", () => {
     "one value each": (at) => [at % 7 === 0 ? `t${at % 10}` : (at * 7) % 1000],
     "one value at most": (at) => (at % 11 === 0 ? [] : [(at * 7) % 1000]),
     "several values": (at) => Array.from({ length: at % 4 }, (_, i) => (at * (i + 3)) % 1000),
-    "each another value": (at) => [at % 2 === 0 ? at / 20 : `t${at}`],
+    "unique values": (at) => [at % 2 === 0 ? at / 20 : `t${at}`],
   };
 
   test.each(Object.entries(fields))("finds all entries: %s", (_name, valuesOf) => {

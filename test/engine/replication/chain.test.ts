@@ -147,7 +147,7 @@ describe("a broken stream", () => {
       "frame 11 of epoch 4 does not follow the last valid frame",
     ],
     [
-      "an epoch that has not begun",
+      "a frame of a future epoch",
       (leader) => {
         leader.epoch++;
         return leader.commit("x");
@@ -155,7 +155,7 @@ describe("a broken stream", () => {
       "frame 11 of epoch 5 is of an epoch that has not begun",
     ],
     [
-      "an epoch that is over",
+      "a frame of a past epoch",
       (leader) => {
         leader.epoch -= 2;
         return leader.begin("B");
@@ -163,7 +163,7 @@ describe("a broken stream", () => {
       "frame 11 of epoch 3 does not follow epoch 4",
     ],
     [
-      "an epoch behind another frame",
+      "an epoch after another frame",
       (leader) => {
         leader.hash = zeroHash;
         return leader.begin("B");

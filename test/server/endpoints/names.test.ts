@@ -39,7 +39,7 @@ const isWhole = (text: string) => !/\p{Surrogate}/u.test(text);
 const badNames: readonly (readonly [what: string, name: string])[] = [
   ["70,000 characters", "n".repeat(70_000)],
   ["513 bytes", `${"é".repeat(256)}x`],
-  ["half a surrogate pair", `a${half}b`],
+  ["a lone surrogate", `a${half}b`],
 ];
 
 interface Way {
@@ -105,11 +105,11 @@ const collections: readonly Way[] = [
     send: (name) => bulkInsert({ Type: "PUT", Id: "c/4", Document: inCollection(name) }),
   },
   {
-    what: "put of a script",
+    what: "a put by a script",
     send: (name) => patch("put('c/5', {x: 1, '@metadata': {'@collection': args.c}})", { c: name }),
   },
   {
-    what: "a patch that makes the document",
+    what: "a patch that creates the document",
     send: (name) =>
       client.send("PATCH docs?id=c/6", {
         Patch: { Script: "this.x = 1" },
@@ -308,10 +308,10 @@ describe("invalid values", () => {
   test.each([
     ["no @id", { x: 1, "@metadata": {} }],
     ["an empty @id", { "@metadata": { "@id": "" } }],
-    ["an @id that is no text", { "@metadata": { "@id": 5 } }],
+    ["an @id that is not a string", { "@metadata": { "@id": 5 } }],
     ["an @id that is null", { "@metadata": { "@id": null } }],
     ["no metadata", { x: 1 }],
-    ["metadata that is no object", { "@metadata": [] }],
+    ["metadata that is not an object", { "@metadata": [] }],
     ["a control character in its @id", { "@metadata": { "@id": "a\u0000b" } }],
     [
       "a time before 1970",
@@ -363,7 +363,7 @@ describe("invalid values", () => {
   test.each([
     ["before the year 1", "new Date(-62135596800001)"],
     ["after the year 9999", "new Date(253402300800000)"],
-    ["at the end of all times", "new Date(8640000000000000)"],
+    ["at the maximum timestamp", "new Date(8640000000000000)"],
     ["in the year 0", "'0000'"],
   ])("a time series timestamp %s, in a script", async (_what, time) => {
     for (const call of [

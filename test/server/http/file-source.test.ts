@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { ZipFile } from "yazl";
 import { folderFiles, zipFiles } from "../../../server/http/file-source.ts";
 
-const comment = "a comment behind the directory";
+const comment = "a comment after the directory";
 
 async function archiveOf(files: Record<string, string>, compress: boolean): Promise<Buffer> {
   const zip = new ZipFile();

@@ -106,7 +106,7 @@ const changes: readonly [string, () => Promise<unknown>][] = [
         }),
       }),
   ],
-  ["another field is asked for", () => ask("from Users where Company = 'companies/1' and Age = 1")],
+  ["another field is requested", () => ask("from Users where Company = 'companies/1' and Age = 1")],
 ];
 
 describe("a repeated query", () => {

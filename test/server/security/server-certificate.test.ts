@@ -105,7 +105,7 @@ describe("a PFX file", () => {
     ["with a password outside ASCII, with a chain", "gehëim", chained, []],
     ["in other current encryptions", "secret", chained, algorithm("AES-128-CBC", "AES-192-CBC")],
     ["without encryption", "secret", chained, algorithm("NONE")],
-    ["with an encrypted key alone", "secret", chained, algorithm("AES-256-CBC", "NONE")],
+    ["with only the key encrypted", "secret", chained, algorithm("AES-256-CBC", "NONE")],
   ] as const)(
     "%s is read as key and certificates, in order",
     async (name, password, chain, options) => {

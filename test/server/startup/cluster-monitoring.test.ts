@@ -1,6 +1,5 @@
 /**
- * The metrics and the readiness of a cluster node, with a fake cluster; a single node has none of
- * these metrics.
+ * The metrics and the readiness of a cluster node, with a fake cluster; these metrics do not exist on a single node.
  */
 import { afterAll, expect, test } from "vitest";
 import { parsePrometheus } from "../../support/prometheus-text.ts";

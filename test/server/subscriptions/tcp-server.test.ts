@@ -158,13 +158,13 @@ describe("agreeing on a version", () => {
 
   test.each([
     ["an unknown operation", { DatabaseName: "x", Operation: "Nope", OperationVersion: 1 }],
-    ["a version that never was", headerOf("x", -1)],
+    ["an unknown version", headerOf("x", -1)],
     ["no version", { DatabaseName: "x", Operation: "Subscription" }],
     ["no database", { Operation: "Subscription", OperationVersion: 53_000 }],
     ["a list", "[1]"],
     ["HTTP", "GET / HTTP/1.1\r\n\r\n"],
-    ["text that is no JSON", '{"DatabaseName":nope}'],
-    ["a message without end", `{"DatabaseName":"${"x".repeat(70_000)}`],
+    ["text that is not JSON", '{"DatabaseName":nope}'],
+    ["an endless message", `{"DatabaseName":"${"x".repeat(70_000)}`],
   ])("rejects %s, and closes", async (_what, header) => {
     const client = await connect();
     client.send(header);
@@ -388,10 +388,10 @@ describe("a worker is rejected", () => {
   });
 
   test.each([
-    ["an acknowledgment of nothing", acknowledge],
+    ["an acknowledgment without a batch", acknowledge],
     ["an unknown word", { Type: "Foo" }],
-    ["what is no JSON", "garbage"],
-    ["more than it may", `${"{}".repeat(5000)}`],
+    ["invalid JSON", "garbage"],
+    ["too much", `${"{}".repeat(5000)}`],
   ])("for sending %s", async (_what, message) => {
     await define();
     const client = await accepted();

@@ -1,4 +1,4 @@
-/** The cluster page in front of three nodes over real servers of NATS; left out where there is no nats-server. */
+/** The cluster page with three nodes over real NATS servers; skipped without a nats-server. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
@@ -8,7 +8,7 @@ import { hasNatsServer } from "../../support/nats-cluster.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
 
 const pictures = process.env["PICTURES"];
-/** A handover, or a copy that is made, on a busy machine. */
+/** Timeout of a transfer, or of a new copy, on a busy machine. */
 const slow = { timeout: 45_000 };
 
 describe.skipIf(!hasNatsServer())("three nodes", () => {
@@ -28,7 +28,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
       .filter({ has: page.getByText(name, { exact: true }) });
   const node = (tag: string, page = studio.page) => rowOf(page, "Nodes", tag);
   const database = (name: string, page = studio.page) => rowOf(page, "Copies of databases", name);
-  /** Not by the letter alone: `C 3 behind` has a B, too. */
+  /** More than the letter alone, because other rows may contain a B, too. */
   const copy = (name: string, tag: string) =>
     database(name).locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) });
   const choose = async (of: string, item: string) => {
@@ -36,28 +36,28 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
   };
   const told = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
-  /** Another node than the one that leads. */
+  /** A node other than the leader. */
   const other = (leader: string) => (leader === "B" ? "C" : "B");
   const picture = async (name: string) => {
     if (pictures !== undefined)
       await studio.page.screenshot({ path: `${pictures}/cluster-${name}.png` });
   };
   const admin = async (method: string, path: string, body: object) => {
-    // That of a test server is registered only where it was the first of the nodes.
+    // A test server's certificate is registered only where it was the first node.
     const pair = await nodes.at("A").client({ clearance: "ClusterAdmin" });
     const headers = { "content-type": "application/json" };
     const request = { method, headers, body: JSON.stringify(body) };
     const { status } = await nodes.at("A").request(path, request, pair);
     expect(status).toBeLessThan(300);
   };
-  /** With copies on all nodes, of which one leads. */
+  /** With copies on all nodes, and a leader. */
   const made = async (name: string) => {
     if (nodes.cluster("A").find(name) === undefined)
       await admin("PUT", `/admin/databases?name=${name}`, { DatabaseName: name });
     return nodes.leaderOf(name);
   };
 
-  test("a new database has a copy on each node, and the page says who leads it", async () => {
+  test("a new database has a copy on each node, and the page shows its leader", async () => {
     await studio.open("databases");
     await studio.page.getByRole("textbox", { name: "Name" }).fill("shop");
     await studio.page.getByRole("button", { name: "Make shop" }).click();
@@ -80,14 +80,14 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await picture("phone");
   }, 120_000);
 
-  test("the list of databases has their copies and who leads", async () => {
+  test("the list of databases shows copies and leaders", async () => {
     const leader = await made("shop");
     await studio.open("databases");
     const row = rowOf(studio.page, "Databases", "shop");
     await row.getByText(`3, ${leader} leads`).waitFor(slow);
   });
 
-  test("another node leads, chosen by the keyboard alone", async () => {
+  test("a new leader is chosen with the keyboard only", async () => {
     const leader = await made("shop");
     const to = other(leader);
     await studio.open("databases");
@@ -107,7 +107,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await nodes.leaderOf("shop")).toBe(to);
   }, 90_000);
 
-  test("what a node leads is handed over at once", async () => {
+  test("all leaderships of a node are handed over in one step", async () => {
     const from = await made("shop");
     await studio.open("cluster");
     await node(from).getByText("Heard").waitFor(slow);
@@ -116,7 +116,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await nodes.leaderOf("shop")).not.toBe(from);
   }, 90_000);
 
-  test("a copy is removed after a question, and another one added", async () => {
+  test("a copy is removed after confirmation, and another one added", async () => {
     await made("books");
     await studio.open("cluster");
     await database("books").getByText("Well").waitFor(slow);
@@ -136,7 +136,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
   }, 120_000);
 
-  test("a node is taken out when its tag is typed, and let in again", async () => {
+  test("a node is removed after typing its tag, and added again", async () => {
     await made("shop");
     await studio.open("cluster");
     await node("C").getByText("Heard").waitFor(slow);
@@ -164,7 +164,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await nodes.complete(3);
   }, 180_000);
 
-  test("what the server refuses is told in its words", async () => {
+  test("a rejection is shown with the server's message", async () => {
     await made("lone");
     for (const tag of ["B", "C"])
       if (nodes.cluster("A").find("lone")?.registered.members.includes(tag))
@@ -181,7 +181,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await last.getAttribute("aria-disabled")).toBe("true");
     expect(await last.getAttribute("title")).toBe("It is the only one");
     await studio.page.keyboard.press("Escape");
-    // A has the only copy, so it cannot be taken out.
+    // A has the only copy, so it cannot be removed.
     studio.expectRefusal(400);
     studio.expectRefusal(500);
     await choose("node A", "Take out…");
@@ -195,7 +195,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(nodes.cluster("A").members()).toHaveLength(3);
   }, 120_000);
 
-  test("an operator hands over, and leaves nodes to administrators", async () => {
+  test("an operator can hand over leadership, but not change nodes", async () => {
     const leader = await made("shop");
     const page = await studio.as({ clearance: "Operator" });
     await page.goto(`${studio.server.url}/studio/cluster`);
@@ -205,14 +205,14 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await out.getAttribute("title")).toBe("This is for cluster administrators");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "What to do with shop" }).click();
-    // A node that was taken out and let in again has no copy.
+    // A node that was removed and added again has no copy.
     const { members = [] } = nodes.cluster("A").find("shop")?.registered ?? {};
     const follower = members.find((tag) => tag !== leader);
     const lead = page.getByRole("menuitem", { name: `Let ${follower} lead` });
     expect(await lead.getAttribute("aria-disabled")).toBe("false");
   }, 90_000);
 
-  test("a certificate for one database sees that one, and can change nothing", async () => {
+  test("a certificate for one database shows only that one, and cannot change anything", async () => {
     await made("shop");
     await made("books");
     const page = await studio.as({ permissions: { books: "Read" } });
@@ -223,7 +223,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await page.getByText("Copies of each stream").count()).toBe(0);
   }, 90_000);
 
-  test("the page breaks no rule of axe, and is no wider than the window", async () => {
+  test("the page violates no rule of axe, and fits the window", async () => {
     await made("shop");
     const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"] as const) {
@@ -242,7 +242,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     }
   }, 120_000);
 
-  test("a node that is lost is told of within seconds, here and among the databases", async () => {
+  test("a lost node is shown within seconds, here and in the list of databases", async () => {
     await made("late");
     await studio.open("cluster");
     await node("C").getByText("Heard").waitFor(slow);

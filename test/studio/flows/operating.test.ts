@@ -1,4 +1,7 @@
-/** The operator's pages of the studio in a real browser: databases, backups, import and export, certificates, figures, settings. */
+/**
+ * The operator's pages of the studio in a real browser: databases, backups, import and export,
+ * certificates, metrics, settings.
+ */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +26,7 @@ const documentsOf = async (database: string) => {
 };
 const make = (name: string) => studio.server.running.services.databases.create(name, {});
 
-test("a schedule is made, run and verified, and its backup restored into a new database", async () => {
+test("a schedule is created, run and verified, and its backup restored into a new database", async () => {
   await studio.open("db/shop/backup");
   await studio.page.getByRole("heading", { name: "shop was never backed up from here" }).waitFor();
   await button("New schedule").click();
@@ -47,7 +50,7 @@ test("a schedule is made, run and verified, and its backup restored into a new d
   expect(await documentsOf("again")).toBe(await documentsOf("shop"));
 });
 
-test("a backup is made by hand into a folder, where it can be restored from", async () => {
+test("a one-time backup is written to a folder, from which it can be restored", async () => {
   await make("small");
   await studio.open("db/small/backup");
   await button("Back up now").click();
@@ -66,7 +69,7 @@ test("a backup is made by hand into a folder, where it can be restored from", as
   await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
 });
 
-test("lines of JSON are dropped, seen before they are imported, and those that exist are left alone", async () => {
+test("dropped JSON lines are previewed before the import, and existing documents are not changed", async () => {
   await make("lines");
   const put = (id: string, body: object) =>
     studio.server.request(`/databases/lines/docs?id=${id}`, {
@@ -90,12 +93,12 @@ test("lines of JSON are dropped, seen before they are imported, and those that e
   expect(await documentsOf("lines")).toBe(2500);
   const { text } = await studio.server.request("/databases/lines/docs?id=orders/7&id=orders/8");
   expect(text).toContain('"Amount":"mine"');
-  // The digits of a number are kept, and the collection is the one that was chosen.
+  // The digits of a number are preserved, and the collection is the chosen one.
   expect(text).toContain('"Amount":8.10');
   expect(text).toContain('"@collection":"Orders"');
 });
 
-test("a table is imported with its types, and a broken one tells its line", async () => {
+test("a table is imported with its types, and a malformed one reports its line", async () => {
   await make("tables");
   await studio.open("db/tables/backup?tab=import");
   await drop("people.csv", 'Name,Age,Address.City\n"Ada",36,London\n"Alan, T.",41,"Wilmslow"\n');
@@ -108,7 +111,7 @@ test("a table is imported with its types, and a broken one tells its line", asyn
   await studio.page.getByText("Line 3 has 1 cells, and the first line has 2.").waitFor();
 });
 
-test("an export is downloaded, and imported again it gives the same documents", async () => {
+test("an export is downloaded, and its import restores the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
     .getByRole("group", { name: "Only of these collections" })
@@ -127,7 +130,7 @@ test("an export is downloaded, and imported again it gives the same documents", 
   expect(await documentsOf("copy")).toBe(4);
 });
 
-test("documents of one collection are exported as lines that are the documents", async () => {
+test("documents of one collection are exported as JSON lines", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page.getByRole("combobox", { name: "As" }).selectOption("jsonl");
   await studio.page
@@ -147,14 +150,14 @@ test("documents of one collection are exported as lines that are the documents",
   ]);
 });
 
-test("sample data goes into a new database where this one has documents", async () => {
+test("sample data is put into a new database if this one has documents", async () => {
   await studio.open("db/shop/backup?tab=sample");
   await button("Make demo with it").click();
   await studio.page.getByRole("link", { name: /^Orders/ }).waitFor();
   expect(studio.page.url()).toContain("/db/demo/docs");
 });
 
-test("a certificate is made, used and revoked, which ends its open connection", async () => {
+test("a certificate is created, used and revoked, which closes its open connection", async () => {
   await studio.open("certificates");
   await button("New certificate").click();
   const dialog = studio.page.getByRole("dialog");
@@ -193,7 +196,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   await button(/^ci-runner/).waitFor({ state: "detached" });
 });
 
-test("one's own certificate is marked, and cannot be revoked", async () => {
+test("the user's own certificate is marked, and cannot be revoked", async () => {
   await studio.open("certificates");
   const row = studio.page.getByRole("row", { name: /You/ });
   await row.getByRole("button").click();
@@ -204,7 +207,7 @@ test("one's own certificate is marked, and cannot be revoked", async () => {
   await studio.page.getByRole("complementary").waitFor({ state: "detached" });
 });
 
-test("plots move, the request of somebody else is seen, and a query that runs is killed", async () => {
+test("plots update, requests of other clients are shown, and a running query is killed", async () => {
   await studio.open("db/shop/performance");
   await studio.page.getByRole("img", { name: /^Latency, p99: / }).waitFor();
   await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
@@ -220,13 +223,13 @@ test("plots move, the request of somebody else is seen, and a query that runs is
     .toBeGreaterThan(0);
   await studio.page.getByRole("searchbox", { name: "Filter the requests" }).fill("nothing like it");
   await seen.waitFor({ state: "detached" });
-  // The peak that the requests made is in the table behind the plot.
+  // The peak caused by the requests is in the table of the plot.
   await button("As tables").click();
   const rows = studio.page.getByRole("region", { name: "Requests" }).first().getByRole("row");
   await expect.poll(() => rows.count()).toBeGreaterThan(2);
   await studio.page.getByRole("tab", { name: "Running" }).click();
   await studio.page.getByText("No query runs now.").waitFor();
-  // It waits for an index that is paused.
+  // It waits for a paused index.
   await studio.server.request("/databases/shop/admin/indexes/stop", { method: "POST" });
   const Query = "from Orders where Freight > 1 and ShipVia != null";
   const slow = studio.server.request("/databases/shop/queries", {
@@ -244,7 +247,7 @@ test("plots move, the request of somebody else is seen, and a query that runs is
   await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
 });
 
-test("a range is in the address, and a held page asks for nothing more", async () => {
+test("the URL contains the range, and a paused page sends no requests", async () => {
   await studio.open("performance?range=1h");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   expect(await button("1 h").getAttribute("aria-pressed")).toBe("true");
@@ -262,11 +265,11 @@ test("a range is in the address, and a held page asks for nothing more", async (
   expect(asked).toBe(before);
 });
 
-test("the hour around a moment of the last day is shown, and its address shared", async () => {
+test("the hour around a moment of the last day is shown, and its URL shared", async () => {
   await studio.open("performance");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   const around = studio.page.getByLabel("Around");
-  // As the field has it: the time of this place, to the minute.
+  // The field's format: local time, to the minute.
   const local = (ms: number) =>
     studio.page.evaluate(
       `new Date(${ms} - new Date(${ms}).getTimezoneOffset() * 60000).toISOString().slice(0, 16)`,
@@ -277,7 +280,7 @@ test("the hour around a moment of the last day is shown, and its address shared"
   await expect
     .poll(() => studio.page.url())
     .toContain(encodeURIComponent(new Date(minuteMs).toISOString()));
-  // Ten seconds a sample: of the last hour there are those.
+  // Ten seconds per sample: those of the last hour exist.
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   expect(await button("5 min").getAttribute("aria-pressed")).toBe("false");
   expect(await button("Hold").count()).toBe(0);
@@ -289,7 +292,7 @@ test("the hour around a moment of the last day is shown, and its address shared"
   studio.page.on("request", (request) => {
     if (request.url().includes("/admin/metrics")) asked = request.url();
   });
-  // The server was not there then.
+  // The server was not running then.
   await around.fill(await local(minuteMs - 5 * 3_600_000));
   await around.blur();
   await studio.page.getByText("Nothing is kept of the hour around").waitFor();
@@ -299,7 +302,7 @@ test("the hour around a moment of the last day is shown, and its address shared"
   expect(studio.page.url()).not.toContain("at=");
 });
 
-test("settings are saved, and are there again", async () => {
+test("settings are saved and persist", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
   const revisions = studio.page.getByRole("region", { name: "Revisions" });
@@ -322,7 +325,7 @@ test("settings are saved, and are there again", async () => {
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
 });
 
-test("a database is switched off and on, and deleted after its name was typed, by keyboard", async () => {
+test("a database is disabled and enabled, and deleted after typing its name, with the keyboard", async () => {
   await make("tests-main");
   await studio.open("databases");
   const row = studio.page.getByRole("row", { name: /tests-main/ });
@@ -352,7 +355,7 @@ test("a database is switched off and on, and deleted after its name was typed, b
   await row.waitFor({ state: "detached" });
 });
 
-test("what needs attention leads to where it is dealt with", async () => {
+test("warnings link to the pages that resolve them", async () => {
   const name = "attended";
   await make(name);
   await studio.server.request(`/databases/${name}/docs?id=a`, { method: "PUT", body: "{}" });
@@ -365,7 +368,7 @@ test("what needs attention leads to where it is dealt with", async () => {
   expect(studio.page.url()).toContain(`/db/${name}/backup`);
 });
 
-test("the operator's pages fit a phone, and are shown in the dark", async () => {
+test("the operator's pages fit a phone, and support the dark theme", async () => {
   await studio.page.emulateMedia({ colorScheme: "dark" });
   await studio.page.setViewportSize({ width: 360, height: 780 });
   const pages = {
@@ -393,10 +396,10 @@ test("the operator's pages fit a phone, and are shown in the dark", async () => 
   }
 });
 
-/** Drops a file on the place for it. */
+/** Drops a file on its drop zone. */
 async function drop(name: string, content: string | Buffer): Promise<void> {
   const base64 = Buffer.from(content).toString("base64");
-  // As text: the browser's types are not those of the tests.
+  // As text, because the browser's types differ from those of the tests.
   const data = await studio.page.evaluateHandle(`(() => {
     const bytes = Uint8Array.from(atob("${base64}"), (one) => one.charCodeAt(0));
     const transfer = new DataTransfer();

@@ -149,11 +149,11 @@ describe("a second process is rejected", () => {
   const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
   test.each([
-    ["beside the first", []],
-    ["in another namespace of network", inNetwork],
-    ["in another namespace of processes", inProcesses],
-    ["in one of processes without its own /proc", inProcessesOnly],
-    ["in other namespaces of both", [...inNetwork, ...inProcesses]],
+    ["in the same namespaces", []],
+    ["in another network namespace", inNetwork],
+    ["in another PID namespace", inProcesses],
+    ["in another PID namespace without its own /proc", inProcessesOnly],
+    ["in other network and PID namespaces", [...inNetwork, ...inProcesses]],
     ["of another user", asNobody],
   ])("%s", async (_name, around) => {
     if (around.length > 0 && !canRun(...around)) return;

@@ -279,7 +279,7 @@ describe("one node", () => {
     const pid = node.server?.pid as number;
     await node.close();
     expect(isRunning(pid)).toBe(false);
-    // As left behind by a killed server.
+    // The files of a killed server.
     const configuration = join(dataFolder, "nats/nats-server.conf");
     const leftOver = spawn(natsServerPath(), ["--config", configuration], { stdio: "ignore" });
     await pause(1000);
