@@ -460,7 +460,7 @@ describe("a revoked certificate", () => {
     ["TLSv1.3", "deleted"],
     ["TLSv1.2", "disabled"],
     ["TLSv1.3", "disabled"],
-  ] as const)("is not accepted through a resumed %s session when it is %s", async (version, how) => {
+  ] as const)("is not accepted in a resumed %s session if %s", async (version, how) => {
     const pair = await server.client({}, "resumer");
     const options: tls.ConnectionOptions = {
       ...tlsOptions(server.authority, pair),

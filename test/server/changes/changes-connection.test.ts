@@ -98,18 +98,21 @@ test("queues a repeatable message once, and sends it again later", () => {
   expect(socket.frames).toEqual(['[{"Type":"x"}]', '[{"Type":"x"}]']);
 });
 
-test.each([false, true])("closes a connection with too many queued messages once; throttled: %s", (isThrottled) => {
-  const connection = connect(10_000, isThrottled);
-  const onEnd = vi.fn();
-  connection.onEnd = onEnd;
-  for (let i = 0; i < 200; i++) connection.sendOfDocument(`users/${i}`, message("a", 100));
-  vi.advanceTimersByTime(10_000);
-  expect(socket.closes).toEqual([[1013, "Changes were not read: more than 10 KB of them wait."]]);
-  expect(socket.frames).toEqual([]);
-  expect(connection.waitingCount).toBe(0);
-  socket.emit("close");
-  expect(onEnd).toHaveBeenCalledTimes(1);
-});
+test.each([false, true])(
+  "closes a connection with too many queued messages once; throttled: %s",
+  (isThrottled) => {
+    const connection = connect(10_000, isThrottled);
+    const onEnd = vi.fn();
+    connection.onEnd = onEnd;
+    for (let i = 0; i < 200; i++) connection.sendOfDocument(`users/${i}`, message("a", 100));
+    vi.advanceTimersByTime(10_000);
+    expect(socket.closes).toEqual([[1013, "Changes were not read: more than 10 KB of them wait."]]);
+    expect(socket.frames).toEqual([]);
+    expect(connection.waitingCount).toBe(0);
+    socket.emit("close");
+    expect(onEnd).toHaveBeenCalledTimes(1);
+  },
+);
 
 test("truncates a long reason between characters", () => {
   connect().close(1001, "é".repeat(200));

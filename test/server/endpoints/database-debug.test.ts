@@ -37,20 +37,17 @@ test.each([
   ["ai", "Ai"],
   ["cdc-sink", "CdcSink"],
   ["etl", "Etl"],
-])(
-  "named tasks of %s have no errors, whether or not they exist",
-  async (path, Category) => {
-    const row = (TaskName: string) => {
-      const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
-      return { TaskName, Category, ...none };
-    };
-    expect(await client.json(`GET ${path}/errors?name=x&name=`)).toEqual({
-      NodeTag: "A",
-      ShardNumber: null,
-      Results: [row("x"), row("")],
-    });
-  },
-);
+])("named tasks of %s have no errors, whether or not they exist", async (path, Category) => {
+  const row = (TaskName: string) => {
+    const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
+    return { TaskName, Category, ...none };
+  };
+  expect(await client.json(`GET ${path}/errors?name=x&name=`)).toEqual({
+    NodeTag: "A",
+    ShardNumber: null,
+    Results: [row("x"), row("")],
+  });
+});
 
 test("rejects a position that is not a number", async () => {
   const { status, text } = await client.send("GET admin/debug/cluster/txinfo?from=x");

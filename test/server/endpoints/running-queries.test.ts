@@ -44,24 +44,21 @@ test.each([
   ["collection/Items", "POST queries", "from Items as i select slow(i)", false],
   ["Auto/Items/Byn", "POST queries", "from Items as i where i.n >= 0 select slow(i)", false],
   ["collection/Items", "POST streams/queries", "from Items as i select slow(i)", true],
-])(
-  "a query of %s by %s is listed, and ends when killed",
-  async (index, route, text, isStream) => {
-    const answer = client.send(route, { Query: `${slow} ${text}` });
-    expect(await killed(index)).toMatchObject({
-      IndexName: index,
-      IsStreaming: isStream,
-      QueryInfo: { PageSize: 2_147_483_647, Query: `${slow} ${text}`, Start: 0 },
-      StartTime: expect.stringMatching(/Z$/),
-      Duration: expect.stringMatching(/^00:00:/),
-    });
-    const { status, json } = await answer;
-    expect([status, json]).toMatchObject([
-      500,
-      { Type: "System.OperationCanceledException", Message: "The operation was canceled." },
-    ]);
-  },
-);
+])("a query of %s by %s is listed, and ends when killed", async (index, route, text, isStream) => {
+  const answer = client.send(route, { Query: `${slow} ${text}` });
+  expect(await killed(index)).toMatchObject({
+    IndexName: index,
+    IsStreaming: isStream,
+    QueryInfo: { PageSize: 2_147_483_647, Query: `${slow} ${text}`, Start: 0 },
+    StartTime: expect.stringMatching(/Z$/),
+    Duration: expect.stringMatching(/^00:00:/),
+  });
+  const { status, json } = await answer;
+  expect([status, json]).toMatchObject([
+    500,
+    { Type: "System.OperationCanceledException", Message: "The operation was canceled." },
+  ]);
+});
 
 test("killing a stream whose client does not read ends it and its connection", async () => {
   const { port } = client.server;
@@ -118,31 +115,27 @@ test("killing a query that is not running is 404, and an error without a name or
 });
 
 // A database that is reopened before every read caches none.
-test.skipIf(isCold)(
-  "cached query texts are listed with their execution path",
-  async () => {
-    await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
-    await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
-    const listed = (await client.json("GET debug/queries/cache/list")) as {
-      TotalCachedQueries: number;
-      Results: { QueryText: string }[];
-    };
-    expect(listed.TotalCachedQueries).toBe(listed.Results.length);
-    const one = (text: string) =>
-      listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
-    const time = expect.stringMatching(/Z$/);
-    expect(one("from Items where n >= 0 limit 1")).toEqual({
-      CreatedAt: time,
-      LastQueriedAt: time,
-      IsDynamic: true,
-      CollectionName: "Items",
-      AutoIndexName: "Auto/Items/Byn",
-      QueryText: "from Items where n >= 0 limit 1",
-    });
-    expect(one("from Items group by")).toMatchObject({
-      IsGroupBy: true,
-      AutoIndexName: "Auto/Items/ByCountReducedByn",
-    });
-    expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
-  },
-);
+test.skipIf(isCold)("cached query texts are listed with their execution path", async () => {
+  await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
+  await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
+  const listed = (await client.json("GET debug/queries/cache/list")) as {
+    TotalCachedQueries: number;
+    Results: { QueryText: string }[];
+  };
+  expect(listed.TotalCachedQueries).toBe(listed.Results.length);
+  const one = (text: string) => listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
+  const time = expect.stringMatching(/Z$/);
+  expect(one("from Items where n >= 0 limit 1")).toEqual({
+    CreatedAt: time,
+    LastQueriedAt: time,
+    IsDynamic: true,
+    CollectionName: "Items",
+    AutoIndexName: "Auto/Items/Byn",
+    QueryText: "from Items where n >= 0 limit 1",
+  });
+  expect(one("from Items group by")).toMatchObject({
+    IsGroupBy: true,
+    AutoIndexName: "Auto/Items/ByCountReducedByn",
+  });
+  expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
+});
