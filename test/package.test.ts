@@ -74,11 +74,11 @@ describe("the package", () => {
     const names = readdirSync(studio);
     expect(names.reduce((sum, name) => sum + gzipped(name), 0)).toBeLessThan(250_000);
     const page = readFileSync(join(studio, "index.html"), "utf8");
-    const asked = [...page.matchAll(/(?:href|src)="\/studio\/([^"]+)"/g)].map(
+    const requested = [...page.matchAll(/(?:href|src)="\/studio\/([^"]+)"/g)].map(
       ([, name]) => name ?? "",
     );
-    expect(asked).toContainEqual(expect.stringMatching(/^main-.+\.js$/));
-    const first = ["index.html", ...asked].reduce((sum, name) => sum + gzipped(name), 0);
+    expect(requested).toContainEqual(expect.stringMatching(/^main-.+\.js$/));
+    const first = ["index.html", ...requested].reduce((sum, name) => sum + gzipped(name), 0);
     expect(first).toBeLessThan(40_000);
   });
 

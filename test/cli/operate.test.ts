@@ -105,8 +105,8 @@ describe("backups", () => {
     const backups = join(folder, "secret");
     const key = join(folder, "backup.key");
     writeFileSync(key, `${Buffer.alloc(32, 7).toString("base64")}\n`);
-    const made = await jackdaw(["backup", backups, "--encryption-key", key]);
-    expect([made.code, made.err]).toEqual([0, ""]);
+    const created = await jackdaw(["backup", backups, "--encryption-key", key]);
+    expect([created.code, created.err]).toEqual([0, ""]);
     const files = readdirSync(backups, { recursive: true, encoding: "utf8" });
     expect(files.some((name) => name.endsWith(".ravendb-encrypted-full-backup"))).toBe(true);
     const closed = await jackdaw(["verify", backups]);
@@ -188,8 +188,8 @@ describe("certificates", () => {
     const out = join(folder, "made");
     mkdirSync(out);
     const words = ["cert", "make", "web shop", "--access", "shop=Read", "--out", out];
-    const made = await jackdaw(words);
-    expect([made.code, made.err]).toEqual([0, ""]);
+    const created = await jackdaw(words);
+    expect([created.code, created.err]).toEqual([0, ""]);
     const [crt, key, pfx] = ["crt", "key", "pfx"].map((ending) => join(out, `web-shop.${ending}`));
     for (const path of [crt, key, pfx] as string[]) expect(statSync(path).mode & 0o777).toBe(0o600);
     createSecureContext({ pfx: readFileSync(pfx as string), passphrase: "" });

@@ -84,8 +84,8 @@ describe.each(ways)("a query $name", (way) => {
     const page = await products()
       .whereGreaterThan("price", -1)
       .orderBy("name")
-      .statistics((told) => {
-        statistics = told;
+      .statistics((reported) => {
+        statistics = reported;
       })
       .skip(1)
       .take(1)
@@ -156,8 +156,8 @@ describe.each(ways)("a query $name", (way) => {
     const session = store.openSession();
     let total = 0;
     const query = session.query<Product>(Product).whereLessThan("price", 10).orderBy("name");
-    const stream = await session.advanced.stream(query, (told) => {
-      total = told.totalResults;
+    const stream = await session.advanced.stream(query, (reported) => {
+      total = reported.totalResults;
     });
     const seen: [string, string][] = [];
     for await (const { id, document } of stream as AsyncIterable<{
@@ -242,11 +242,11 @@ describe.each(ways)("a patch $name", (way) => {
 
   test("creates a missing document", async () => {
     const session = store.openSession();
-    const made = new Product("Made", 1, [], "suppliers/1");
-    session.advanced.addOrIncrement("products/counted", made, "price", 5);
+    const created = new Product("Made", 1, [], "suppliers/1");
+    session.advanced.addOrIncrement("products/counted", created, "price", 5);
     await session.saveChanges();
     const again = store.openSession();
-    again.advanced.addOrIncrement("products/counted", made, "price", 5);
+    again.advanced.addOrIncrement("products/counted", created, "price", 5);
     await again.saveChanges();
     const found = await store.openSession().load<Product>("products/counted", Product);
     expect(found?.price).toBe(6);

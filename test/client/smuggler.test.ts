@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-let made = 0;
+let created = 0;
 
 describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure }) => {
   class User {
@@ -47,8 +47,8 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
 
   async function newStore(): Promise<current.DocumentStore> {
     const server = isSecure ? secure : plain;
-    made++;
-    const name = `smuggler-${made}`;
+    created++;
+    const name = `smuggler-${created}`;
     await server.running.services.databases.create(name, { DatabaseName: name });
     const store = new client.DocumentStore(server.url, name, authentication(server));
     store.initialize();
@@ -71,7 +71,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
   test("transfers everything to another database in a dump file", async () => {
     const source = await filledStore();
     const target = await newStore();
-    const file = join(folder, `${made}.ravendbdump`);
+    const file = join(folder, `${created}.ravendbdump`);
     const exported = await source.smuggler.export(new client.DatabaseSmugglerExportOptions(), file);
     await exported.waitForCompletion();
     const imported = await target.smuggler.import(new client.DatabaseSmugglerImportOptions(), file);
@@ -91,7 +91,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
   test("options select items, and a script changes them", async () => {
     const source = await filledStore();
     const target = await newStore();
-    const file = join(folder, `${made}.ravendbdump`);
+    const file = join(folder, `${created}.ravendbdump`);
     const options = new client.DatabaseSmugglerExportOptions();
     options.operateOnTypes = ["Documents"];
     options.collections = ["Users"];

@@ -73,9 +73,9 @@ describe.each([
   test("do not affect the results of queries and writes", async () => {
     const session = store.openSession();
     const query = session.query<Item>(Item).whereGreaterThan("n", 1).waitForNonStaleResults();
-    const told: current.QueryStatistics[] = [];
-    const found = await query.statistics((statistics) => void told.push(statistics)).all();
-    expect([found.map(({ n }) => n).sort(), told[0]?.totalResults]).toEqual([[2, 3], 2]);
+    const reported: current.QueryStatistics[] = [];
+    const found = await query.statistics((statistics) => void reported.push(statistics)).all();
+    expect([found.map(({ n }) => n).sort(), reported[0]?.totalResults]).toEqual([[2, 3], 2]);
     const [first] = found;
     if (first !== undefined) first.n += 10;
     await session.saveChanges();

@@ -137,7 +137,7 @@ export class History {
   }
 }
 
-export interface Asked<Result> {
+export interface Response<Result> {
   readonly call: number;
   readonly return: number;
   readonly outcome: Outcome;
@@ -153,10 +153,9 @@ const nothingDone = /nothing was (?:done|written)/;
  * unless the reply states that nothing was done, which is as binding as an acknowledgment. A 4xx
  * status is a rejection.
  */
-export async function ask<Result extends { readonly status: number; readonly text: string }>(
-  history: History,
-  send: () => Promise<Result>,
-): Promise<Asked<Result>> {
+export async function sendRequest<
+  Result extends { readonly status: number; readonly text: string },
+>(history: History, send: () => Promise<Result>): Promise<Response<Result>> {
   const call = history.now();
   try {
     const reply = await send();

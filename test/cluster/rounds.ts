@@ -38,9 +38,9 @@ const problemCountMax = 20;
 const withoutChecker =
   "linearizability of compare-exchange values and of documents by change vector: there is no Go here, with which the Porcupine checker is built";
 
-export async function runRounds(asked: Rounds): Promise<RoundsReport> {
-  const { print } = asked;
-  const cluster = await ClusterNodes.start(asked.options);
+export async function runRounds(requested: Rounds): Promise<RoundsReport> {
+  const { print } = requested;
+  const cluster = await ClusterNodes.start(requested.options);
   const history = new History();
   const problems: string[] = [];
   const leftOut = new Set<string>();
@@ -58,11 +58,11 @@ export async function runRounds(asked: Rounds): Promise<RoundsReport> {
   try {
     await cluster.complete();
     await cluster.createDatabase(database);
-    const working = Promise.all([runWorkers(traffic, asked.seed), runClientWorkers(traffic)]);
+    const working = Promise.all([runWorkers(traffic, requested.seed), runClientWorkers(traffic)]);
     // Reported below; until then it must not end the process.
     working.catch(() => undefined);
     try {
-      await runFaults(asked, cluster, leftOut, () => sessions++);
+      await runFaults(requested, cluster, leftOut, () => sessions++);
     } catch (error) {
       problems.push((error as Error).message);
     }
@@ -73,7 +73,7 @@ export async function runRounds(asked: Rounds): Promise<RoundsReport> {
     problems.push((error as Error).stack ?? String(error));
   } finally {
     isDone = true;
-    if (problems.length > 0) print(keep(history, cluster, asked.seed));
+    if (problems.length > 0) print(keep(history, cluster, requested.seed));
     await cluster.stop();
   }
   for (const [kind, count] of refusals) print(`  ${count} x ${kind}`);

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { SeededRandom } from "../support/random.ts";
 import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
-import { ask, type History, type Outcome, type RegisterEvent } from "./history.ts";
+import { type History, type Outcome, type RegisterEvent, sendRequest } from "./history.ts";
 
 /** Delay after an error, to limit the history while there is no leader. */
 const troubleMs = 150;
@@ -84,15 +84,15 @@ const putter: Worker = async (traffic, random, worker) => {
       session++;
     }
     const isLeading = await leads(traffic, node);
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       node.send.put(documentPath(database, id), { n, "@metadata": { "@collection": "Puts" } }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "put", id, n, call, return: end, outcome });
     const isAtLeader = outcome === "ok" && isLeading && (await leads(traffic, node));
     await readPut(traffic, node, `${worker}/${session}/${node.tag}`, id, isAtLeader);
     if (outcome === "unknown") id = "";
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -121,8 +121,8 @@ async function readPut(
   isAtLeader: boolean,
 ): Promise<void> {
   const epoch = sessionEpoch();
-  const asked = await ask(history, () => send.get(documentPath(database, id)));
-  const { call, return: end, reply } = asked;
+  const requested = await sendRequest(history, () => send.get(documentPath(database, id)));
+  const { call, return: end, reply } = requested;
   if (reply === null || (reply.status !== 200 && reply.status !== 404)) return;
   if (epoch !== sessionEpoch()) return;
   const n = reply.status === 404 ? 0 : (firstResult(reply.text)?.["n"] as number);
@@ -147,12 +147,12 @@ const appender: Worker = async (traffic, random, worker) => {
     const patch = { Script: pushScript, Values: { item } };
     const create = { Script: "this.items = [args.item]", Values: { item } };
     const Commands = ids.map((Id) => ({ Id, Type: "PATCH", Patch: patch, PatchIfMissing: create }));
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.post(`/databases/${database}/bulk_docs`, { Commands }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "append", ids, item, isRepeated: false, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -179,12 +179,12 @@ const queryPatcher: Worker = async (traffic, random, worker) => {
       },
     };
     const node = pick(traffic, random);
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       node.send.request("PATCH", `/databases/${database}/queries?allowStale=true`, query),
     );
-    let { outcome } = asked;
-    if (asked.reply !== null && outcome === "ok") {
-      outcome = await operationOutcome(traffic, node, asked.reply.text);
+    let { outcome } = requested;
+    if (requested.reply !== null && outcome === "ok") {
+      outcome = await operationOutcome(traffic, node, requested.reply.text);
     }
     const end = history.now();
     history.add({
@@ -192,12 +192,12 @@ const queryPatcher: Worker = async (traffic, random, worker) => {
       ids,
       item,
       isRepeated: false,
-      call: asked.call,
+      call: requested.call,
       return: end,
       outcome,
     });
     if (outcome === "unknown") collection = "";
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
     await pause(200);
   }
 };
@@ -219,14 +219,14 @@ async function putSet(
 /** The outcome of an operation; unknown if the node that runs it does not answer. */
 async function operationOutcome(
   { database, cluster }: Traffic,
-  asked: ClusterNode,
+  requested: ClusterNode,
   text: string,
 ): Promise<Outcome> {
   const { OperationId, OperationNodeTag } = JSON.parse(text) as {
     OperationId: number;
     OperationNodeTag?: string;
   };
-  const node = cluster.nodes.find(({ tag }) => tag === OperationNodeTag) ?? asked;
+  const node = cluster.nodes.find(({ tag }) => tag === OperationNodeTag) ?? requested;
   for (let tries = 0; tries < 40; tries++) {
     const reply = await node.send
       .get(`/databases/${database}/operations/state?id=${OperationId}`, { timeoutMs: 3_000 })
@@ -260,10 +260,10 @@ const counting: Worker = async (traffic, random, worker) => {
         },
       ],
     };
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.post(`/databases/${database}/counters`, body),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({
       kind: "count",
       id: `${document}/${CounterName}`,
@@ -273,7 +273,7 @@ const counting: Worker = async (traffic, random, worker) => {
       outcome,
     });
     if (outcome === "unknown") name++;
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -293,10 +293,12 @@ const attaching: Worker = async (traffic, random, worker) => {
     const content = Buffer.alloc(size, `${worker}-${n} `);
     const hash = createHash("sha256").update(content).digest("hex");
     const path = `/databases/${database}/attachments?id=${id}&name=${encodeURIComponent(name)}&contentType=x/y`;
-    const asked = await ask(history, () => pick(traffic, random).send.put(path, content));
-    const { call, return: end, outcome } = asked;
+    const requested = await sendRequest(history, () =>
+      pick(traffic, random).send.put(path, content),
+    );
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "attach", id, name, hash, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
     await pause(300);
   }
 };
@@ -306,17 +308,17 @@ const deleting: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
     const id = `deleted/${worker}-${n}`;
-    const put = await ask(history, () =>
+    const put = await sendRequest(history, () =>
       pick(traffic, random).send.put(documentPath(database, id), { n }),
     );
     await rest(traffic, put.outcome, put.problem);
     if (put.outcome !== "ok") continue;
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.request("DELETE", documentPath(database, id)),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "delete", id, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -324,15 +326,15 @@ const eventPutter: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
     const id = `events/${worker}-${n}`;
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.put(documentPath(database, id), {
         n,
         "@metadata": { "@collection": "Events" },
       }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "event", id, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -374,20 +376,20 @@ function registers(name: string, operate: Register): Worker {
         }
         if (group !== last) seen.clear();
         last = group;
-        const begun = `${name}-${group}`;
-        const keys = [0, 1, 2].map((at) => `${begun}-${at}`);
+        const started = `${name}-${group}`;
+        const keys = [0, 1, 2].map((at) => `${started}-${at}`);
         operations++;
         const done = await operate(traffic, own, keys, seen, `${number}-${n}`);
         const { problem, ...event } = done.event;
         traffic.history.add({
           kind: "register",
-          group: begun,
+          group: started,
           client: number,
           call: done.call,
           return: done.return,
           ...event,
         });
-        if (event.outcome === "unknown" && begun === `${name}-${group}`) unknown++;
+        if (event.outcome === "unknown" && started === `${name}-${group}`) unknown++;
         const isOpen = event.outcome === "unknown";
         await rest(traffic, problem === null ? "ok" : isOpen ? "unknown" : "failed", problem);
       }
@@ -407,15 +409,15 @@ const valueRegister: Register = async (traffic, random, keys, seen, value) => {
   const path = `/databases/${database}/cmpxchg?key=${key}`;
   const chosen = random.below(10);
   if (chosen < 4 || !seen.has(key)) {
-    const asked = await ask(history, () => send.get(path));
-    const { reply } = asked;
+    const requested = await sendRequest(history, () => send.get(path));
+    const { reply } = requested;
     if (reply === null || (reply.status !== 200 && reply.status !== 404))
-      return { ...asked, event: none(asked.problem) };
+      return { ...requested, event: none(requested.problem) };
     const row =
       reply.status === 404 ? undefined : (firstResult(reply.text) as ValueRow | undefined);
     const now = seenOf(row);
     seen.set(key, now);
-    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+    return { ...requested, event: { outcome: "read", reads: { [key]: now }, problem: null } };
   }
   if (chosen < 8) return putValue(traffic, send, path, key, seen, value);
   const two = keys.filter((one) => seen.has(one)).slice(0, 2);
@@ -430,17 +432,20 @@ const valueRegister: Register = async (traffic, random, keys, seen, value) => {
     { Id: `together/${keys[0]}-${value}`, Type: "PUT", Document: { value } },
   ];
   const body = { Commands, TransactionMode: "ClusterWide" };
-  const asked = await ask(history, () => send.post(`/databases/${database}/bulk_docs`, body));
+  const requested = await sendRequest(history, () =>
+    send.post(`/databases/${database}/bulk_docs`, body),
+  );
   const writes = Object.fromEntries(
     two.map((one) => [one, { expected: before.get(one)?.version ?? "", version: "", value }]),
   );
   for (const one of two) seen.delete(one);
-  const { outcome, reply } = asked;
-  if (outcome === "ok") return { ...asked, event: { outcome: "written", writes, problem: null } };
+  const { outcome, reply } = requested;
+  if (outcome === "ok")
+    return { ...requested, event: { outcome: "written", writes, problem: null } };
   if (reply?.status === 409)
-    return { ...asked, event: { outcome: "refused", writes, problem: null } };
-  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
-  return { ...asked, event: { outcome, writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "refused", writes, problem: null } };
+  if (outcome === "failed") return { ...requested, event: none(requested.problem) };
+  return { ...requested, event: { outcome, writes, problem: requested.problem } };
 };
 
 interface ValueRow {
@@ -464,27 +469,27 @@ async function putValue(
   value: string,
 ): ReturnType<Register> {
   const expected = seen.get(key)?.version ?? "";
-  const asked = await ask(history, () =>
+  const requested = await sendRequest(history, () =>
     send.put(`${path}&index=${expected || 0}`, { Object: value }),
   );
-  const { outcome, reply } = asked;
+  const { outcome, reply } = requested;
   seen.delete(key);
   const writes = { [key]: { expected, version: "", value } };
-  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
+  if (outcome === "failed") return { ...requested, event: none(requested.problem) };
   if (outcome === "unknown" || reply === null) {
-    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "unknown", writes, problem: requested.problem } };
   }
   const row = JSON.parse(reply.text) as ValueRow & { readonly Successful: boolean };
   if (!row.Successful) {
     return {
-      ...asked,
+      ...requested,
       event: { outcome: "refused", writes, reads: { [key]: seenOf(row) }, problem: null },
     };
   }
   const version = String(row.Index);
   seen.set(key, { version, value });
   return {
-    ...asked,
+    ...requested,
     event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
   };
 }
@@ -496,10 +501,10 @@ const documentRegister: Register = async (traffic, random, keys, seen, value) =>
   const key = keys[random.below(keys.length)] as string;
   const path = documentPath(database, key);
   if (random.below(10) < 4 || !seen.has(key)) {
-    const asked = await ask(history, () => send.get(`${path}&txMode=ClusterWide`));
-    const { reply } = asked;
+    const requested = await sendRequest(history, () => send.get(`${path}&txMode=ClusterWide`));
+    const { reply } = requested;
     if (reply === null || (reply.status !== 200 && reply.status !== 404))
-      return { ...asked, event: none(asked.problem) };
+      return { ...requested, event: none(requested.problem) };
     const document = reply.status === 404 ? undefined : firstResult(reply.text);
     const metadata = document?.["@metadata"] as { "@change-vector": string } | undefined;
     const now =
@@ -507,25 +512,25 @@ const documentRegister: Register = async (traffic, random, keys, seen, value) =>
         ? absent
         : { version: metadata?.["@change-vector"] ?? "", value: document["value"] as string };
     seen.set(key, now);
-    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+    return { ...requested, event: { outcome: "read", reads: { [key]: now }, problem: null } };
   }
   const expected = seen.get(key)?.version ?? "";
   seen.delete(key);
   const headers = { "if-match": `"${expected}"` };
-  const asked = await ask(history, () => send.put(path, { value }, { headers }));
-  const { outcome, reply } = asked;
+  const requested = await sendRequest(history, () => send.put(path, { value }, { headers }));
+  const { outcome, reply } = requested;
   const writes = { [key]: { expected, version: "", value } };
   // A leader that does not know of its successor may reject a request that the successor would
   // accept: nothing was executed.
   if (outcome === "failed")
-    return { ...asked, event: none(reply?.status === 409 ? null : asked.problem) };
+    return { ...requested, event: none(reply?.status === 409 ? null : requested.problem) };
   if (outcome === "unknown" || reply === null) {
-    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "unknown", writes, problem: requested.problem } };
   }
   const { ChangeVector: version } = JSON.parse(reply.text) as { ChangeVector: string };
   seen.set(key, { version, value });
   return {
-    ...asked,
+    ...requested,
     event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
   };
 };

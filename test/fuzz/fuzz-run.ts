@@ -328,9 +328,9 @@ class FuzzRun {
     this.#current = "the end of a round";
     try {
       await this.#revive();
-      const face = await this.#databases.find(databaseName);
-      if (face === undefined) throw new Error("the database is gone");
-      const database = openedDatabase(face);
+      const databaseApi = await this.#databases.find(databaseName);
+      if (databaseApi === undefined) throw new Error("the database is gone");
+      const database = openedDatabase(databaseApi);
       await database.operations.stop();
       database.checkInvariants();
       database.queries.indexes.checkInvariants();

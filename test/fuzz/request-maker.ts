@@ -46,9 +46,9 @@ export function plainRequest({ method, path, query, body }: Seed): FuzzRequest {
   const random = new SeededRandom(1);
   const parts = query.map(([name, value]) => `${escaped(name)}=${escaped(value)}`);
   const target = escapedPath(path) + (parts.length === 0 ? "" : `?${parts.join("&")}`);
-  const made = body === undefined ? undefined : mutateBody(random, body, 0);
-  if (made?.contentType !== undefined) headers.push(["Content-Type", made.contentType]);
-  return { method, target, headers, body: made?.bytes };
+  const created = body === undefined ? undefined : mutateBody(random, body, 0);
+  if (created?.contentType !== undefined) headers.push(["Content-Type", created.contentType]);
+  return { method, target, headers, body: created?.bytes };
 }
 
 const methods = [
@@ -157,12 +157,12 @@ const encodings: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["zstd", (bytes) => bytes],
 ];
 
-interface MadeBody {
+interface GeneratedBody {
   readonly bytes: Buffer;
   readonly contentType: string | undefined;
 }
 
-function mutateBody(random: SeededRandom, body: SeedBody, changes: number): MadeBody {
+function mutateBody(random: SeededRandom, body: SeedBody, changes: number): GeneratedBody {
   switch (body.kind) {
     case "json":
       return {
@@ -199,7 +199,7 @@ function mutateBody(random: SeededRandom, body: SeedBody, changes: number): Made
 
 const boundary = "xyzxyz";
 
-function form(parts: readonly (string | Buffer)[]): MadeBody {
+function form(parts: readonly (string | Buffer)[]): GeneratedBody {
   const pieces = parts.flatMap((part, i) => [
     Buffer.from(
       `--${boundary}\r\nContent-Disposition: form-data; name="p${i}"; filename="f"\r\n\r\n`,

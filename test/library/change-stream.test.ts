@@ -92,11 +92,11 @@ test("an unread stream ends automatically, and unsubscribes", async () => {
   stream.follow({ changes } as Database);
   expect(feed.isIdle).toBe(false);
   const change = { kind: "document", type: "Put", id: "a", collectionId: 0, etag: 1 } as const;
-  const tell = (count: number) =>
+  const notify = (count: number) =>
     feed.tell(Array.from({ length: count }, () => ({ ...change, changeVector: "A:1-x" })));
-  tell(changesWaitingMax);
+  notify(changesWaitingMax);
   expect(feed.isIdle).toBe(false);
-  tell(1);
+  notify(1);
   expect(feed.isIdle).toBe(true);
   expect(feed.isFollowed).toBe(false);
   let read = 0;

@@ -469,7 +469,7 @@ describe("a revoked certificate", () => {
       minVersion: version,
       maxVersion: version,
     };
-    const ask = async (session?: Buffer) => {
+    const sendRequest = async (session?: Buffer) => {
       const socket = tls.connect(session === undefined ? options : { ...options, session });
       const tickets: Buffer[] = [];
       socket.on("session", (ticket: Buffer) => tickets.push(ticket));
@@ -479,9 +479,9 @@ describe("a revoked certificate", () => {
       socket.destroy();
       return { reply: reply.toString(), isReused, ticket: tickets.at(-1) };
     };
-    const first = await ask();
+    const first = await sendRequest();
     expect(first.reply).toMatch(/^HTTP\/1\.1 200/);
-    const second = await ask(first.ticket);
+    const second = await sendRequest(first.ticket);
     expect(second.isReused).toBe(true);
     expect(second.reply).toMatch(/^HTTP\/1\.1 200/);
     if (how === "deleted") await revoke(pair);
@@ -489,7 +489,7 @@ describe("a revoked certificate", () => {
       const body = { Thumbprint: thumbprint(pair), Disabled: true };
       expect((await call("POST", `${path}/edit`, body)).status).toBe(201);
     }
-    const third = await ask(second.ticket ?? first.ticket);
+    const third = await sendRequest(second.ticket ?? first.ticket);
     expect(third.isReused).toBe(true);
     expect(third.reply).toMatch(/^HTTP\/1\.1 403/);
   });

@@ -14,9 +14,9 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 async function databaseNow(): Promise<OpenDatabase> {
-  const face = await client.server.running.services.databases.find("db");
-  if (face === undefined) throw new Error("no database");
-  return openedDatabase(face);
+  const databaseApi = await client.server.running.services.databases.find("db");
+  if (databaseApi === undefined) throw new Error("no database");
+  return openedDatabase(databaseApi);
 }
 
 test("an internal error in a write returns a reference, and later requests succeed", async () => {
@@ -40,7 +40,7 @@ test("returns 503 with a retry time while the database reopens; then all data is
   });
   expect((await client.send("PUT docs?id=b", { b: 1 })).status).toBe(500);
   const statuses: number[] = [];
-  for (let turn = 0; turn < 500 && statuses.at(-1) !== 200; turn++) {
+  for (let tick = 0; tick < 500 && statuses.at(-1) !== 200; tick++) {
     const reply = await client.send("GET docs?id=a");
     statuses.push(reply.status);
     expect((await client.send("GET /databases/other/stats")).status).toBe(200);

@@ -57,11 +57,11 @@ function expectJsonError({ status, text, headers }: Reply, about: string): void 
 const skipped = /^\/databases\/db\/(smuggler\/import|bulk_insert)|^\/admin\/(shutdown|replication)/;
 
 describe("error replies are JSON", () => {
-  const asked = routes.filter(
+  const requested = routes.filter(
     (route) => route.kind !== "websocket" && !skipped.test(pathOf(route)),
   );
 
-  test.each(asked.map((route) => [`${route.method} ${pathOf(route)}`]))("%s", async (what) => {
+  test.each(requested.map((route) => [`${route.method} ${pathOf(route)}`]))("%s", async (what) => {
     for (const query of queries) {
       for (const body of /^(GET|HEAD) /.test(what) ? [undefined] : bodies) {
         const reply = await client.send(`${what}${query}`, body, headers);

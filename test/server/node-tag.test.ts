@@ -13,8 +13,8 @@ test("Cluster.NodeTag is in change vectors, ids, counter values, topologies and 
   expect((await client.send("GET docs?id=users%2F1")).text).toContain(
     `"@change-vector":"${put.ChangeVector}"`,
   );
-  const made = (await client.json("PUT docs?id=users%2F", { a: 1 })) as { Id: string };
-  expect(made.Id).toBe("users/0000000000000000002-WEST");
+  const created = (await client.json("PUT docs?id=users%2F", { a: 1 })) as { Id: string };
+  expect(created.Id).toBe("users/0000000000000000002-WEST");
 
   const increment = { Type: "Increment", CounterName: "n", Delta: 1 };
   await client.send("POST counters", {

@@ -443,16 +443,16 @@ describe("replies", () => {
   test("to HEAD have no body, but its length; 404 and 204 have no body", async () => {
     for (const version of ["http1", "http2"] as const) {
       const session = secure.session(secure.admin);
-      const ask = (path: string, method: string) =>
+      const sendRequest = (path: string, method: string) =>
         version === "http1"
           ? secure.request(path, { method })
           : requestHttp2(session, path, { method });
-      const head = await ask("/test/large", "HEAD");
+      const head = await sendRequest("/test/large", "HEAD");
       expect([head.status, head.body.length]).toEqual([200, 0]);
       expect(head.headers["content-length"]).toBe(String(large.length));
-      const none = await ask("/test/none", "GET");
+      const none = await sendRequest("/test/none", "GET");
       expect([none.status, none.headers["content-length"]]).toEqual([404, "0"]);
-      const empty = await ask("/setup/alive", "GET");
+      const empty = await sendRequest("/setup/alive", "GET");
       expect([empty.status, empty.headers["content-length"]]).toEqual([204, undefined]);
       session.close();
     }

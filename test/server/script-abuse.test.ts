@@ -69,9 +69,9 @@ const endless: Readonly<Record<string, string>> = {
 describe("a script without a step limit is stopped", () => {
   for (const [name, script] of Object.entries(endless)) {
     test(`with ${name}`, async () => {
-      const told = await liftedFailure(script);
-      expect(told).toMatch(/^Faulted: /);
-      expect(told).toMatch(limit);
+      const reported = await liftedFailure(script);
+      expect(reported).toMatch(/^Faulted: /);
+      expect(reported).toMatch(limit);
       expect(processMemory.workBytesOf("scripts")).toBe(0);
       expect((await server.request("/databases/db/docs?id=x/1")).status).toBe(404);
     });

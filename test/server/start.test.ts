@@ -207,12 +207,12 @@ describe("a secured start", () => {
 
   test("rereads its certificate on SIGHUP, and keeps running", async () => {
     const authority = await makeAuthority("x");
-    const bring = async () => {
+    const importCertificate = async () => {
       const pair = await makeServerCertificate(authority, ["localhost", "127.0.0.1"]);
       writeFileSync(folder("again.crt"), pair.certificate + pair.key);
       return pair;
     };
-    await bring();
+    await importCertificate();
     const started = await start([
       `--Security.Certificate.Path=${folder("again.crt")}`,
       `--DataDir=${folder("again")}`,
@@ -224,7 +224,7 @@ describe("a secured start", () => {
     });
     started.child.kill("SIGHUP");
     await expect.poll(() => output).toContain("certificate is the same as before");
-    const { certificate: cert, key } = await bring();
+    const { certificate: cert, key } = await importCertificate();
     started.child.kill("SIGHUP");
     await expect.poll(() => output).toMatch(/certificate was renewed: .*again\.crt, until \d{4}-/);
     const tls = { ca: authority.certificate, cert, key };
@@ -266,8 +266,8 @@ describe("a command", () => {
   test("finds a local server, started by 'serve', by its data folder", async () => {
     const data = folder("found");
     const started = await start(["serve", `--DataDir=${data}`, "--ServerUrl=https://127.0.0.1:0"]);
-    const told = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
-    expect(JSON.parse(told.toString())).toMatchObject({ Url: started.url });
+    const reported = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
+    expect(JSON.parse(reported.toString())).toMatchObject({ Url: started.url });
     await stopped(started.child, () => started.child.kill("SIGTERM"));
     expect(existsSync(join(data, "server.json"))).toBe(false);
   });
@@ -323,8 +323,8 @@ describe("settings", () => {
       },
     );
     expect(started.errors()).toBe("");
-    const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
-    expect([mistaken.code, mistaken.text]).toEqual([
+    const invalid = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
+    expect([invalid.code, invalid.text]).toEqual([
       exitCodes["setting-invalid"],
       "Cannot start: There is no setting 'Typo'; 'jackdaw help serve' lists all.\n",
     ]);
@@ -700,10 +700,10 @@ describe("shutdown", () => {
       cert: read("admin.client.certificate.localhost.crt"),
       key: read("admin.client.certificate.localhost.key"),
     };
-    const ask = (path: string, method: string, body?: string, target = url) =>
+    const send = (path: string, method: string, body?: string, target = url) =>
       requestHttp1(target + path, { method, tls: client, ...(body === undefined ? {} : { body }) });
-    const made = await ask("/admin/databases?name=kept", "PUT", '{"DatabaseName":"kept"}');
-    expect(made.status).toBe(201);
+    const created = await send("/admin/databases?name=kept", "PUT", '{"DatabaseName":"kept"}');
+    expect(created.status).toBe(201);
     const session = http2.connect(url, client);
     session.on("error", () => undefined);
     const acknowledged: string[] = [];
@@ -716,7 +716,7 @@ describe("shutdown", () => {
         const sent =
           worker < 8
             ? requestHttp2(session, path, { method: "PUT", body: "{}" })
-            : ask(path, "PUT", "{}");
+            : send(path, "PUT", "{}");
         await sent.then(
           ({ status }) => {
             if (status === 201) acknowledged.push(id);
@@ -741,7 +741,7 @@ describe("shutdown", () => {
     expect(failures).toEqual([]);
 
     const again = await start(args);
-    const list = await ask(
+    const list = await send(
       "/databases/kept/docs?pageSize=100000&metadataOnly=true",
       "GET",
       undefined,

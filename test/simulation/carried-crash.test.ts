@@ -5,7 +5,7 @@
  *
  * `npm run test:faults` tries more outcomes.
  */
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { crashEverywhere } from "../support/crash-loop.ts";
@@ -42,7 +42,7 @@ class HoldingList extends GroupList {
     return this.#held.length;
   }
 
-  letGo(): void {
+  releaseAll(): void {
     for (const resolve of this.#held.splice(0).reverse()) resolve();
   }
 }
@@ -60,7 +60,7 @@ async function write(files: SimulatedFileSystem, progress: Progress): Promise<vo
   const writes = () => files.calls.filter(({ name }) => name === "write").length;
   let failure: Error | null = null;
   const until = async (isTrue: () => boolean) => {
-    while (failure === null && !isTrue()) await turn();
+    while (failure === null && !isTrue()) await tick();
     if (failure !== null) throw failure;
   };
   let count = 0;
@@ -77,7 +77,7 @@ async function write(files: SimulatedFileSystem, progress: Progress): Promise<vo
     await until(() => carrier.heldCount === atOnce);
     progress.carried = count;
     const before = writes();
-    carrier.letGo();
+    carrier.releaseAll();
     await Promise.all(written);
     if (writes() - before < atOnce) progress.joined++;
     progress.acknowledged = count;
@@ -108,7 +108,7 @@ test("a prefix of the groups carried together survives a crash at any call", {
     await write(files, progress);
     joined += progress.joined;
   };
-  const begin = () => ({ acknowledged: 0, carried: 0, joined: 0 });
-  await crashEverywhere(begin, scenario, { seeds }, check);
+  const start = () => ({ acknowledged: 0, carried: 0, joined: 0 });
+  await crashEverywhere(start, scenario, { seeds }, check);
   expect(joined).toBeGreaterThan(0);
 });

@@ -102,16 +102,16 @@ class Replaced {
 async function replaceScenario(files: SimulatedFileSystem, known: Replaced): Promise<void> {
   const catalog = await open(files);
   if (!catalog.has("shop")) await catalog.create("shop", { Made: "old" });
-  const replace = async (made: string): Promise<void> => {
-    known.mayBe.add(made);
+  const replace = async (created: string): Promise<void> => {
+    known.mayBe.add(created);
     const database = await catalog.replaceFiles("shop", async (environment, making) => {
       const other = await OpenDatabase.open(environment, "shop", making, logOptions());
-      await other.changeSettings(() => ({ Made: made }));
+      await other.changeSettings(() => ({ Made: created }));
       await other.close();
     });
     known.mayBe.clear();
-    known.mayBe.add(made);
-    await database.put("a", { made });
+    known.mayBe.add(created);
+    await database.put("a", { made: created });
   };
   await replace("new");
   await replace("newer");
@@ -125,10 +125,10 @@ async function replaceScenario(files: SimulatedFileSystem, known: Replaced): Pro
 async function checkReplaced(files: SimulatedFileSystem, known: Replaced): Promise<void> {
   const catalog = await open(files);
   const database = await catalog.find("shop");
-  const made = database === undefined ? "gone" : (database.settings["Made"] as string);
+  const created = database === undefined ? "gone" : (database.settings["Made"] as string);
   // Before it existed at all.
-  if (made !== "gone" || !known.mayBe.has("old")) {
-    expect([...known.mayBe]).toContain(made);
+  if (created !== "gone" || !known.mayBe.has("old")) {
+    expect([...known.mayBe]).toContain(created);
   }
   database?.checkInvariants();
   const paths = files.paths().map((path) => path.slice(folder.length + 1).split("/")[0] ?? "");

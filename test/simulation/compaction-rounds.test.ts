@@ -37,7 +37,7 @@ class Rounds {
 
   /** Advances the clock, with an event-loop tick for disk operations every 20 ms of it. */
   async pass(turns: number): Promise<void> {
-    for (let turn = 0; turn < turns; turn++) {
+    for (let tick = 0; tick < turns; tick++) {
       this.#environment.clock.advance(20);
       await new Promise<void>((resolve) => setImmediate(resolve));
     }

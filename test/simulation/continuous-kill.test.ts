@@ -25,19 +25,19 @@ const key = Buffer.alloc(32, 1);
  */
 async function killed(
   args: readonly string[],
-  tellings: number,
+  reportCount: number,
   afterMs: number,
 ): Promise<readonly string[]> {
   const child = spawn(process.execPath, [...args], { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";
-  const hasTold = new Promise<void>((resolve) => {
+  const hasReported = new Promise<void>((resolve) => {
     child.stdout.on("data", (chunk: Buffer) => {
       text += chunk.toString();
-      if (text.split("\nshipped\n").length > tellings) resolve();
+      if (text.split("\nshipped\n").length > reportCount) resolve();
     });
   });
   const closed = once(child, "close") as Promise<[number | null]>;
-  await Promise.race([hasTold, closed]);
+  await Promise.race([hasReported, closed]);
   await new Promise((resolve) => setTimeout(resolve, afterMs));
   child.kill("SIGKILL");
   expect((await closed)[0], "it was killed, and did not exit by itself").toBe(null);
@@ -48,8 +48,8 @@ async function killed(
 /** The numbers that were certainly written to the backup. */
 function shippedOf(lines: readonly string[]): readonly number[] {
   const last = lines.lastIndexOf("shipped");
-  const begun = lines.slice(0, Math.max(0, last)).lastIndexOf("begun");
-  return numbersOf(lines.slice(0, Math.max(0, begun)));
+  const started = lines.slice(0, Math.max(0, last)).lastIndexOf("begun");
+  return numbersOf(lines.slice(0, Math.max(0, started)));
 }
 
 const numbersOf = (lines: readonly string[]) => lines.filter((one) => /^\d/.test(one)).map(Number);

@@ -34,7 +34,7 @@ interface Store {
  * Three segments with records of all types, and an attachment. `isClosed`: shut down cleanly, with
  * an index snapshot.
  */
-async function makeStore(isClosed: boolean): Promise<Store> {
+async function createStore(isClosed: boolean): Promise<Store> {
   const files = new SimulatedFileSystem();
   const history = new History();
   const shop = await SimulatedDatabase.open(files, history, { segmentBytesMax: 1024 });
@@ -109,7 +109,7 @@ function flip(path: string, bit: number): (files: SimulatedFileSystem) => void {
 test("the newest segment, zeroed from any byte on, opens with a prefix or is rejected", {
   timeout: 300_000,
 }, async () => {
-  const store = await makeStore(false);
+  const store = await createStore(false);
   const newest = logFiles(store)
     .filter((path) => usedBytes(store, path) > 64)
     .at(-1) as string;
@@ -128,7 +128,7 @@ test("the newest segment, zeroed from any byte on, opens with a prefix or is rej
 test("the newest segment, truncated at any byte, is rejected, because files keep their length", {
   timeout: 300_000,
 }, async () => {
-  const store = await makeStore(false);
+  const store = await createStore(false);
   const newest = logFiles(store)
     .filter((path) => usedBytes(store, path) > 64)
     .at(-1) as string;
@@ -148,7 +148,7 @@ describe.each([
   ["after a clean shutdown", true],
 ])("a flipped bit never yields data that was not written: %s", (_, isClosed) => {
   test.each(bitsOfByte)("bit %i of a byte", { timeout: 3_600_000 }, async (bit) => {
-    const store = await makeStore(isClosed);
+    const store = await createStore(isClosed);
     const outcomes: Record<Outcome, number> = {
       whole: 0,
       prefix: 0,
@@ -175,7 +175,7 @@ test.each(["removed", "emptied"])(
   "a file that is %s is detected, or is not needed",
   async (how) => {
     for (const isClosed of [false, true]) {
-      const store = await makeStore(isClosed);
+      const store = await createStore(isClosed);
       for (const path of store.files.paths()) {
         const outcome = await outcomeOf(store, (files) => {
           if (how === "removed") files.remove(path);
@@ -192,7 +192,7 @@ test.each(["removed", "emptied"])(
 );
 
 test("a scrub lists and reports damage, and the rest stays usable", async () => {
-  const { files, history } = await makeStore(true);
+  const { files, history } = await createStore(true);
   const shop = await SimulatedDatabase.open(files, history, { cacheBytes: 1 });
   expect(shop.database.damaged).toEqual([]);
   const { documents } = shop.database.state;
@@ -205,9 +205,9 @@ test("a scrub lists and reports damage, and the rest stays usable", async () => 
   flip(blob, 3)(files);
   const report = vi.spyOn(shop.database, "report");
   await shop.database.scrub();
-  const said = report.mock.calls.map(([message]) => message).join("\n");
-  expect(said).toContain("the stored bytes of document 'a' are damaged (");
-  expect(said).toContain("the stored bytes of attachment '");
+  const output = report.mock.calls.map(([message]) => message).join("\n");
+  expect(output).toContain("the stored bytes of document 'a' are damaged (");
+  expect(output).toContain("the stored bytes of attachment '");
   report.mockClear();
   await shop.database.scrub();
   expect(report.mock.calls).toEqual([]);

@@ -38,9 +38,9 @@ for (const [name, scenario] of Object.entries(databaseScenarios)) {
     timeout: 3_600_000,
   }, async () => {
     const calls = await countCalls(() => new History(), scenario);
-    let turn = 0;
+    let tick = 0;
     for (const [fault, faultAt] of Object.entries(faults)) {
-      for (let at = turn++ % step; at < calls; at += step) {
+      for (let at = tick++ % step; at < calls; at += step) {
         const history = new History();
         const files = await playWithFault(scenario, history, (index) => faultAt(index, at));
         await named(
@@ -77,7 +77,7 @@ test("a full disk rejects writes and uploads, accepts deletions, and recovers", 
   expect(report.bytesFreed).toBeGreaterThan(0);
   await shop.check();
   files.capacityBytes = Number.POSITIVE_INFINITY;
-  await untilTaken(shop);
+  await untilAccepted(shop);
   await shop.check();
   await shop.database.close();
 });
@@ -94,7 +94,7 @@ test("a device that accepts no writes stops no reads, and recovers without reope
   ).rejects.toMatchObject({ code: "disk-full" });
   expect(await shop.database.getText("a")).not.toBeNull();
   files.capacityBytes = Number.POSITIVE_INFINITY;
-  await untilTaken(shop);
+  await untilAccepted(shop);
   await shop.write([large, { kind: "attach", id: "a", name: "file", content: "c" }]);
   await shop.check();
   await shop.database.close();
@@ -131,7 +131,7 @@ async function untilFull(shop: SimulatedDatabase): Promise<void> {
 }
 
 /** Writes until a write is accepted: the disk is checked once a second. */
-async function untilTaken(shop: SimulatedDatabase): Promise<void> {
+async function untilAccepted(shop: SimulatedDatabase): Promise<void> {
   for (let attempt = 0; attempt < 10; attempt++) {
     shop.clock.advance(2000);
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -157,7 +157,7 @@ test("a full disk is reported once each time, with the reserve", async () => {
   const used = files.usedBytes();
   for (let filling = 1; filling <= 2; filling++) {
     files.capacityBytes = used + reserve;
-    for (let turn = 0; turn < 20; turn++) {
+    for (let tick = 0; tick < 20; tick++) {
       for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
       environment.clock.advance(2000);
     }
@@ -167,7 +167,7 @@ test("a full disk is reported once each time, with the reserve", async () => {
       /disk of \/data\/\w+ is full.*writes are refused, but for deletions/,
     );
     files.capacityBytes = Number.POSITIVE_INFINITY;
-    for (let turn = 0; turn < 20; turn++) {
+    for (let tick = 0; tick < 20; tick++) {
       for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
       environment.clock.advance(2000);
     }

@@ -212,7 +212,7 @@ class Run {
     this.#cacheBytes = cacheBytes;
   }
 
-  static async begin(cacheBytes: number): Promise<Run> {
+  static async start(cacheBytes: number): Promise<Run> {
     const files = new SimulatedFileSystem();
     return new Run(
       await SimulatedDatabase.open(files, new History(), { cacheBytes }),
@@ -230,7 +230,7 @@ class Run {
       case "compactBeside": {
         const compaction = shop.database.compact();
         const written = this.#write([...step.batches, [{ kind: "patchAll", n: 7 }]]);
-        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
+        for (let tick = 0; tick < step.turns; tick++) await eventLoopTick();
         await this.#done([compaction, ...written]);
         return;
       }
@@ -256,7 +256,7 @@ class Run {
         return;
       case "turn":
         shop.clock.advance(60);
-        await nextTurn();
+        await eventLoopTick();
         return;
       case "check":
         await this.#inTime(shop.database.compactionEnded());
@@ -275,7 +275,7 @@ class Run {
         if (step.compacts === true) shop.database.compact().catch(() => undefined);
         // A rejected batch is removed from the model a little later, as in `#write`.
         for (const written of this.#write(step.batches)) written.catch(() => undefined);
-        for (let turn = 0; turn < step.turns; turn++) await nextTurn();
+        for (let tick = 0; tick < step.turns; tick++) await eventLoopTick();
         this.#views = [];
         await this.#open(this.files.powerLoss(step.seed));
         return;
@@ -309,7 +309,7 @@ class Run {
     });
     done.catch(() => undefined);
     while (!isDone) {
-      await nextTurn();
+      await eventLoopTick();
       this.shop.clock.advance(1);
     }
     return await done;
@@ -343,7 +343,7 @@ class Run {
     files.capacityBytes = Number.POSITIVE_INFINITY;
     for (let attempt = 0; ; attempt++) {
       shop.clock.advance(2000);
-      await nextTurn();
+      await eventLoopTick();
       const written = shop.write([{ kind: "patchAll", n: 8 }]);
       if (await written.catch(() => false)) return;
       expect(attempt).toBeLessThan(10);
@@ -377,7 +377,7 @@ function isLong(batch: Batch): boolean {
   return batch.length % 3 === 0;
 }
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const eventLoopTick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test("a database matches its model", { timeout: 3_600_000 }, async () => {
   await fc.assert(
@@ -385,7 +385,7 @@ test("a database matches its model", { timeout: 3_600_000 }, async () => {
       fc.array(step, { minLength: 5, maxLength: 40 }),
       fc.constantFrom(1, 4096, 1_000_000),
       async (steps, cacheBytes) => {
-        const run = await Run.begin(cacheBytes);
+        const run = await Run.start(cacheBytes);
         for (const one of steps) await run.take(one);
         await run.end();
       },
@@ -402,7 +402,7 @@ test("a database whose documents are rewritten all together matches its model", 
       fc.array(rewritingStep, { minLength: 5, maxLength: 30, size: "max" }),
       fc.constantFrom(1, 4096, 1_000_000),
       async (steps, cacheBytes) => {
-        const run = await Run.begin(cacheBytes);
+        const run = await Run.start(cacheBytes);
         for (const one of steps) await run.take(one);
         await run.end();
       },

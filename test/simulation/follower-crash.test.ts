@@ -45,7 +45,7 @@ const batches: readonly Batch[] = [
 ];
 
 /** A leader, and its contents after each of its groups. */
-async function madeLeader() {
+async function createLeader() {
   const carrier = new GroupList();
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem(), undefined, { carrier });
   const states = [await describeDatabase(shop.database)];
@@ -78,7 +78,7 @@ async function openFollower(files: SimulatedFileSystem, databaseId: Buffer) {
 test("a follower matches its mark after a crash at any call", {
   timeout: 3_600_000,
 }, async () => {
-  const { leader, groups, states } = await madeLeader();
+  const { leader, groups, states } = await createLeader();
   interface Progress {
     /** Number of durable groups. */
     acknowledged: number;

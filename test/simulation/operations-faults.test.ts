@@ -42,7 +42,7 @@ const deletedSince = 3;
 /** Changed by others while the operation is paused, before it has reached the document. */
 const changedBefore = count - 1;
 
-interface Story {
+interface Scenario {
   readonly kind: "patch" | "delete";
   readonly text: string;
   readonly keepsUndo: boolean;
@@ -52,7 +52,7 @@ interface Story {
   readonly hasLog?: boolean;
 }
 
-const stories: Readonly<Record<string, Story>> = {
+const scenarios: Readonly<Record<string, Scenario>> = {
   "a patch of numbers": {
     kind: "patch",
     text: "from Numbers update { this.N += 100 }",
@@ -81,7 +81,7 @@ const stories: Readonly<Record<string, Story>> = {
 };
 
 /** State that was reported to a client, and must hold afterwards. */
-class Told {
+class Reported {
   isFilled = false;
   operation: number | null = null;
   /** Number of documents that the operation reported as changed. */
@@ -139,8 +139,8 @@ async function drive(
   const known = ended.then((value) => {
     end = value;
   });
-  for (let turn = 0; end === null && !isThere(); turn++) {
-    if (turn > 20_000) expect.fail("the operation did not end");
+  for (let tick = 0; end === null && !isThere(); tick++) {
+    if (tick > 20_000) expect.fail("the operation did not end");
     clock.advance(10);
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -153,7 +153,7 @@ function changedOf({ state, reached }: OperationInfo): number {
   return Number(figures?.["Changed"] ?? 0);
 }
 
-function start({ database }: Opened, story: Story): Promise<StartedOperation> {
+function start({ database }: Opened, story: Scenario): Promise<StartedOperation> {
   const options = { ...usual, keepsUndo: story.keepsUndo };
   return story.kind === "patch"
     ? startPatchByQuery(database, story.text, options)
@@ -164,53 +164,61 @@ function operationOf({ database }: Opened, kind: string): OperationInfo | undefi
   return database.operations.list().find((info) => info.kind === kind);
 }
 
-async function play(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+async function play(
+  files: SimulatedFileSystem,
+  reported: Reported,
+  story: Scenario,
+): Promise<void> {
   const shop = await open(files);
   const { operations } = shop.database;
   operations.listen((info) => {
-    if (/ByQuery$/.test(info.kind)) told.changed = Math.max(told.changed, changedOf(info));
+    if (/ByQuery$/.test(info.kind)) reported.changed = Math.max(reported.changed, changedOf(info));
   });
   await fill(shop);
-  told.isFilled = true;
+  reported.isFilled = true;
   const started = await start(shop, story);
-  told.operation = started.id;
+  reported.operation = started.id;
   const isHalf = () => changedOf(operations.get(started.id) as OperationInfo) > 1;
   if ((await drive(shop, started, isHalf)) === null) {
     operations.pause(started.id);
     await put(shop, changedBefore, -1);
-    told.isChangedBefore = true;
+    reported.isChangedBefore = true;
     operations.limit(started.id, 150);
     operations.resume(started.id);
   }
   const end = await drive(shop, started);
-  if (end?.info.state.status === "completed") told.hasEnded = true;
-  if (story.keepsUndo) await undoAndForget(shop, started.id, told);
+  if (end?.info.state.status === "completed") reported.hasEnded = true;
+  if (story.keepsUndo) await undoAndForget(shop, started.id, reported);
   await shop.database.close();
 }
 
-async function undoAndForget(shop: Opened, operation: number, told: Told): Promise<void> {
+async function undoAndForget(shop: Opened, operation: number, reported: Reported): Promise<void> {
   await put(shop, changedSince, -2);
-  told.isChangedSince = true;
+  reported.isChangedSince = true;
   await shop.database.delete(idOf(deletedSince));
-  told.isDeletedSince = true;
+  reported.isDeletedSince = true;
   const undo = await startUndo(shop.database, operation, undefined);
   shop.database.operations.limit(undo.id, 75);
   const end = await drive(shop, undo);
-  if (end?.info.state.status === "completed") told.isUndone = true;
+  if (end?.info.state.status === "completed") reported.isUndone = true;
   shop.clock.advance((undoDaysMax + 1) * msPerDay);
   await shop.database.undoRetention.run();
 }
 
 /** Opens the files and completes the scenario. */
-async function goOn(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+async function goOn(
+  files: SimulatedFileSystem,
+  reported: Reported,
+  story: Scenario,
+): Promise<void> {
   const shop = await open(files);
   const { database } = shop;
   try {
     database.checkInvariants();
     const found = await numbersOf(shop);
-    if (told.isFilled) {
-      await checkFound(shop, found, told, story);
-      await tellTheRest(shop, told, story);
+    if (reported.isFilled) {
+      await checkFound(shop, found, reported, story);
+      await completeScenario(shop, reported, story);
     } else expect([0, count]).toContain(found.size);
     database.checkInvariants();
   } finally {
@@ -222,12 +230,12 @@ async function goOn(files: SimulatedFileSystem, told: Told, story: Story): Promi
 async function checkFound(
   shop: Opened,
   found: ReadonlyMap<number, number>,
-  told: Told,
-  story: Story,
+  reported: Reported,
+  story: Scenario,
 ): Promise<void> {
   const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
   const info = operationOf(shop, kind);
-  if (told.operation !== null) expect(info?.id).toBe(told.operation);
+  if (reported.operation !== null) expect(info?.id).toBe(reported.operation);
   let changed = 0;
   for (let n = 0; n < count; n++) {
     const value = found.get(n);
@@ -235,9 +243,9 @@ async function checkFound(
     if (n === changedBefore) others.push(-1);
     if (n === changedSince) others.push(-2);
     if (n === deletedSince) others.push(undefined);
-    if (n === changedBefore && told.isChangedBefore) {
+    if (n === changedBefore && reported.isChangedBefore) {
       expect(value, "written by others while it was paused").toBe(-1);
-    } else if (n === changedSince && told.isChangedSince) {
+    } else if (n === changedSince && reported.isChangedSince) {
       expect(value, "written by others after it").toBe(-2);
     } else expect([n, story.after(n), ...others], idOf(n)).toContain(value);
     if (value === story.after(n) && value !== n && n !== deletedSince) changed++;
@@ -247,8 +255,8 @@ async function checkFound(
     return;
   }
   const isUndoBegun = operationOf(shop, "UndoOperation") !== undefined;
-  expect(changedOf(info)).toBeGreaterThanOrEqual(told.changed);
-  if (!isUndoBegun && !told.isChangedSince && isInterrupted(info) && story.kind === "patch") {
+  expect(changedOf(info)).toBeGreaterThanOrEqual(reported.changed);
+  if (!isUndoBegun && !reported.isChangedSince && isInterrupted(info) && story.kind === "patch") {
     const isPatched = (n: number | undefined, at: number) =>
       n !== undefined && n === story.after(at) && n !== at;
     const patched = Array.from({ length: count }, (_, n) => found.get(n)).filter(isPatched).length;
@@ -257,15 +265,16 @@ async function checkFound(
     expect(changedOf(info) - patched).toBeGreaterThanOrEqual(0);
   }
   // When the operation is reported as ended, its changes are durable, but perhaps not its end.
-  if (told.hasEnded && info.state.status !== "completed") expect(isInterrupted(info)).toBe(true);
-  if (told.hasEnded && !isUndoBegun) checkChanged(found, story);
+  if (reported.hasEnded && info.state.status !== "completed")
+    expect(isInterrupted(info)).toBe(true);
+  if (reported.hasEnded && !isUndoBegun) checkChanged(found, story);
 }
 
 /**
  * Resumes an interrupted operation, undoes it, and drops revisions: then the state is the same as
  * without a fault.
  */
-async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void> {
+async function completeScenario(shop: Opened, reported: Reported, story: Scenario): Promise<void> {
   const { database } = shop;
   const { operations } = database;
   const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
@@ -301,7 +310,7 @@ async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void
       const foreign = left.find(([one]) => one === n)?.[1];
       expect(after.get(n), idOf(n)).toBe(foreign ?? n);
     }
-    if (!told.isDeletedSince && before.has(deletedSince))
+    if (!reported.isDeletedSince && before.has(deletedSince))
       expect(after.has(deletedSince)).toBe(true);
   }
   shop.clock.advance((undoDaysMax + 1) * msPerDay);
@@ -312,7 +321,7 @@ async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void
   expect(kept, "retained revisions").toBeLessThanOrEqual(0);
 }
 
-function checkChanged(found: ReadonlyMap<number, number>, story: Story): void {
+function checkChanged(found: ReadonlyMap<number, number>, story: Scenario): void {
   for (let n = 0; n < count; n++) {
     const value = found.get(n);
     if (value !== undefined && value < 0) continue;
@@ -340,17 +349,18 @@ const faults: Readonly<Record<string, (index: number, at: number) => Fault | und
     index >= at ? { kind: "error", code: "ENOSPC" } : undefined,
 };
 
-for (const [name, story] of Object.entries(stories)) {
+for (const [name, story] of Object.entries(scenarios)) {
   test(`completes correctly whatever call fails: ${name}`, { timeout: 3_600_000 }, async () => {
-    const scenario = (files: SimulatedFileSystem, told: Told) => play(files, told, story);
-    const calls = await countCalls(() => new Told(), scenario);
+    const scenario = (files: SimulatedFileSystem, reported: Reported) =>
+      play(files, reported, story);
+    const calls = await countCalls(() => new Reported(), scenario);
     for (const [turn, [fault, faultAt]] of Object.entries(faults).entries()) {
       for (let at = (3 * turn) % step; at < calls; at += step) {
-        const told = new Told();
-        const files = await playWithFault(scenario, told, (index) => faultAt(index, at));
+        const reported = new Reported();
+        const files = await playWithFault(scenario, reported, (index) => faultAt(index, at));
         const where = `${fault} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`;
-        await named(where, () => goOn(files.powerLoss(at), told, story));
-        if (fault !== "a crash") await named(where, () => goOn(files.restart(), told, story));
+        await named(where, () => goOn(files.powerLoss(at), reported, story));
+        if (fault !== "a crash") await named(where, () => goOn(files.restart(), reported, story));
       }
     }
   });

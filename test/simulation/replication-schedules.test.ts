@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Spoiling, spoiledReplica } from "../support/spoiled-replica.ts";
+import { type Mutation, mutatedReplica } from "../support/mutated-replica.ts";
 import { findBroken, runSchedules, traceOf } from "./replication-schedules.ts";
 
 test("a thousand schedules violate no invariant, and cover all events", () => {
@@ -15,7 +15,7 @@ test("a schedule is reproducible", () => {
   expect(traceOf(7)).toEqual(traceOf(7));
 });
 
-const spoilings: Readonly<Record<string, Spoiling>> = {
+const mutations: Readonly<Record<string, Mutation>> = {
   "continues after a void frame in the same epoch": {
     file: "replica.ts",
     from: 'if (this.#isFenced || this.#role === "leader") this.#fenceAgain();',
@@ -103,7 +103,7 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
   },
 };
 
-test.for(Object.entries(spoilings))("a replica that %s is detected", async ([, spoiling]) => {
-  const found = findBroken(7001, 5000, await spoiledReplica(spoiling));
+test.for(Object.entries(mutations))("a replica that %s is detected", async ([, spoiling]) => {
+  const found = findBroken(7001, 5000, await mutatedReplica(spoiling));
   expect(found).not.toBeNull();
 });

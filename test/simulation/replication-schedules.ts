@@ -25,7 +25,7 @@ import { SeededRandom } from "../support/random.ts";
 import { type Kept, ReplicationTruth } from "../support/replication-truth.ts";
 
 /** The replica under test, or a mutated copy of it. */
-export type MakeReplica = (
+export type CreateReplica = (
   options: ReplicaOptions,
   effects: ReplicaEffects,
 ) => ReplicaInputs & {
@@ -36,14 +36,14 @@ export type MakeReplica = (
   readonly mark: Mark;
 };
 
-type Subject = ReturnType<MakeReplica>;
+type Subject = ReturnType<CreateReplica>;
 
-const makeReplica: MakeReplica = (options, effects) => new Replica(options, effects);
+const createReplica: CreateReplica = (options, effects) => new Replica(options, effects);
 const databaseId = "db";
 const partBytesMax = 12;
 
 /** Thrown when an invariant is violated. */
-export class BrokenPromise extends Error {
+export class InvariantViolation extends Error {
   override readonly name = "BrokenPromise";
 }
 
@@ -229,7 +229,7 @@ export interface ScheduleReport {
 export class Schedule {
   readonly databaseId = databaseId;
   readonly random: SeededRandom;
-  readonly make: MakeReplica;
+  readonly make: CreateReplica;
   readonly trace: string[] | null;
   generation = 1;
   readonly #truth: ReplicationTruth;
@@ -255,7 +255,7 @@ export class Schedule {
   /** Probability that a clock jumps ahead by seconds. */
   readonly #haste: number;
 
-  constructor(seed: number, make: MakeReplica = makeReplica, trace: string[] | null = null) {
+  constructor(seed: number, make: CreateReplica = createReplica, trace: string[] | null = null) {
     const random = new SeededRandom(seed);
     this.random = random;
     this.make = make;
@@ -335,7 +335,7 @@ export class Schedule {
   settle(node: Node, token: number, settlement: Settlement, mark: Mark | null): void {
     const proposal = node.open.get(token);
     node.open.delete(token);
-    if (proposal === undefined) throw new BrokenPromise(`${node.tag} settles ${token} again`);
+    if (proposal === undefined) throw new InvariantViolation(`${node.tag} settles ${token} again`);
     const { id, isContent, isBarrier } = proposal;
     this.note(() => `${node.tag} settles ${id}: ${settlement} ${mark?.sequence ?? ""}`);
     if (settlement === "lost") {
@@ -764,7 +764,7 @@ export class Schedule {
   }
 
   #settleDown(): void {
-    for (let turn = 0; turn < 10_000; turn++) {
+    for (let ticks = 0; ticks < 10_000; ticks++) {
       const before = this.#pending.length;
       let isMoved = before > 0;
       if (before > 0) this.#doPending();
@@ -775,7 +775,7 @@ export class Schedule {
       }
       if (!isMoved) return;
     }
-    throw new BrokenPromise(`does not settle down: ${this.#picture()}`);
+    throw new InvariantViolation(`does not settle down: ${this.#picture()}`);
   }
 
   /** The cause of a hidden frame is repaired: the node retries from its own log. */
@@ -826,7 +826,7 @@ export class Schedule {
       }
       if (this.#hasLost) return;
     }
-    throw new BrokenPromise(`the last proposal does not settle: ${this.#picture()}`);
+    throw new InvariantViolation(`the last proposal does not settle: ${this.#picture()}`);
   }
 
   #checkAtEnd(node: Node): void {
@@ -927,7 +927,7 @@ function isSameMark(one: Mark | undefined, other: Mark): boolean {
 }
 
 function check(condition: boolean, message: () => string): void {
-  if (!condition) throw new BrokenPromise(message());
+  if (!condition) throw new InvariantViolation(message());
 }
 
 export interface SchedulesReport {
@@ -946,7 +946,7 @@ export interface SchedulesReport {
 export function findBroken(
   seed: number,
   count: number,
-  make: MakeReplica = makeReplica,
+  make: CreateReplica = createReplica,
 ): { readonly seed: number; readonly error: Error } | null {
   for (let at = 0; at < count; at++) {
     try {
@@ -959,7 +959,7 @@ export function findBroken(
 }
 
 /** The events of one schedule. */
-export function traceOf(seed: number, make: MakeReplica = makeReplica): string[] {
+export function traceOf(seed: number, make: CreateReplica = createReplica): string[] {
   const trace: string[] = [];
   try {
     new Schedule(seed, make, trace).run();

@@ -113,18 +113,19 @@ export class ClusterServers {
   async #agreed(leaderOf: (cluster: ClusterView) => string | null | undefined): Promise<string> {
     let found: string | null | undefined;
     await this.until(() => {
-      const told = this.tags.map((tag) => leaderOf(this.cluster(tag)));
-      found = told[0];
-      return typeof found === "string" && this.tags.includes(found) && new Set(told).size === 1;
+      const reported = this.tags.map((tag) => leaderOf(this.cluster(tag)));
+      found = reported[0];
+      return typeof found === "string" && this.tags.includes(found) && new Set(reported).size === 1;
     });
     return found as string;
   }
 
-  async until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     // Also called before the tests begin, where vitest cannot poll.
     const endMs = performance.now() + waitMs;
-    while (!(await isSo())) {
-      if (performance.now() > endMs) throw new Error(`not reached after ${waitMs} ms: ${isSo}`);
+    while (!(await condition())) {
+      if (performance.now() > endMs)
+        throw new Error(`not reached after ${waitMs} ms: ${condition}`);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   }

@@ -22,7 +22,7 @@ function beside<Result>(work: Promise<Result>): Promise<Result> {
   return work;
 }
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const eventLoopTick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** All kinds of changes in one transaction. */
 const everything: Batch = [
@@ -99,7 +99,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     for (let index = 0; index < 6; index++) {
       const body = `{"key${index}":"${"x".repeat(300)}"}`;
       writes.push(shop.write([{ kind: "put", id: `things/${index % 4}`, body }]));
-      if (index % 3 === 2) await nextTurn();
+      if (index % 3 === 2) await eventLoopTick();
     }
     await Promise.all(writes);
     await shop.write([put("large", "L".repeat(6000))]);
@@ -165,9 +165,9 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
       for (let index = 0; index < 4; index++) await shop.write([filler(round)]);
       const compaction = beside(shop.database.compact());
       const meanwhile: Promise<boolean>[] = [];
-      for (let turn = 0; turn < 4; turn++) {
+      for (let tick = 0; tick < 4; tick++) {
         meanwhile.push(shop.write([next]));
-        await nextTurn();
+        await eventLoopTick();
       }
       await Promise.all([compaction, ...meanwhile]);
     }

@@ -228,9 +228,9 @@ export class FakeCluster implements ClusterView, PeerLink {
     members: readonly string[],
   ) {
     this.calls.push(`createDatabase ${name} ${members}`);
-    const made = await this.#services.databases.create(name, record);
+    const created = await this.#services.databases.create(name, record);
     this.register(name, members);
-    return made;
+    return created;
   }
 
   ownDatabases(): readonly OwnDatabase[] {

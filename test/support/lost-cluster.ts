@@ -24,7 +24,7 @@ const common = {
  * `world`.
  * @param more additional values of the cluster
  */
-export async function makeLostCluster(
+export async function createLostCluster(
   folder: string,
   more: Readonly<Record<string, object>> = {},
 ): Promise<void> {
@@ -92,9 +92,9 @@ export async function asSingleNode<Result>(
   }
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (let left = 2000; !isSo(); left--) {
-    if (left === 0) throw new Error(`not reached: ${isSo}`);
+async function until(condition: () => boolean): Promise<void> {
+  for (let left = 2000; !condition(); left--) {
+    if (left === 0) throw new Error(`not reached: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

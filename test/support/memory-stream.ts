@@ -19,7 +19,7 @@ export class MemoryStream {
   append(message: Buffer, expectedLast: number): AppendOutcome {
     if (this.messages.length !== expectedLast) return { kind: "refused" };
     this.messages.push(Buffer.from(message));
-    for (const tell of this.#followers) tell();
+    for (const notify of this.#followers) notify();
     return { kind: "stored", sequence: this.messages.length };
   }
 
@@ -28,9 +28,9 @@ export class MemoryStream {
     this.first = Math.max(this.first, sequence);
   }
 
-  watch(tell: () => void): () => void {
-    this.#followers.add(tell);
-    return () => this.#followers.delete(tell);
+  watch(notify: () => void): () => void {
+    this.#followers.add(notify);
+    return () => this.#followers.delete(notify);
   }
 }
 

@@ -19,9 +19,9 @@ import { projectRoot } from "./project-root.ts";
  * path.
  */
 export function natsServerPath(): string {
-  const made = join(projectRoot, "node_modules/.cache/nats-server-2.15.1/nats-server");
+  const created = join(projectRoot, "node_modules/.cache/nats-server-2.15.1/nats-server");
   const found = (process.env["PATH"] ?? "").split(delimiter).map((one) => join(one, "nats-server"));
-  const path = [process.env["NATS_SERVER"] ?? made, ...found].find((one) => existsSync(one));
+  const path = [process.env["NATS_SERVER"] ?? created, ...found].find((one) => existsSync(one));
   if (path === undefined) throw new Error("run node packaging/nats-server.js first");
   return path;
 }
@@ -122,9 +122,9 @@ export class NatsCluster {
   /** The servers' reports on their replicas. */
   async views(): Promise<ServerView[]> {
     const link = await this.link(undefined, "system");
-    const asked = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
+    const requested = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
     const limits = { waitMs: 2000, countMax: this.servers.length };
-    const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", asked, limits);
+    const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", requested, limits);
     await link.close();
     return answers.map(readServerView);
   }

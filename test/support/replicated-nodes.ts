@@ -24,7 +24,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
   readonly way: Way;
   readonly #standAfterMs: number;
   /** Needs and alarms reported by its replication. */
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   /** Whether another node has frames that were removed from the stream. */
   hasFrames = false;
   /** The node from which it copies the files of the database if its own are insufficient. */
@@ -61,10 +61,10 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     const watcher = {
       roleChanged: () => undefined,
       needSnapshot: (reason: string) => {
-        this.told.push(`snapshot: ${reason}`);
+        this.reported.push(`snapshot: ${reason}`);
         this.#turn = this.#turn.then(() => this.#replaceFiles());
       },
-      blocked: (reason: string) => void this.told.push(`blocked: ${reason}`),
+      blocked: (reason: string) => void this.reported.push(`blocked: ${reason}`),
       fetchRange: () => Promise.resolve(this.hasFrames ? [] : null),
     };
     const replicate = () =>
@@ -80,7 +80,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
           watcher,
           fetchContent: async (name) => await this.fetchContent(name),
         },
-        { ...environment, report: (text) => void this.told.push(text) },
+        { ...environment, report: (text) => void this.reported.push(text) },
       );
     const options = { replicate };
     const database = await OpenDatabase.open(environment, "shop", this.folder, options);

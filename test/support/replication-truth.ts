@@ -22,7 +22,7 @@ interface Slot {
   readonly hash: string;
   readonly isSpoiled: boolean;
   /** The first payload of an incomplete group. */
-  readonly begun: Buffer | null;
+  readonly started: Buffer | null;
 }
 
 export class ReplicationTruth {
@@ -72,7 +72,7 @@ export class ReplicationTruth {
       epoch: before?.epoch ?? seed?.epoch ?? 0,
       hash: before?.hash ?? seed?.hash ?? zeroHash,
       isSpoiled: before?.isSpoiled === true,
-      begun: before?.begun ?? null,
+      started: before?.started ?? null,
     };
     const { type, epoch, sequence, generation, hash } = frame;
     const begins = type === frameTypes.epoch && epoch > last.epoch;
@@ -84,17 +84,17 @@ export class ReplicationTruth {
       return null;
     }
     const isContent = type === frameTypes.content;
-    let begun = begins ? null : last.begun;
+    let started = begins ? null : last.started;
     let id: number | null = null;
-    if (type === frameTypes.part) begun ??= frame.payload;
+    if (type === frameTypes.part) started ??= frame.payload;
     if (type === frameTypes.commit || isContent) {
-      id = (begun ?? frame.payload).readUInt32LE(0);
+      id = (started ?? frame.payload).readUInt32LE(0);
       this.kept.push({ id, isContent, mark: { generation, sequence, epoch, hash } });
       this.ids.add(id);
-      begun = null;
+      started = null;
     }
     const keptCount = this.kept.length;
-    this.#slots.push({ bytes, frame, isValid, keptCount, epoch, hash, isSpoiled: false, begun });
+    this.#slots.push({ bytes, frame, isValid, keptCount, epoch, hash, isSpoiled: false, started });
     return id;
   }
 

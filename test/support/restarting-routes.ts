@@ -48,11 +48,11 @@ function isRead({ method, path }: Exchange): boolean {
   return method === "GET" || method === "HEAD" || (method === "POST" && readingPaths.test(path));
 }
 
-function isUnused(face: Database): boolean {
-  const database = openedDatabase(face);
+function isUnused(databaseApi: Database): boolean {
+  const database = openedDatabase(databaseApi);
   return (
     !database.hasEnded &&
-    openedAt.get(face) !== database.state.commitStamp &&
+    openedAt.get(databaseApi) !== database.state.commitStamp &&
     database.queries.indexes.all().every(({ isPaused }) => !isPaused) &&
     !database.queries.administration.isPaused &&
     !database.feed.isFollowed &&

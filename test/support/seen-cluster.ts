@@ -22,7 +22,7 @@ export interface FakeCluster extends Writable<ClusterView> {
   states: Writable<ReplicaState>[];
   health: Writable<ClusterHealth> | undefined;
   /** Received calls, such as `transfer shop B`. */
-  readonly asked: string[];
+  readonly received: string[];
 }
 
 export function fakeMember(tag: string): ClusterMember {
@@ -72,9 +72,9 @@ export function fakeSighting(
 
 /** Nodes A, B and C, as seen by A, the leader. */
 export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
-  const asked: string[] = [];
-  const ask = (what: string) => (name: string, tag?: string) => {
-    asked.push([what, name, tag].filter((word) => word !== undefined).join(" "));
+  const requested: string[] = [];
+  const send = (what: string) => (name: string, tag?: string) => {
+    requested.push([what, name, tag].filter((word) => word !== undefined).join(" "));
     return Promise.resolve();
   };
   const refuse = () => Promise.reject(new Error("not supported by the fake cluster"));
@@ -89,7 +89,7 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     sightings: new Map(["B", "C"].map((tag) => [tag, fakeSighting()])),
     states: [],
     health: undefined,
-    asked,
+    received: requested,
     // Methods, like those of the real class: destructuring them loses `this`.
     members() {
       return this.nodes;
@@ -113,18 +113,18 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     answered: () => undefined,
     whenVisible: () => Promise.resolve(true),
     onChange: () => () => undefined,
-    addMember: ask("add"),
-    removeMember: ask("remove"),
-    addCopy: ask("add-copy"),
-    removeCopy: ask("remove-copy"),
+    addMember: send("add"),
+    removeMember: send("remove"),
+    addCopy: send("add-copy"),
+    removeCopy: send("remove-copy"),
     createDatabase: refuse,
     ownDatabases: () => [],
     adoptDatabase: (name, members) => {
-      asked.push(`adopt ${name} ${members}`);
+      requested.push(`adopt ${name} ${members}`);
       return Promise.resolve({ name } as Database);
     },
     deleteDatabase: refuse,
-    transfer: ask("transfer"),
+    transfer: send("transfer"),
     waitForCopies: () => Promise.resolve(0),
     ...given,
   };

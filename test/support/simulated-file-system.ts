@@ -144,9 +144,9 @@ export class SimulatedFileSystem implements FileSystem {
       const known = copies.get(entry);
       if (known !== undefined) return known;
       const { current, durable, pending } = entry;
-      const made = { current: Buffer.from(current), durable, pending: [...pending] };
-      copies.set(entry, made);
-      return made;
+      const created = { current: Buffer.from(current), durable, pending: [...pending] };
+      copies.set(entry, created);
+      return created;
     };
     for (const [path, entry] of this.#current) after.#current.set(path, copy(entry));
     for (const [path, entry] of this.#durable) after.#durable.set(path, copy(entry));

@@ -9,13 +9,13 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCommand } from "../../../cli/run.ts";
 import { nodeEnvironment, openEngine } from "../../../engine/engine.ts";
-import { asSingleNode, makeLostCluster, shopId } from "../../support/lost-cluster.ts";
+import { asSingleNode, createLostCluster, shopId } from "../../support/lost-cluster.ts";
 
 let folder = "";
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "jackdaw-recover-"));
-  await makeLostCluster(folder);
+  await createLostCluster(folder);
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -71,7 +71,7 @@ test("reports a database that the cluster had deleted and whose copy remains", a
   rmSync(folder, { recursive: true });
   mkdirSync(folder);
   const deleted = { [`cluster/deleted/${shopId}`]: { name: "shop", generation: 1 } };
-  await makeLostCluster(folder, deleted);
+  await createLostCluster(folder, deleted);
   expect((await recover()).out).toContain("note: the cluster had deleted it; it comes back");
 });
 

@@ -108,7 +108,7 @@ test("transfer makes the named node the leader of a database, by tag or URL", as
   expect((await jackdaw("cluster", "transfer", "SHOP", "b")).out).toBe("shop is led by B\n");
   const byUrl = await jackdaw("cluster", "transfer", "shop", "http://C.example:8080/");
   expect(byUrl.out).toBe("shop is led by C\n");
-  expect(cluster.asked).toEqual(["transfer shop B", "transfer shop C"]);
+  expect(cluster.received).toEqual(["transfer shop B", "transfer shop C"]);
   const missing = await jackdaw("cluster", "transfer", "none", "B");
   expect([missing.code, missing.err]).toEqual([
     failureCodes.missing,
@@ -155,7 +155,7 @@ test("a database without another eligible leader is not transferred", async () =
     failureCodes.conflict,
     "jackdaw: No other copy of 'world' can lead it now: 'jackdaw cluster status' tells why.\n",
   ]);
-  expect(cluster.asked).toEqual([]);
+  expect(cluster.received).toEqual([]);
 });
 
 const hasRoutes = routes.some(
@@ -167,7 +167,7 @@ test.runIf(hasRoutes)("add adds a reachable node, once", async () => {
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
     "D is a node of the cluster; it gets copies of databases by 'jackdaw cluster spread'\n",
   );
-  expect(cluster.asked).toEqual(["add D"]);
+  expect(cluster.received).toEqual(["add D"]);
   expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);
   const unknown = await jackdaw("cluster", "add", "E");
   expect([unknown.code, unknown.err]).toEqual([
@@ -178,8 +178,8 @@ test.runIf(hasRoutes)("add adds a reachable node, once", async () => {
 
 test.runIf(hasRoutes)("remove hands over the node's leaderships first", async () => {
   const fewer = "shop (2), world (2), zoo (2)";
-  const asked = await jackdaw("cluster", "remove", "B");
-  expect([asked.code, asked.err]).toEqual([
+  const requested = await jackdaw("cluster", "remove", "B");
+  expect([requested.code, requested.err]).toEqual([
     failureCodes.usage,
     "jackdaw: Node B and its copies of 3 databases would be of the cluster no more; add --yes to do it.\n",
   ]);
@@ -187,7 +187,7 @@ test.runIf(hasRoutes)("remove hands over the node's leaderships first", async ()
     "world is led by C\nzoo is led by C\nB is removed\n" +
       `These databases have a copy less now: ${fewer}. 'jackdaw cluster spread --copies COUNT' makes them again\n`,
   );
-  expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
+  expect(cluster.received).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
 
 test.runIf(hasRoutes)("a silent node is removed immediately", async () => {
@@ -201,7 +201,7 @@ test.runIf(hasRoutes)("a silent node is removed immediately", async () => {
       { Name: "zoo", Copies: 2 },
     ],
   });
-  expect(cluster.asked).toEqual(["remove B"]);
+  expect(cluster.received).toEqual(["remove B"]);
 });
 
 describe("spread moves copies", () => {
@@ -220,12 +220,12 @@ describe("spread moves copies", () => {
         const others = state.registered.members.filter((one) => one !== tag);
         const members = name === "addCopy" ? [...others, tag] : others;
         Object.assign(state, { registered: { ...state.registered, members } });
-        if (name === "addCopy" && tag !== "A") heard(tag, database, state.applied);
+        if (name === "addCopy" && tag !== "A") setHeartbeat(tag, database, state.applied);
       };
     }
   });
 
-  function heard(tag: string, database: string, applied: number): void {
+  function setHeartbeat(tag: string, database: string, applied: number): void {
     const sighting = cluster.sighting(tag) as NodeSighting;
     const { id } = (cluster.find(database) as ReplicaState).registered;
     const databases = new Map(sighting.databases);
@@ -238,11 +238,11 @@ describe("spread moves copies", () => {
     expect(plan.out).toBe(
       "shop would have a copy on D instead of B\nworld would have a copy on D instead of A\n",
     );
-    expect(cluster.asked).toEqual([]);
+    expect(cluster.received).toEqual([]);
     const { code, out, err } = await jackdaw("cluster", "spread");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toBe("shop has a copy on D instead of B\nworld has a copy on D instead of A\n");
-    expect(cluster.asked).toEqual([
+    expect(cluster.received).toEqual([
       "add-copy shop D",
       "remove-copy shop B",
       "add-copy world D",
@@ -267,17 +267,17 @@ describe("spread moves copies", () => {
     }));
     cluster.nodes = ["A", "D"].map(fakeMember);
     expect((await jackdaw("cluster", "spread")).out).toBe("shop has a copy on D instead of A\n");
-    expect(cluster.asked).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
+    expect(cluster.received).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
   });
 
   test("but removes none before the new one is complete", async () => {
     const { addCopy } = cluster;
     cluster.addCopy = async (name, tag) => {
       await addCopy(name, tag);
-      heard(tag, name, 0);
+      setHeartbeat(tag, name, 0);
       setTimeout(() => {
-        expect(cluster.asked).toEqual(["add-copy shop D"]);
-        heard(tag, name, 20);
+        expect(cluster.received).toEqual(["add-copy shop D"]);
+        setHeartbeat(tag, name, 20);
       }, 600);
     };
     cluster.states = cluster.states.slice(0, 1);
@@ -316,9 +316,9 @@ test("lists databases that only this node has, and adopts them", async () => {
   expect(out).toContain("taken is a database of A alone: The name is taken.");
   const adopted = await jackdaw("cluster", "adopt", "mine");
   expect(adopted.out).toContain("mine is a database of the cluster, with a copy on A");
-  const told = await jackdaw("cluster", "adopt", "mine", "A", "--json");
-  expect(JSON.parse(told.out)).toEqual({ Database: "mine", Node: "A" });
-  expect(cluster.asked).toEqual(["adopt mine A", "adopt mine A"]);
+  const reported = await jackdaw("cluster", "adopt", "mine", "A", "--json");
+  expect(JSON.parse(reported.out)).toEqual({ Database: "mine", Node: "A" });
+  expect(cluster.received).toEqual(["adopt mine A", "adopt mine A"]);
   expect(await jackdaw("cluster", "adopt", "mine", "Q")).toMatchObject({
     code: failureCodes.missing,
   });

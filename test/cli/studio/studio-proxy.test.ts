@@ -82,15 +82,15 @@ describe("access", () => {
     const again = await page.enter(code);
     expect([again.status, again.headers["set-cookie"]]).toEqual([401, undefined]);
     const { cookie = "" } = page.session;
-    const ask = async (path: string) => {
+    const sendRequest = async (path: string) => {
       const headers = { "sec-fetch-site": "same-origin", cookie };
       const response = await fetch(page.origin + path, { headers });
       return response.status;
     };
     const address = await page.withTicket("/databases");
-    expect(await ask(address)).toBe(200);
-    expect(await ask(address)).toBe(401);
-    expect(await ask("/databases")).toBe(401);
+    expect(await sendRequest(address)).toBe(200);
+    expect(await sendRequest(address)).toBe(401);
+    expect(await sendRequest("/databases")).toBe(401);
   });
 
   test("a foreign page gets 403 without a body, whatever it sends", async () => {

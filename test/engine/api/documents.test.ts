@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Database, DocumentRow, ListedDocuments } from "../../../engine/engine.ts";
 import { JsonText } from "../../../engine/json/json-text.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const freely = () => Promise.resolve(() => undefined);
 
@@ -26,7 +26,7 @@ async function listed(database: Database, wanted: ListedDocuments, most = 100): 
 
 describe("a document", () => {
   test("is found in any letter case, with its properties and text", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     const changeVector = await putText(database, "users/1", { Name: "Ann" });
     const row = await rowOf(database, "USERS/1");
     expect(row.id).toBe("users/1");
@@ -41,13 +41,13 @@ describe("a document", () => {
   });
 
   test("that is missing, or has no id, is null", async () => {
-    const { documents } = await openFace();
+    const { documents } = await openDatabaseApi();
     expect(documents.find("users/1")).toBeNull();
     expect(documents.find("")).toBeNull();
   });
 
   test("is counted, by collection in any letter case, until it is deleted", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", {});
     await putText(database, "orders/1", {}, "Orders");
     expect(database.documents.count).toBe(2);
@@ -58,14 +58,14 @@ describe("a document", () => {
   });
 
   test("is not stored if the expected change vector differs", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", {});
     const late = database.documents.put("users/1", Buffer.from("{}"), "");
     await expect(late).rejects.toMatchObject({ code: "concurrency" });
   });
 
   test("opens a large document once for all readers and releases its memory once", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
     expect(found?.isLarge).toBe(true);
@@ -90,7 +90,7 @@ describe("a document", () => {
   });
 
   test("can be opened later if reserving its memory failed", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
     const refused = found?.open(() => Promise.reject(new Error("no memory")));
@@ -103,7 +103,7 @@ describe("a document", () => {
 
 describe("a list", () => {
   test("follows the requested order and ends when the receiver stops it", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     for (const id of ["users/2", "users/1", "orders/1", "users/3"]) {
       await putText(database, id, {}, id.startsWith("users") ? "Users" : "Orders");
     }
@@ -126,7 +126,7 @@ describe("a list", () => {
   });
 
   test("contains the documents of its view", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Name: "Ann" });
     const view = database.documents.view();
     await putText(database, "users/1", { Name: "Bob" });

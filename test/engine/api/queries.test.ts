@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from "vitest";
 import type { Database, QueryOutcome } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 async function filled(): Promise<Database> {
-  const database = await openFace();
+  const database = await openDatabaseApi();
   await putText(database, "users/1", { Age: 3 });
   await putText(database, "users/2", { Age: 5 });
   return database;

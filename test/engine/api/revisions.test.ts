@@ -1,13 +1,13 @@
 import { afterEach, expect, test } from "vitest";
 import type { Database } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const settings = { Revisions: { Default: { Disabled: false } } };
 
 async function withThree(): Promise<{ database: Database; vectors: string[] }> {
-  const database = await openFace(settings);
+  const database = await openDatabaseApi(settings);
   const vectors: string[] = [];
   for (const Age of [1, 2, 3]) vectors.push(await putText(database, "users/1", { Age }));
   return { database, vectors };
@@ -49,7 +49,9 @@ test("lists ids with revisions by prefix, in id order, including deleted documen
 });
 
 test("skips documents without revisions and returns the first ids", async () => {
-  const database = await openFace({ Revisions: { Collections: { Kept: { Disabled: false } } } });
+  const database = await openDatabaseApi({
+    Revisions: { Collections: { Kept: { Disabled: false } } },
+  });
   const id = (n: number) => `many/${String(n).padStart(5, "0")}`;
   for (let n = 0; n < 3_000; n++) {
     await putText(database, id(n), {}, n % 3 === 0 ? "Kept" : "Others");

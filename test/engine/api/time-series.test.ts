@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from "vitest";
 import { type Database, timeMin } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const noon = Date.UTC(2026, 4, 31, 12);
 const all = { from: undefined, to: undefined };
 
 async function withHeartRate(): Promise<Database> {
-  const database = await openFace();
+  const database = await openDatabaseApi();
   await putText(database, "users/1", {});
   await database.timeSeries.apply("users/1", {
     Name: "HeartRate",

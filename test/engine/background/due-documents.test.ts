@@ -118,7 +118,7 @@ describe("due documents", () => {
     await open.pop()?.close();
     const second = await openShop(files);
     second.clock.advance(40_000);
-    for (let turn = 0; turn < 50 && second.database.find("a") >= 0; turn++) {
+    for (let tick = 0; tick < 50 && second.database.find("a") >= 0; tick++) {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(second.database.find("a")).toBe(-1);

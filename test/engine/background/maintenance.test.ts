@@ -15,7 +15,7 @@ async function open(maintenance: SimulatedOptions["maintenance"] = {}): Promise<
 /** Advances the clock so that timers fire, and waits for the tasks they start. */
 async function pass(shop: SimulatedDatabase, ms: number): Promise<void> {
   shop.clock.advance(ms);
-  for (let turn = 0; turn < 60; turn++) {
+  for (let tick = 0; tick < 60; tick++) {
     shop.clock.advance(10);
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
@@ -111,7 +111,7 @@ test("deleting a flood of ids frees their tombstones and numbers and shrinks the
   await database.writeSnapshot();
   const before = snapshotBytes(shop);
   expect(keyspaces.tombstones.count).toBe(ids.length);
-  for (let turn = 0; turn < 4; turn++) await pass(shop, 5000);
+  for (let tick = 0; tick < 4; tick++) await pass(shop, 5000);
   expect(keyspaces.tombstones.count).toBe(0);
   expect(documents.pendingNumberCount).toBe(0);
   expect(documents.docCount).toBeLessThan(10);
@@ -170,7 +170,7 @@ test.each([false, true])(
       }
     }
     // Two snapshots are kept while they are small.
-    for (let turn = 0; turn < 2; turn++) await database.writeSnapshot();
+    for (let tick = 0; tick < 2; tick++) await database.writeSnapshot();
     await database.compact();
     const { recordBytes, deadBytes } = database.logMetrics;
     expect(recordBytes).toBeLessThan(1.6 * before);
@@ -260,7 +260,7 @@ test("sorts new ids while no writes arrive", async () => {
   for (let index = 0; index < 200; index++) {
     await shop.write([put(`a/${(index * 7919) % 1000}`, "")]);
   }
-  for (let turn = 0; turn < 20; turn++) await pass(shop, 200);
+  for (let tick = 0; tick < 20; tick++) await pass(shop, 200);
   expect(shop.database.state.documents.settleOrder(0)).toBe(true);
   await shop.check();
   await shop.database.close();

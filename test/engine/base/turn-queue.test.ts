@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { sliceMs } from "../../../engine/base/limits.ts";
 import { TurnQueue } from "../../../engine/base/turn-queue.ts";
@@ -23,20 +23,20 @@ function startQueue() {
 test("resumes one waiter per tick, in order, if each uses a whole slice", async () => {
   const { resumed, wait } = startQueue();
   for (const name of ["a", "b", "c"]) void wait(name, sliceMs);
-  await turn();
+  await tick();
   expect(resumed).toEqual(["a"]);
-  await turn();
+  await tick();
   expect(resumed).toEqual(["a", "b"]);
-  await turn();
+  await tick();
   expect(resumed).toEqual(["a", "b", "c"]);
 });
 
 test("waiters that do little work share one slice", async () => {
   const { resumed, wait } = startQueue();
   for (let n = 0; n < 10_000; n++) void wait(`${n}`, n < 9990 ? 0 : sliceMs / 2);
-  await turn();
+  await tick();
   expect(resumed.length).toBe(9992);
-  await turn();
+  await tick();
   expect(resumed.length).toBe(9994);
 });
 
@@ -49,7 +49,7 @@ test("resumes a waiter in a later tick if it waits again", async () => {
     }
   })();
   for (let n = 1; n <= 3; n++) {
-    await turn();
+    await tick();
     expect(resumed.length).toBe(n);
   }
 });
@@ -61,6 +61,6 @@ test("the first work of a tick starts its slice", async () => {
   expect(queue.isFresh).toBe(false);
   void wait("a", sliceMs);
   expect(queue.hasWaiters).toBe(true);
-  await turn();
+  await tick();
   expect([resumed, queue.isOver()]).toEqual([["a"], true]);
 });

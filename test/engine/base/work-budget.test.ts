@@ -22,33 +22,33 @@ describe("a work budget", () => {
   it("yields to the event loop after each slice, then continues", async () => {
     const turns = new TurnQueue(steppingClock());
     const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
-    let isTurning = true;
-    let turnCount = 0;
-    const turn = () => {
-      turnCount++;
-      if (isTurning) setImmediate(turn);
+    let isAlternating = true;
+    let tickCount = 0;
+    const tick = () => {
+      tickCount++;
+      if (isAlternating) setImmediate(tick);
     };
-    turn();
+    tick();
     let stepCount = 0;
     const result = await budget.run(
       steps(budget, 100, () => {
         stepCount++;
       }),
     );
-    isTurning = false;
+    isAlternating = false;
     expect(result).toBe("done");
     expect(stepCount).toBe(100);
-    expect(turnCount).toBeGreaterThan(10);
+    expect(tickCount).toBeGreaterThan(10);
   });
 
   it("shares one slice per tick with all other budgets", async () => {
     const turns = new TurnQueue(steppingClock());
-    const perTurn: number[] = [];
-    let inTurn = 0;
+    const perTick: number[] = [];
+    let inTick = 0;
     let isCounting = true;
     const count = () => {
-      perTurn.push(inTurn);
-      inTurn = 0;
+      perTick.push(inTick);
+      inTick = 0;
       if (isCounting) setImmediate(count);
     };
     setImmediate(count);
@@ -56,14 +56,14 @@ describe("a work budget", () => {
       const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
       return budget.run(
         steps(budget, 20, () => {
-          inTurn++;
+          inTick++;
         }),
       );
     });
     await Promise.all(runs);
     isCounting = false;
     // Each reads the clock once at the start, then they alternate.
-    expect(Math.max(...perTurn.slice(1))).toBeLessThanOrEqual(8);
+    expect(Math.max(...perTick.slice(1))).toBeLessThanOrEqual(8);
   });
 
   it("rejects work beyond its units and names the setting", () => {

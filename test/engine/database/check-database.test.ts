@@ -12,7 +12,7 @@ import {
 } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-async function makeShop(): Promise<SimulatedDatabase> {
+async function createShop(): Promise<SimulatedDatabase> {
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem());
   for (let index = 0; index < 12; index++) {
     const id = `things/${index}`;
@@ -60,7 +60,7 @@ const contentsOf = (files: SimulatedFileSystem) =>
 
 describe("checking an intact database", () => {
   test("reads all of it and changes nothing", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const before = contentsOf(files);
     let bytes = 0;
@@ -85,7 +85,7 @@ describe("checking an intact database", () => {
 
   test("finds no damage after a power loss, with any set of segments compacted", async () => {
     for (let round = 0; round < 8; round++) {
-      const shop = await makeShop();
+      const shop = await createShop();
       for (let write = 0; write < 3 * round; write++) {
         const body = `{"a":"${"y".repeat(300)}","b":${write}}`;
         await shop.write([{ kind: "put", id: "things/1", body }]);
@@ -97,7 +97,7 @@ describe("checking an intact database", () => {
   });
 
   test("accepts a torn write at the end of the log", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const used = segmentsOf(files);
     // Bytes after the last frame that no header covers.
@@ -110,7 +110,7 @@ describe("checking an intact database", () => {
   });
 
   test("fails while the database is locked", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await expect(check(files)).rejects.toMatchObject({ code: "database-locked" });
     await database.close();
   });
@@ -127,7 +127,7 @@ describe("checking an intact database", () => {
 
 describe("checking a damaged database", () => {
   test("detects one changed byte anywhere in the log, the manifest or the contents", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const random = new SeededRandom(4711);
     const paths = files.paths().filter((path) => /\.seg$|MANIFEST$|\/blobs\//.test(path));
@@ -147,8 +147,8 @@ describe("checking a damaged database", () => {
           return bytes;
         });
         const found = await check(copy);
-        const told = found.damages.length + found.tornBytes;
-        expect([path, at, told > 0]).toEqual([path, at, true]);
+        const reported = found.damages.length + found.tornBytes;
+        expect([path, at, reported > 0]).toEqual([path, at, true]);
         if (found.damages.length > 0) damages++;
         // Damage found on opening is reported here too.
         if (!(await opens(copy)))
@@ -161,7 +161,7 @@ describe("checking a damaged database", () => {
   });
 
   test("continues after damage: each damage has its file and offset", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const segments = segmentsOf(files);
     const [first, second] = segments as [string, string];
@@ -181,7 +181,7 @@ describe("checking a damaged database", () => {
   });
 
   test("detects a missing segment and a segment of another log", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const segments = segmentsOf(files);
     const missing = files.restart();
@@ -197,7 +197,7 @@ describe("checking a damaged database", () => {
   });
 
   test("reports a damaged snapshot separately, because no data is lost", async () => {
-    const { files, database } = await makeShop();
+    const { files, database } = await createShop();
     await database.close();
     const snapshot = files.paths().find((path) => path.endsWith(".idx")) as string;
     expect(snapshot).toBeDefined();

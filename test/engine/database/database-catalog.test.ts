@@ -11,12 +11,12 @@ async function openCatalog(folder: string | null): Promise<DatabaseCatalog> {
   return catalog;
 }
 
-const kinds = [
+const types = [
   ["on disk", false],
   ["in memory", true],
 ] as const;
 
-test.each(kinds)(
+test.each(types)(
   "finds a database in any spelling until it is deleted: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());
@@ -31,18 +31,18 @@ test.each(kinds)(
   },
 );
 
-test.each(kinds)(
+test.each(types)(
   "a lookup waits for a pending creation, and a second creation is rejected: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());
-    const made = catalog.create("shop", { Mark: 1 });
+    const created = catalog.create("shop", { Mark: 1 });
     const found = catalog.find("shop");
     await expect(catalog.create("SHOP", {})).rejects.toMatchObject({ code: "database-exists" });
-    expect(await found).toBe(await made);
+    expect(await found).toBe(await created);
   },
 );
 
-test.each(kinds)(
+test.each(types)(
   "of two concurrent deletions, one deletes and the other finds nothing: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());

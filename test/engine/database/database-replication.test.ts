@@ -194,18 +194,18 @@ test("a node fetches a missing content from another one, and readers wait for it
   // The files are lost while the node is down; its first fetch finds no reachable node.
   await one.kill();
   await rm(`${one.folder}/blobs`, { recursive: true });
-  let asked = 0;
+  let requested = 0;
   one.fetchContent = () => {
-    asked++;
-    if (asked === 1) throw new Error("no node is reachable");
-    return asked === 2 ? otherBytes() : databaseOf(leader).blobs.bytes(hash);
+    requested++;
+    if (requested === 1) throw new Error("no node is reachable");
+    return requested === 2 ? otherBytes() : databaseOf(leader).blobs.bytes(hash);
   };
   await one.open();
   expect(databaseOf(one).replication?.missingContents).toBe(0);
-  await expect.poll(() => asked, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => requested, { timeout: 10_000 }).toBe(1);
   expect(await codeOf(readContent(databaseOf(one), hash))).toBe("node-unreachable");
   expect(await readContent(databaseOf(one), hash)).toEqual(bytes);
-  expect([asked, databaseOf(one).replication?.missingContents]).toEqual([3, 0]);
+  expect([requested, databaseOf(one).replication?.missingContents]).toEqual([3, 0]);
   // A group refers to a content that was never sent.
   databaseOf(leader).blobs.carrier = null;
   one.fetchContent = (name) =>
@@ -251,7 +251,7 @@ test("a node that was away too long, or lost its files, starts from a copy of an
   await wiped.open();
   await all.expectSame();
   for (const node of [away, wiped]) {
-    expect(node.told.some((line) => line.startsWith("snapshot: "))).toBe(true);
+    expect(node.reported.some((line) => line.startsWith("snapshot: "))).toBe(true);
     expect(await databaseOf(node).blobs.findDamaged()).toEqual([]);
     expect(databaseOf(node).blobs.count).toBe(1);
   }
@@ -336,7 +336,7 @@ test("index output documents are written by the leader, and after a failover by 
     databaseOf(node).put(id, { kind, "@metadata": { "@collection": "Things" } });
   await databaseOf(first).queries.administration.deploy([definition], true);
   for (let n = 0; n < 30; n++) await put(first, `things/${n}`, `kind${n % 3}`);
-  const made = (node: ReplicatedNode) => {
+  const created = (node: ReplicatedNode) => {
     const { documents, keyspaces } = databaseOf(node).state;
     const counts = ["Totals", "Totals/References"].map((name) =>
       documents.countOfCollection(keyspaces.collections.find(name)),
@@ -345,14 +345,14 @@ test("index output documents are written by the leader, and after a failover by 
     return `${counts.join("+")} ${index?.isStale}`;
   };
   const soon = { timeout: 15_000, interval: 50 };
-  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("3+3 false");
+  for (const node of all.nodes) await expect.poll(() => created(node), soon).toBe("3+3 false");
   await first.kill();
   const second = await all.leader();
   await put(second, "things/new", "kind3");
   await databaseOf(second).delete("things/0");
-  await expect.poll(() => made(second), soon).toBe("4+4 false");
+  await expect.poll(() => created(second), soon).toBe("4+4 false");
   await first.open();
-  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("4+4 false");
+  for (const node of all.nodes) await expect.poll(() => created(node), soon).toBe("4+4 false");
   await all.expectSame();
 });
 

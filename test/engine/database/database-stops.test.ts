@@ -51,7 +51,7 @@ async function openCatalog(folder: string | null): Promise<Kept> {
 }
 
 async function found(catalog: DatabaseCatalog, name = "shop"): Promise<OpenDatabase> {
-  for (let turn = 0; turn < 2000; turn++) {
+  for (let tick = 0; tick < 2000; tick++) {
     try {
       const database = await catalog.find(name);
       if (database !== undefined) return database;
@@ -66,12 +66,15 @@ async function found(catalog: DatabaseCatalog, name = "shop"): Promise<OpenDatab
 test("an error before staging fails only that write", async () => {
   const database = await openTestDatabase();
   await database.put("a", { a: 1 });
-  for (const mistake of [new InvariantError("broken"), new TypeError("x is not a function")]) {
+  for (const internalError of [
+    new InvariantError("broken"),
+    new TypeError("x is not a function"),
+  ]) {
     const failing = database.write((transaction) => {
       transaction.putEntry(transaction.keyspaces.values, "half", 1);
-      throw mistake;
+      throw internalError;
     });
-    await expect(failing).rejects.toBe(mistake);
+    await expect(failing).rejects.toBe(internalError);
   }
   await database.put("b", { b: 1 });
   expect(await database.get("a")).toMatchObject({ a: 1 });
@@ -245,10 +248,10 @@ test("reports a failed background task and keeps the database running", async ()
     report: (_message, cause) => reports.push(cause),
     maintenance: { tombstoneCleanupIntervalMs: 1 },
   });
-  const mistake = new InvariantError("broken on purpose");
-  vi.spyOn(database.maintenance, "cleanTombstones").mockRejectedValueOnce(mistake);
+  const internalError = new InvariantError("broken on purpose");
+  vi.spyOn(database.maintenance, "cleanTombstones").mockRejectedValueOnce(internalError);
   await database.put("a", {});
   await database.delete("a");
-  await vi.waitFor(() => expect(reports).toContain(mistake));
+  await vi.waitFor(() => expect(reports).toContain(internalError));
   await database.put("b", {});
 });

@@ -377,13 +377,13 @@ test("a write without effect waits until the state it read is durable", async ()
   await database.put("a", {});
   shut();
   database.delete("a").catch(() => undefined);
-  let isTold = false;
+  let isNotified = false;
   const again = database.delete("a").then(() => {
-    isTold = true;
+    isNotified = true;
   });
   again.catch(() => undefined);
-  for (let turn = 0; turn < 20; turn++) await new Promise<void>((done) => setImmediate(done));
-  expect(isTold).toBe(false);
+  for (let tick = 0; tick < 20; tick++) await new Promise<void>((done) => setImmediate(done));
+  expect(isNotified).toBe(false);
 });
 
 test("a rejected write creates neither an id nor a collection", async () => {

@@ -14,7 +14,7 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
 const target = "/data/rescued";
 
-async function makeShop(): Promise<SimulatedDatabase> {
+async function createShop(): Promise<SimulatedDatabase> {
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem());
   for (let index = 0; index < 12; index++) {
     const id = `things/${index}`;
@@ -50,7 +50,7 @@ async function open(files: SimulatedFileSystem): Promise<OpenDatabase> {
 }
 
 test("copies a database without a manifest, with its etags and change vectors", async () => {
-  const { files, history } = await makeShop();
+  const { files, history } = await createShop();
   const before = await SimulatedDatabase.open(files.restart(), history);
   const vector = (await before.database.get("things/5"))?.["@metadata"];
   const { lastEtag } = before.database.state;
@@ -76,7 +76,7 @@ test("copies a database without a manifest, with its etags and change vectors", 
 });
 
 test("names damaged items, which are missing or older; all other items are unchanged", async () => {
-  const { files, history } = await makeShop();
+  const { files, history } = await createShop();
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
   const hit = segments[1] as string;
   files.damage(hit, (bytes) => bytes.fill(0x55, 300, 800));
@@ -111,7 +111,7 @@ test("names damaged items, which are missing or older; all other items are uncha
 });
 
 test("with any one segment lost, the copy opens and contains only written data", async () => {
-  const { files, history } = await makeShop();
+  const { files, history } = await createShop();
   const written = bodiesEverWritten(history);
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
   for (const segment of segments) {
@@ -131,7 +131,7 @@ test("with any one segment lost, the copy opens and contains only written data",
 });
 
 test("refuses to write to a folder that is not empty", async () => {
-  const { files } = await makeShop();
+  const { files } = await createShop();
   await expect(
     salvageDatabase(simulatedEnvironment(files), databaseFolder, databaseFolder),
   ).rejects.toMatchObject({ code: "database-exists" });

@@ -139,10 +139,10 @@ it("does not depend on earlier results", () => {
       (calls) => {
         for (const [text, members] of calls) {
           const sent = parsed(text);
-          const made = writer.fromParsed(sent, members);
+          const created = writer.fromParsed(sent, members);
           const fresh = new MetadataWriter().fromParsed(sent, members);
-          expect(textOf(made)).toBe(textOf(fresh));
-          expect(made.collection).toBe(fresh.collection);
+          expect(textOf(created)).toBe(textOf(fresh));
+          expect(created.collection).toBe(fresh.collection);
         }
       },
     ),

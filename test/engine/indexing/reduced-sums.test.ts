@@ -88,8 +88,8 @@ async function compare(database: OpenDatabase, random: SeededRandom): Promise<vo
   for (const { names } of pairs) {
     const [sums, byFunction] = names as [string, string];
     // Not queried in each round, so unread groups stay pending.
-    const asked = conditions.filter(() => random.chance(0.4));
-    for (const condition of asked) {
+    const requested = conditions.filter(() => random.chance(0.4));
+    for (const condition of requested) {
       const expected = await rowsOf(database, byFunction, condition);
       expect([sums, condition, await rowsOf(database, sums, condition)]).toEqual([
         sums,

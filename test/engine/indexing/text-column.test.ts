@@ -162,10 +162,10 @@ function restored(store: EntryStore): EntryStore {
     ]),
   );
   const values = JSON.parse(JSON.stringify(writer.values)) as Record<string, unknown>;
-  const made = new EntryStore(0);
-  const steps = made.restore(new PartReader(sections, values), (document) => document);
+  const created = new EntryStore(0);
+  const steps = created.restore(new PartReader(sections, values), (document) => document);
   while (steps.next().done !== true);
-  return made;
+  return created;
 }
 
 describe("a packed column", () => {
@@ -179,10 +179,10 @@ describe("a packed column", () => {
         columns.compareCounts();
         if (round % 2 === 1) columns.store = restored(columns.store);
         if (!columns.store.needsCompaction) continue;
-        for (let made = null; made === null; ) {
-          made = columns.store.compact(() => columns.random.chance(0.3));
+        for (let created = null; created === null; ) {
+          created = columns.store.compact(() => columns.random.chance(0.3));
           columns.change();
-          if (made !== null) columns.store = made;
+          if (created !== null) columns.store = created;
         }
       }
     }

@@ -370,9 +370,9 @@ class Pair {
   change(kind: "purge" | "churn", pick: number): void {
     const ids = [...this.ids];
     const turns = kind === "purge" ? ids.length : 120;
-    for (let turn = 0; turn < turns; turn++) {
-      const id = ids[kind === "purge" ? turn : (pick + (turn & 1)) % Math.max(1, ids.length)];
-      if (id === undefined || (kind === "purge" && (turn + pick) % 16 === 0)) continue;
+    for (let tick = 0; tick < turns; tick++) {
+      const id = ids[kind === "purge" ? tick : (pick + (tick & 1)) % Math.max(1, ids.length)];
+      if (id === undefined || (kind === "purge" && (tick + pick) % 16 === 0)) continue;
       const isDeletion = kind === "purge";
       this.write("stage", [
         { id, asBytes: false, isDeletion, collection: 1, flags: 0, etagStep: 1 },
@@ -421,9 +421,9 @@ class Pair {
   }
 
   commit(count: number): void {
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     this.table.commitStaged(count, (docNum, etag, position, length, collection) => {
-      told.push([this.table.lowerIdOf(docNum), etag, position, length, collection]);
+      reported.push([this.table.lowerIdOf(docNum), etag, position, length, collection]);
     });
     const expected: unknown[] = [];
     for (const { id, row } of this.model.staged.splice(0, count)) {
@@ -431,7 +431,7 @@ class Pair {
       expected.push([id, before.etag, before.position, before.length, before.collection]);
       apply(this.model.committed, id, row);
     }
-    expect(told).toEqual(expected);
+    expect(reported).toEqual(expected);
   }
 
   relocate(pick: number, position: number): void {
@@ -495,7 +495,7 @@ class Pair {
     for (const { hold } of this.holds) hold.release();
     this.needed.clear();
     this.table.discardStaged(this.table.stagedCount);
-    for (let turn = 0; turn < 3; turn++) {
+    for (let tick = 0; tick < 3; tick++) {
       for (const id of this.ids) this.table.noteGone(this.table.lookup(id));
       while (!this.table.settleOrder(1000));
       this.table.reclaim(10_000);
@@ -654,10 +654,10 @@ describe("replay", () => {
 
   test("reports the replaced row of each row", () => {
     const table = filled(1);
-    const told: number[][] = [];
-    table.applyCommitted(0, 5, 100, 48, 2, 7, (...row) => told.push(row));
-    table.applyCommitted(0, 6, 148, 0, 0, 0, (...row) => told.push(row));
-    expect(told).toEqual([
+    const reported: number[][] = [];
+    table.applyCommitted(0, 5, 100, 48, 2, 7, (...row) => reported.push(row));
+    table.applyCommitted(0, 6, 148, 0, 0, 0, (...row) => reported.push(row));
+    expect(reported).toEqual([
       [0, 1, 0, 24, 0],
       [0, 5, 100, 48, 2],
     ]);

@@ -64,12 +64,13 @@ function carriedWriter(segmentBytes = 64 * 1024) {
   const health = new Health();
   const cache = new SegmentCache(1 << 20);
   const store = new SegmentStore(null, Buffer.alloc(16), cache, health, { clock, random });
-  const told: string[] = [];
+  const reported: string[] = [];
   const listener: LogListener = {
-    durable: (count) => told.push(`durable ${count}`),
-    lost: (count) => told.push(`lost after ${count}`),
-    marked: ({ record, position }) => told.push(`marked ${record.length} at ${position % 2 ** 32}`),
-    stopped: (error) => told.push(`stopped ${(error as EngineError).code}`),
+    durable: (count) => reported.push(`durable ${count}`),
+    lost: (count) => reported.push(`lost after ${count}`),
+    marked: ({ record, position }) =>
+      reported.push(`marked ${record.length} at ${position % 2 ** 32}`),
+    stopped: (error) => reported.push(`stopped ${(error as EngineError).code}`),
   };
   const space = new SpaceGuard(null, files, clock, 0);
   const carrier = new HeldCarrier();
@@ -80,29 +81,29 @@ function carriedWriter(segmentBytes = 64 * 1024) {
   );
   const append = (length: number, byte = 1) =>
     writer.append(Buffer.alloc(length, byte), length, false, false, null);
-  return { writer, store, carrier, told, append };
+  return { writer, store, carrier, reported, append };
 }
 
 const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 20));
 
 test("a frame and its mark are durable once it was carried", async () => {
-  const { writer, store, carrier, told, append } = carriedWriter();
+  const { writer, store, carrier, reported, append } = carriedWriter();
   append(64, 1);
   const second = append(64, 2);
   await soon();
   expect(carrier.sealedBytes).toEqual([Buffer.concat([Buffer.alloc(64, 1), Buffer.alloc(64, 2)])]);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   expect(writer.durableCount).toBe(0);
   carrier.settle();
   await writer.flush();
   const at = (second % 2 ** 32) + 64;
-  expect(told).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
+  expect(reported).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
   expect(carrier.durableMarks).toHaveLength(1);
   expect(store.peek(second + 64, markBytes)).toEqual(Buffer.alloc(markBytes, 0xee));
 });
 
 test("records appended in the meantime form the next frame", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
@@ -110,10 +111,10 @@ test("records appended in the meantime form the next frame", async () => {
   carrier.settle();
   await soon();
   expect(carrier.sealedBytes.map(({ length }) => length)).toEqual([64, 128]);
-  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 1"]);
+  expect(reported.filter((line) => line.startsWith("durable"))).toEqual(["durable 1"]);
   carrier.settle();
   await writer.flush();
-  expect(told.filter((line) => line.startsWith("durable")).at(-1)).toBe("durable 3");
+  expect(reported.filter((line) => line.startsWith("durable")).at(-1)).toBe("durable 3");
 });
 
 test("splits many records into several frames in flight", async () => {
@@ -145,24 +146,24 @@ test("carries full segments in order, with space for each mark", async () => {
 });
 
 test("a failed carry stops the log, reports the lost records and rethrows the error", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
   carrier.settle(new EngineError("outcome-unknown", "this node stopped leading"));
   await expect(writer.flush()).rejects.toMatchObject({ code: "outcome-unknown" });
-  expect(told.slice(-2)).toEqual(["lost after 0", "stopped outcome-unknown"]);
+  expect(reported.slice(-2)).toEqual(["lost after 0", "stopped outcome-unknown"]);
   expect(() => append(64)).toThrow("this node stopped leading");
 });
 
 test("closing carries pending frames first, and does not seal frames without records", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   const closed = writer.close();
   await soon();
   carrier.settle();
   await closed;
-  expect(told).toContain("durable 1");
+  expect(reported).toContain("durable 1");
   expect(carrier.sealedBytes).toHaveLength(1);
 });
 
@@ -184,7 +185,7 @@ test("limits small frames in flight, and allows more large ones", async () => {
 });
 
 test("frames carried out of order become durable together", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
@@ -192,8 +193,8 @@ test("frames carried out of order become durable together", async () => {
   expect(carrier.sealedBytes).toHaveLength(2);
   carrier.settleAtOnce();
   await writer.flush();
-  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 2"]);
-  expect(told.filter((line) => line.startsWith("marked"))).toHaveLength(2);
+  expect(reported.filter((line) => line.startsWith("durable"))).toEqual(["durable 2"]);
+  expect(reported.filter((line) => line.startsWith("marked"))).toHaveLength(2);
   expect(carrier.durableMarks).toHaveLength(2);
 });
 

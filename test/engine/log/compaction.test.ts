@@ -11,11 +11,11 @@ import { readRecord, TinyOwner } from "../../support/tiny-owner.ts";
 
 const fast = { bytesPerSecond: Number.POSITIVE_INFINITY };
 
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const eventLoopTick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** Waits until files are removed in the background. */
 async function removed(): Promise<void> {
-  for (let count = 0; count < 20; count++) await nextTurn();
+  for (let count = 0; count < 20; count++) await eventLoopTick();
 }
 
 function segmentFiles(files: SimulatedFileSystem): number {
@@ -57,7 +57,7 @@ async function openInMemory(bytesPerSecond: number) {
   return { log, owner, clock };
 }
 
-function expectWhole(log: FileLog, owner: TinyOwner): void {
+function expectIntact(log: FileLog, owner: TinyOwner): void {
   expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
   for (const [key, entry] of owner.entries) {
     const bytes = log.peek(entry.position, entry.length) as Buffer;
@@ -174,7 +174,7 @@ describe("compaction", () => {
     clock.advance(2000);
     await log.compactionEnded();
     expect(log.metrics().segmentBytes).toBeLessThan(before * 1024 * 0.8);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     await log.close();
   });
 
@@ -188,7 +188,7 @@ describe("compaction", () => {
       await log.compactionEnded();
     }
     expect(log.metrics().segments).toBeLessThan(8);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     hold.release();
     await log.close();
   });
@@ -206,7 +206,7 @@ describe("compaction", () => {
     }
     // It would be near 1 if only half-dead segments were copied.
     expect(most).toBeLessThan(0.7);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     await log.close();
   });
 
@@ -219,9 +219,9 @@ describe("compaction", () => {
       const flushed = database.flush().then(() => {
         isDone = true;
       });
-      for (let turn = 0; turn < 1000 && !isDone; turn++) {
+      for (let tick = 0; tick < 1000 && !isDone; tick++) {
         database.clock.advance(advanceMs);
-        await nextTurn();
+        await eventLoopTick();
       }
       flushed.catch(() => undefined);
       return isDone;
@@ -298,7 +298,7 @@ describe("compaction", () => {
       for (let index = 0; index < 30; index++) database.put("key", `${index}`.repeat(80));
       await database.flush();
       const compaction = database.log.compact(fast);
-      for (let turn = 0; turn < turns; turn++) await nextTurn();
+      for (let tick = 0; tick < turns; tick++) await eventLoopTick();
       await database.closeWithSnapshot();
       await compaction;
       const again = await TinyDatabase.open(files, database.history.copy());

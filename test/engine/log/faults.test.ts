@@ -6,7 +6,7 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 import { TinyDatabase } from "../../support/tiny-database.ts";
 import { newHistory, scenarioOf, tinyScenarios } from "../../support/tiny-scenarios.ts";
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 for (const [name, scenario] of Object.entries(tinyScenarios)) {
   test(`a failed call and a later power loss lose nothing acknowledged: ${name}`, async () => {
@@ -95,10 +95,10 @@ test("a full disk loses only undurable records, reports them, and recovers", asy
   expect(() => database.put("refused", "3")).toThrow(/disk is full/);
   database.write([["kept", undefined]], true);
   await database.flush();
-  await turn();
+  await tick();
   database.clock.advance(2000);
   expect(() => database.put("refused", "4")).toThrow(/disk is full/);
-  await turn();
+  await tick();
   database.put("again", "5");
   await database.flush();
   expect(database.state).toBe('{"again":"5"}');
@@ -121,7 +121,7 @@ test("accepts only deletions below the reserve", async () => {
       refused++;
     }
     database.clock.advance(1500);
-    await turn();
+    await tick();
   }
   expect(refused).toBe(1);
   expect(database.log.isDiskFull).toBe(true);
@@ -133,7 +133,7 @@ test("accepts only deletions below the reserve", async () => {
   await database.log.compact();
   database.clock.advance(2000);
   expect(database.log.isDiskFull).toBe(true);
-  await turn();
+  await tick();
   expect(database.log.isDiskFull).toBe(false);
   database.put("room", "again");
   await database.flush();

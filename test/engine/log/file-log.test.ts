@@ -155,15 +155,15 @@ describe("a log on disk", () => {
     const real = clock.monotonicMs.bind(clock);
     let skippedMs = 0;
     clock.monotonicMs = () => real() + skippedMs;
-    const told: unknown[][] = [];
+    const reported: unknown[][] = [];
     const folder = await newFolder();
     const owner = new TinyOwner();
     const { log } = await open(folder, owner, undefined, {
       clock,
-      report: (...event) => void told.push(event),
+      report: (...event) => void reported.push(event),
       compaction: { bytesPerSecond: 20_000 },
     });
-    const held = () => told.filter(([, , event]) => event === "writers-held");
+    const held = () => reported.filter(([, , event]) => event === "writers-held");
     const overwrite = async (isEnough: () => boolean) => {
       for (let round = 0; round < 3_000 && !isEnough(); round++) {
         for (let key = 0; key < 20; key++)

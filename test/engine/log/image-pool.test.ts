@@ -51,19 +51,19 @@ test("keeps nothing if no image was acquired for some time", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     const pool = new ImagePool(false, 40);
-    const takeAndGive = async () => {
+    const acquireAndRelease = async () => {
       pool.giveImage(pool.take(1000));
       await setImmediate();
     };
-    await takeAndGive();
-    for (let turn = 0; turn < 8; turn++) {
+    await acquireAndRelease();
+    for (let tick = 0; tick < 8; tick++) {
       vi.advanceTimersByTime(30);
       expect(pool.idleBytes).toBeGreaterThan(0);
-      await takeAndGive();
+      await acquireAndRelease();
     }
     vi.advanceTimersByTime(80);
     expect(pool.idleBytes).toBe(0);
-    await takeAndGive();
+    await acquireAndRelease();
     expect(pool.idleBytes).toBeGreaterThan(0);
     vi.advanceTimersByTime(80);
     expect(pool.idleBytes).toBe(0);

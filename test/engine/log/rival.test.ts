@@ -9,11 +9,11 @@ import { StoppedFiles } from "../../support/stopped-files.ts";
 import { TinyDatabase, TinyHistory } from "../../support/tiny-database.ts";
 import { scenarioOf, tinyScenarios } from "../../support/tiny-scenarios.ts";
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Runs everything to completion except the suspended call. */
 async function settle(): Promise<void> {
-  for (let count = 0; count < 60; count++) await turn();
+  for (let count = 0; count < 60; count++) await tick();
 }
 
 /** Enough work for new segments, a manifest or two, and a snapshot. */
@@ -57,7 +57,7 @@ async function takeOver(scenario: string, stopAt: number, late: Late): Promise<s
     isOver = true;
   };
   scenarioOf(scenario)(stopped as unknown as SimulatedFileSystem, history).then(over, over);
-  while (!isOver && stopped.late === null) await turn();
+  while (!isOver && stopped.late === null) await tick();
   if (stopped.late === null) return null;
   await settle();
   files.abandonLocks();

@@ -5,9 +5,9 @@ import { newImage, Segment } from "../../../engine/log/segment.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 
 function segment(number: number, size = 100): Segment {
-  const made = new Segment({ number, kind: "log", salt: 1, size });
-  made.image = newImage(size);
-  return made;
+  const created = new Segment({ number, kind: "log", salt: 1, size });
+  created.image = newImage(size);
+  return created;
 }
 
 test("evicts the least recently used image first", () => {

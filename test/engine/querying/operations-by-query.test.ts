@@ -142,13 +142,13 @@ describe("patching by query", () => {
 
   it("reports its progress", async () => {
     const database = await withNumbers(2500);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     database.operations.listen(({ state }) => {
-      if (state.status === "running" && state.progress !== null) told.push(state.progress);
+      if (state.status === "running" && state.progress !== null) reported.push(state.progress);
     });
     await patch(database, "from Numbers update { this.N += 1 }");
-    expect(told[0]).toEqual({ Processed: 0, Total: 2500, Changed: 0, Unchanged: 0 });
-    expect(told.at(-1)).toEqual({
+    expect(reported[0]).toEqual({ Processed: 0, Total: 2500, Changed: 0, Unchanged: 0 });
+    expect(reported.at(-1)).toEqual({
       Processed: 2500,
       Total: 2500,
       Changed: 2500,
@@ -360,11 +360,11 @@ describe("patching by bytes", () => {
   it("after a crash leaves complete batches, including all reported ones", async () => {
     const folder = temporaryFolder();
     const database = await withNumbers(20_000, folder);
-    let told = 0;
+    let reported = 0;
     const reached = new Promise<void>((resolve) =>
       database.operations.listen(({ state }) => {
-        if (state.status === "running") told = Number(state.progress?.["Processed"] ?? 0);
-        if (told > 5_000) resolve();
+        if (state.status === "running") reported = Number(state.progress?.["Processed"] ?? 0);
+        if (reported > 5_000) resolve();
       }),
     );
     const { ended } = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
@@ -372,7 +372,7 @@ describe("patching by bytes", () => {
       operationsPerSecondMax: 200_000,
     });
     await reached;
-    const toldBefore = told;
+    const reportedBefore = reported;
     const again = await openAfterCrash(folder);
     await ended;
     const { rows } = await query(again, "from Numbers");
@@ -383,7 +383,7 @@ describe("patching by bytes", () => {
       if (row["N"] === n + 1) patched++;
       else expect(row["N"]).toBe(n);
     }
-    expect(patched).toBeGreaterThanOrEqual(toldBefore);
+    expect(patched).toBeGreaterThanOrEqual(reportedBefore);
     expect(patched).toBeLessThanOrEqual(20_000);
     // Batches are in etag order, and each is complete or absent.
     const { documents } = again.state;

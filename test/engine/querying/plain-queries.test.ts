@@ -40,7 +40,7 @@ interface Answer {
 }
 
 /** The fields of the outcome that do not differ between runs. */
-async function ask(
+async function send(
   database: OpenDatabase,
   run: (sink: { add(row: Buffer): Promise<void> | null }) => unknown,
   waits = false,
@@ -81,9 +81,9 @@ async function compared(
   options: QueryOptions = {},
   waits = false,
 ): Promise<{ readonly isPlain: boolean; readonly rowCount: number }> {
-  const plain = await ask(database, (sink) => database.startQuery(text, options, sink), waits);
+  const plain = await send(database, (sink) => database.startQuery(text, options, sink), waits);
   const { queries } = database;
-  const general = await ask(database, async (sink) =>
+  const general = await send(database, async (sink) =>
     queries.execute(await queries.prepare(text, "read", options), options, sink),
   );
   const { isListed, ...answer } = plain;
@@ -161,11 +161,11 @@ it("runs known equality queries on the fast path", async () => {
   ]) {
     const text = `from Users where ${condition} order by Score as double limit 5`;
     const isById = condition.startsWith("id()");
-    const asked = isById ? `from Users where ${condition}` : text;
+    const requested = isById ? `from Users where ${condition}` : text;
     // The first run analyzes the text; a run late in an event-loop tick waits for the next tick.
-    await compared(database, asked, { waitForNonStale: true });
+    await compared(database, requested, { waitForNonStale: true });
     await expect
-      .poll(async () => (await compared(database, asked, { waitForNonStale: true })).isPlain, {
+      .poll(async () => (await compared(database, requested, { waitForNonStale: true })).isPlain, {
         timeout: 10_000,
       })
       .toBe(true);
@@ -179,7 +179,7 @@ it("skips deleted documents immediately", async () => {
   for (let n = 0; n < 3; n++) await compared(database, text, options);
   for (const n of [1, 8, 15, 22, 29]) {
     await database.delete(`users/${n}`);
-    const stale = await ask(database, (sink) =>
+    const stale = await send(database, (sink) =>
       database.startQuery(text, { parametersText: options.parametersText }, sink),
     );
     expect(stale.rows.join()).not.toContain(`"users/${n}"`);

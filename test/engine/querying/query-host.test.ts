@@ -169,20 +169,20 @@ describe("automatic indexes", () => {
     const database = await withPeople();
     const name = "Auto/Users/BySearch(Name)";
     const { indexes } = database.queries;
-    const asked = async (text: string) => {
+    const requested = async (text: string) => {
       for (const { name } of indexes.all()) indexes.drop(name);
       await query(database, "from Users where search(Name, 'ann')");
       expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
       return await query(database, text);
     };
-    const facets = await asked(`from index '${name}' select facet(Name)`);
+    const facets = await requested(`from index '${name}' select facet(Name)`);
     expect(facets.rows[0]).toMatchObject({
       Values: [{ Range: "ann" }, { Range: "bob" }, { Range: "cid" }],
     });
-    const searched = await asked(`from index '${name}' where search(Name, 'bob')`);
+    const searched = await requested(`from index '${name}' where search(Name, 'bob')`);
     expect(searched.ids).toEqual(["users/2"]);
     expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
-    const sorted = await asked(`from index '${name}' order by Name desc`);
+    const sorted = await requested(`from index '${name}' order by Name desc`);
     expect(sorted.ids).toEqual(["users/3", "users/2", "users/1"]);
     expect(sorted.outcome?.indexName).toBe(name);
   });

@@ -27,14 +27,14 @@ it("lists running queries, newest first, also if some end in between", async () 
 it("ends only the query with that number and index, and notifies its receiver once", async () => {
   const analyzed = await query();
   const running = new RunningQueries();
-  let told = 0;
-  const one = running.add(analyzed, { taker: { queryKilled: () => told++ } }, 0);
+  let reported = 0;
+  const one = running.add(analyzed, { taker: { queryKilled: () => reported++ } }, 0);
   const other = running.add(analyzed, {}, 0);
   expect(running.kill("collection/Others", one.id)).toBe(false);
   expect(running.kill("collection/Users", 99)).toBe(false);
   expect(running.kill("Collection/users", one.id)).toBe(true);
   expect(running.kill("collection/Users", one.id)).toBe(true);
-  expect([one.aborted, other.aborted, told]).toEqual([true, false, 1]);
+  expect([one.aborted, other.aborted, reported]).toEqual([true, false, 1]);
 });
 
 it("a query is aborted when its client disconnects", async () => {

@@ -11,11 +11,11 @@ const group = (...texts: string[]): Proposal => ({
 });
 
 function fill(window: AppendWindow): string[] {
-  const made: string[] = [];
+  const created: string[] = [];
   for (let next = window.next(after); next !== null; next = window.next(after)) {
-    made.push(`${next.frame.sequence} ${next.frame.payload}`);
+    created.push(`${next.frame.sequence} ${next.frame.payload}`);
   }
-  return made;
+  return created;
 }
 
 test("cuts a group into parts, independent of its chunks", () => {

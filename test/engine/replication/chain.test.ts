@@ -38,7 +38,7 @@ class Leader {
     return this.make(frameTypes.commit, Buffer.from(text));
   }
 
-  begin(tag: string): EncodedFrame {
+  startRequest(tag: string): EncodedFrame {
     this.epoch++;
     return this.make(frameTypes.epoch, epochPayload(tag, "1"));
   }
@@ -53,7 +53,7 @@ class Leader {
 const start: Mark = { generation: 1, sequence: 10, epoch: 4, hash: "11".repeat(32) };
 
 /** A chain that has read up to `start`, and the leader of that epoch. */
-function begun(): { chain: Chain; leader: Leader } {
+function started(): { chain: Chain; leader: Leader } {
   return { chain: new Chain("db", 1, start), leader: new Leader(start) };
 }
 
@@ -72,7 +72,7 @@ function take(chain: Chain, ...frames: EncodedFrame[]): string[] {
 
 describe("a chain", () => {
   test("accepts groups and contents in order, and tracks its position", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     const parts = ["one ", "two "].map((text) => leader.make(frameTypes.part, Buffer.from(text)));
     expect(take(chain, ...parts, leader.commit("three"))).toEqual([
       "valid",
@@ -88,35 +88,35 @@ describe("a chain", () => {
   });
 
   test("skips frames that a replaced leader had in flight", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     const next = leader.rival();
-    const begin = next.begin("B");
+    const startRequest = next.startRequest("B");
     leader.commit("lost its slot");
     const late = [leader.commit("a"), leader.commit("b")];
-    expect(take(chain, begin, ...late)).toEqual(["led by B", "void", "void"]);
+    expect(take(chain, startRequest, ...late)).toEqual(["led by B", "void", "void"]);
     expect([chain.position, chain.tip, chain.epoch]).toEqual([13, 11, 5]);
   });
 
   test("skips frames that the new leader sent for earlier positions, until another epoch begins", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     const next = leader.rival();
-    const begin = next.begin("B");
+    const startRequest = next.startRequest("B");
     leader.commit("lost its slot");
     const late = leader.commit("late");
     const again = next.rival();
     next.commit("lost its slot");
     const own = next.commit("own");
     again.sequence = own.sequence;
-    const anew = again.begin("B");
-    const verdicts = take(chain, begin, late, own, anew, again.commit("own"));
+    const rebuilt = again.startRequest("B");
+    const verdicts = take(chain, startRequest, late, own, rebuilt, again.commit("own"));
     expect(verdicts).toEqual(["led by B", "void", "void", "led by B", "own"]);
   });
 
   test("drops the parts of a group that another epoch interrupts", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     const part = leader.make(frameTypes.part, Buffer.from("cut "));
     const next = leader.rival();
-    expect(take(chain, part, next.begin("B"), next.commit("whole"))).toEqual([
+    expect(take(chain, part, next.startRequest("B"), next.commit("whole"))).toEqual([
       "valid",
       "led by B",
       "whole",
@@ -124,10 +124,10 @@ describe("a chain", () => {
   });
 
   test("starts in the middle and gives the same verdicts", () => {
-    const { chain, leader } = begun();
-    take(chain, leader.commit("one"), leader.rival().begin("B"));
+    const { chain, leader } = started();
+    take(chain, leader.commit("one"), leader.rival().startRequest("B"));
     const behind = new Chain("db", 1, { ...start, sequence: 11, hash: leader.hash });
-    const next = leader.rival().begin("B");
+    const next = leader.rival().startRequest("B");
     leader.commit("lost its slot");
     const late = leader.commit("late");
     expect(take(chain, late)).toEqual(["void"]);
@@ -158,7 +158,7 @@ describe("a broken stream", () => {
       "a frame of a past epoch",
       (leader) => {
         leader.epoch -= 2;
-        return leader.begin("B");
+        return leader.startRequest("B");
       },
       "frame 11 of epoch 3 does not follow epoch 4",
     ],
@@ -166,7 +166,7 @@ describe("a broken stream", () => {
       "an epoch after another frame",
       (leader) => {
         leader.hash = zeroHash;
-        return leader.begin("B");
+        return leader.startRequest("B");
       },
       "frame 11 of epoch 5 does not follow the last valid frame",
     ],
@@ -189,13 +189,13 @@ describe("a broken stream", () => {
       "frame 11 of epoch 4 is not the first frame",
     ],
   ])("has %s", (_name, make, reason) => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     expect(take(chain, make(leader))).toEqual([reason]);
     expect(chain.mark).toEqual(start);
   });
 
   test("has another frame between the parts of a group", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     const part = leader.make(frameTypes.part, Buffer.from("x"));
     expect(take(chain, part, leader.make(frameTypes.barrier))).toEqual([
       "valid",
@@ -204,7 +204,7 @@ describe("a broken stream", () => {
   });
 
   test("has more void frames than a leader can have in flight", () => {
-    const { chain, leader } = begun();
+    const { chain, leader } = started();
     leader.epoch--;
     const frames = Array.from({ length: voidFramesMax + 1 }, () => leader.commit("x"));
     const verdicts = take(chain, ...frames);
@@ -225,7 +225,7 @@ describe("a generation", () => {
     const chain = new Chain("db", 2, start);
     const genesis = first("db", start);
     const leader = new Leader({ generation: 2, sequence: 1, epoch: 4, hash: genesis.hash });
-    expect(take(chain, genesis, leader.begin("A"), leader.commit("x"))).toEqual([
+    expect(take(chain, genesis, leader.startRequest("A"), leader.commit("x"))).toEqual([
       "valid",
       "led by A",
       "x",

@@ -26,7 +26,7 @@ import type {
 /** A replica and a passive stream; the replica's requests are recorded. */
 class Bench {
   readonly stream: Buffer[] = [];
-  readonly said: string[] = [];
+  readonly recorded: string[] = [];
   readonly reads: { token: number; sequence: number }[] = [];
   readonly appends: { token: number; bytes: Buffer; last: number }[] = [];
   followId = 0;
@@ -35,8 +35,8 @@ class Bench {
   readonly replica: Replica;
 
   constructor(options: Partial<ReplicaOptions> = {}) {
-    const { appends, reads, said } = this;
-    const say = (text: string) => said.push(text);
+    const { appends, reads, recorded } = this;
+    const record = (text: string) => recorded.push(text);
     const effects: ReplicaEffects = {
       append: (token, bytes, last) => appends.push({ token, bytes, last }),
       later: () => {
@@ -45,19 +45,19 @@ class Bench {
       read: (token, sequence) => reads.push({ token, sequence }),
       follow: (id, from) => {
         this.followId = id;
-        say(`follow from ${from}`);
+        record(`follow from ${from}`);
       },
-      stopFollowing: () => say("stop following"),
+      stopFollowing: () => record("stop following"),
       deliver: (delivery) => {
         const what = delivery.kind === "group" ? Buffer.concat(delivery.pieces) : delivery.bytes;
-        say(`deliver ${what} of ${delivery.mark.sequence}`);
+        record(`deliver ${what} of ${delivery.mark.sequence}`);
       },
-      settled: (_token, settlement, mark) => say(`${settlement} ${mark?.sequence ?? ""}`.trim()),
-      roleChanged: (role, epoch, leader) => say(`${role} in ${epoch}, led by ${leader}`),
-      needRange: (from, to) => say(`need ${from} to ${to}`),
-      needSnapshot: (reason) => say(`need a snapshot: ${reason}`),
-      blocked: (reason) => say(`blocked: ${reason}`),
-      alarm: (text) => say(`alarm: ${text}`),
+      settled: (_token, settlement, mark) => record(`${settlement} ${mark?.sequence ?? ""}`.trim()),
+      roleChanged: (role, epoch, leader) => record(`${role} in ${epoch}, led by ${leader}`),
+      needRange: (from, to) => record(`need ${from} to ${to}`),
+      needSnapshot: (reason) => record(`need a snapshot: ${reason}`),
+      blocked: (reason) => record(`blocked: ${reason}`),
+      alarm: (text) => record(`alarm: ${text}`),
     };
     this.replica = new Replica(
       {
@@ -134,8 +134,8 @@ class Bench {
   }
 
   /** Returns the effects recorded since the last call. */
-  heard(): string[] {
-    return this.said.splice(0);
+  takeRecorded(): string[] {
+    return this.recorded.splice(0);
   }
 }
 
@@ -149,7 +149,7 @@ function leading(options: Partial<ReplicaOptions> = {}): Bench {
   bench.store();
   bench.answerReads();
   expect(bench.replica.role).toBe("leader");
-  bench.heard();
+  bench.takeRecorded();
   return bench;
 }
 
@@ -164,7 +164,7 @@ function marked(): { bench: Bench; mark: Mark } {
   const mark = { generation: 1, sequence: 3, epoch: 1, hash };
   const bench = new Bench({ mark });
   bench.stream.push(...source.stream);
-  bench.heard();
+  bench.takeRecorded();
   return { bench, mark };
 }
 
@@ -177,7 +177,7 @@ test("a follower delivers each frame of the stream once", () => {
   bench.sendAll();
   bench.send(3);
   bench.send(4);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "follow from 1",
     "follower in 1, led by B",
     "deliver one of 3",
@@ -189,9 +189,9 @@ test("a restarted replica continues after its mark, and reads only its own subsc
   const { bench } = marked();
   bench.putCommit(1, "two");
   bench.replica.message(bench.followId - 1, 4, bench.stream[3] as Buffer);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.sendAll();
-  expect(bench.heard()).toEqual(["deliver two of 4"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4"]);
 });
 
 test("a seed appends the first frame until it is stored, but does not become leader by that", () => {
@@ -224,7 +224,7 @@ test("a node becomes a candidate without a leader, after reading the stream's la
   // The stream must still have the frame preceding its fence.
   expect(bench.replica.role).toBe("candidate");
   bench.answerReads();
-  expect(bench.heard().slice(2)).toEqual([
+  expect(bench.takeRecorded().slice(2)).toEqual([
     "candidate in 0, led by null",
     "stop following",
     "leader in 1, led by A",
@@ -265,7 +265,7 @@ test("a candidate whose slot is taken reads on, and yields to another leader", (
   bench.store();
   bench.answerReads();
   bench.answerReads();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "candidate in 1, led by null",
     "deliver two of 4",
     "follower in 2, led by C",
@@ -280,9 +280,9 @@ test("a leader appends without waiting, and settles in order", () => {
   const [one, two] = bench.appends;
   for (const { bytes } of bench.appends) bench.stream.push(bytes);
   bench.replica.appended(two?.token ?? 0, { kind: "stored", sequence: 4 });
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.replica.appended(one?.token ?? 0, { kind: "stored", sequence: 3 });
-  expect(bench.heard()).toEqual(["committed 3", "committed 4"]);
+  expect(bench.takeRecorded()).toEqual(["committed 3", "committed 4"]);
 });
 
 test("a leader appends at most two frames' worth of bytes per tick, and the rest later", () => {
@@ -294,7 +294,7 @@ test("a leader appends at most two frames' worth of bytes per tick, and the rest
   bench.replica.goOn();
   expect(sent().slice(2)).toEqual(["thre", "e", "four"]);
   while (bench.appends.length > 0) bench.store();
-  expect(bench.heard()).toEqual(["committed 6", "committed 7"]);
+  expect(bench.takeRecorded()).toEqual(["committed 6", "committed 7"]);
 });
 
 test("a leader that has resigned appends nothing more", () => {
@@ -309,13 +309,13 @@ test("after a pause, a leader rereads its last frame while it appends", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.store();
-  expect([bench.heard(), bench.reads]).toEqual([["committed 3"], []]);
+  expect([bench.takeRecorded(), bench.reads]).toEqual([["committed 3"], []]);
   bench.pass(replicaVerifiedMs);
   bench.replica.propose(group("two"));
   expect(bench.reads.map(({ sequence }) => sequence)).toEqual([3]);
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual(["committed 4"]);
+  expect(bench.takeRecorded()).toEqual(["committed 4"]);
 });
 
 test("an append is committed if it was refused because an earlier attempt was stored", () => {
@@ -328,9 +328,9 @@ test("an append is committed if it was refused because an earlier attempt was st
   bench.pass(100);
   expect(bench.appends[0]?.bytes).toEqual(bytes);
   bench.store();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.answerReads();
-  expect(bench.heard()).toEqual(["committed 3"]);
+  expect(bench.takeRecorded()).toEqual(["committed 3"]);
 });
 
 test("a leader that finds a later epoch reports its open groups as lost, and follows", () => {
@@ -340,13 +340,18 @@ test("a leader that finds a later epoch reports its open groups as lost, and fol
   bench.putEpoch(2, "B");
   bench.store();
   bench.answerReads();
-  expect(bench.heard()).toEqual(["lost", "lost", "follower in 2, led by B", "follow from 4"]);
+  expect(bench.takeRecorded()).toEqual([
+    "lost",
+    "lost",
+    "follower in 2, led by B",
+    "follow from 4",
+  ]);
   // Its frames in flight may still be stored, but are void.
   bench.stream.push(bench.takeAppend().bytes);
   bench.putCommit(2, "x");
   bench.send(4);
   expect(bench.replica.position).toBe(4);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
 });
 
 test("a leader whose slot was taken by a void frame proposes again in a new epoch", () => {
@@ -361,10 +366,10 @@ test("a leader whose slot was taken by a void frame proposes again in a new epoc
   bench.store();
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual(["leader in 2, led by A", "committed 5"]);
+  expect(bench.takeRecorded()).toEqual(["leader in 2, led by A", "committed 5"]);
   expect(decodeFrame(bench.stream[4] as Buffer)?.epoch).toBe(2);
 });
 
@@ -374,7 +379,7 @@ test("groups open at a resignation have unknown outcome, and are delivered if th
   for (let at = 0; at < 8; at++) bench.replica.propose(group(`${at}`));
   const { bytes } = bench.takeAppend();
   bench.replica.resign();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     ...Array(8).fill("unknown"),
     "lost",
     "follower in 1, led by null",
@@ -382,7 +387,7 @@ test("groups open at a resignation have unknown outcome, and are delivered if th
   ]);
   bench.stream.push(bytes);
   bench.sendAll();
-  expect(bench.heard()).toEqual(["deliver one of 3"]);
+  expect(bench.takeRecorded()).toEqual(["deliver one of 3"]);
 });
 
 test("a leader resigns if the stream does not answer for too long", () => {
@@ -391,7 +396,7 @@ test("a leader resigns if the stream does not answer for too long", () => {
   bench.pass(replicaStallMs - 1);
   expect(bench.replica.role).toBe("leader");
   bench.pass(1);
-  expect(bench.heard().slice(1, 3)).toEqual(["unknown", "follower in 1, led by null"]);
+  expect(bench.takeRecorded().slice(1, 3)).toEqual(["unknown", "follower in 1, led by null"]);
 });
 
 test("a leader that hears of a later epoch reads the stream, and resigns if that shows nothing", () => {
@@ -410,7 +415,7 @@ test("after a pause, a leader trusts no confirmation before it has reread its la
   bench.replica.propose(group("one"));
   bench.pass(replicaVerifiedMs);
   bench.store();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   // Another leader has overwritten its frame.
   bench.stream[1] = encodeFrame(
     frameTypes.epoch,
@@ -423,7 +428,7 @@ test("after a pause, a leader trusts no confirmation before it has reread its la
     [epochPayload("B", "1")],
   ).bytes;
   bench.answerReads();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "unknown",
     "stopped in 1, led by null",
     "blocked: the stream has another frame 2 than the own log: it lost what it had",
@@ -437,9 +442,9 @@ test("skipped frames are first requested again, then from other nodes", () => {
   bench.putCommit(1, "three");
   bench.putCommit(1, "four");
   bench.send(6);
-  expect(bench.heard()).toEqual(["follow from 4"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 4"]);
   bench.send(6);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stop following",
     "alarm: the stream passes over frames 4 to 5",
     "need 4 to 5",
@@ -448,18 +453,18 @@ test("skipped frames are first requested again, then from other nodes", () => {
   bench.answerReads();
   expect([bench.appends.length, bench.replica.hasGap]).toEqual([0, true]);
   bench.replica.rangeDone(bench.stream.slice(3, 5));
-  expect(bench.heard()).toEqual(["deliver two of 4", "deliver three of 5", "follow from 6"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4", "deliver three of 5", "follow from 6"]);
 });
 
 test("a silent stream is reported as such if other nodes have more frames", () => {
   const { bench } = marked();
-  bench.heard();
+  bench.takeRecorded();
   bench.replica.heard({ tag: "B", role: "follower", epoch: 1, applied: 9 });
   for (let silences = 0; silences < 2; silences++) {
     bench.pass(100);
     bench.pass(2_000);
   }
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "follow from 4",
     "stop following",
     "alarm: nothing comes of the stream, of which others have frames 4 to 9",
@@ -474,16 +479,16 @@ test("fetched frames are delivered up to the first that does not follow", () => 
   bench.putCommit(1, "three");
   bench.send(6);
   bench.send(6);
-  bench.heard();
+  bench.takeRecorded();
   const damaged = Buffer.from(two);
   damaged[80] = (damaged[80] as number) ^ 1;
   bench.replica.rangeDone([damaged, two]);
-  expect(bench.heard()).toEqual(["alarm: what was fetched does not continue frame 3"]);
+  expect(bench.takeRecorded()).toEqual(["alarm: what was fetched does not continue frame 3"]);
   bench.pass(500);
   bench.send(6);
-  expect(bench.heard()).toContain("need 4 to 5");
+  expect(bench.takeRecorded()).toContain("need 4 to 5");
   bench.replica.rangeDone([two, wrong]);
-  expect(bench.heard()).toEqual(["deliver two of 4", "follow from 5"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4", "follow from 5"]);
 });
 
 test("frames that no node has require a snapshot", () => {
@@ -492,9 +497,9 @@ test("frames that no node has require a snapshot", () => {
   bench.putCommit(1, "three");
   bench.send(5);
   bench.send(5);
-  bench.heard();
+  bench.takeRecorded();
   bench.replica.rangeDone(null);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stopped in 1, led by null",
     "need a snapshot: frame 4 is neither in the stream nor with another node",
   ]);
@@ -506,7 +511,7 @@ test("a damaged message is requested again, then from other nodes", () => {
   bytes[80] = (bytes[80] as number) ^ 1;
   bench.send(4, bytes);
   bench.send(4, bytes);
-  expect(bench.heard().at(-1)).toBe("need 4 to 4");
+  expect(bench.takeRecorded().at(-1)).toBe("need 4 to 4");
 });
 
 test("a replica does not write to a stream without the last frame of its log", () => {
@@ -517,7 +522,7 @@ test("a replica does not write to a stream without the last frame of its log", (
     bench.answerReads();
   }
   expect(bench.appends).toEqual([]);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stop following",
     "stopped in 1, led by null",
     "blocked: the stream does not have frame 3 of the own log: it lost what it had",
@@ -538,7 +543,7 @@ test("a follower with another history stops when it detects it", () => {
   ).bytes;
   bench.putCommit(1, "two");
   bench.sendAll();
-  expect(bench.heard().at(-1)).toBe(
+  expect(bench.takeRecorded().at(-1)).toBe(
     "blocked: frame 4 of epoch 1 does not follow the last valid frame",
   );
 });
@@ -546,7 +551,9 @@ test("a follower with another history stops when it detects it", () => {
 test("a log of a later generation blocks immediately", () => {
   const mark = { generation: 2, sequence: 3, epoch: 1, hash: zeroHash };
   const bench = new Bench({ mark });
-  expect(bench.heard().at(-1)).toBe("blocked: the own log is of generation 2, the stream of 1");
+  expect(bench.takeRecorded().at(-1)).toBe(
+    "blocked: the own log is of generation 2, the stream of 1",
+  );
 });
 
 test("a follower whose log lags stops following until it has caught up", () => {
@@ -555,30 +562,30 @@ test("a follower whose log lags stops following until it has caught up", () => {
   bench.putEpoch(1, "B");
   for (const text of ["one", "two", "three"]) bench.putCommit(1, text);
   bench.sendAll();
-  expect(bench.heard().slice(2)).toEqual([
+  expect(bench.takeRecorded().slice(2)).toEqual([
     "deliver one of 3",
     "deliver two of 4",
     "stop following",
   ]);
   bench.replica.durable(3);
-  expect(bench.heard()).toEqual(["follow from 5"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 5"]);
 });
 
 test("an interrupted subscription is renewed", () => {
   const { bench } = marked();
   bench.replica.followInterrupted(bench.followId);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.pass(100);
-  expect(bench.heard()).toEqual(["follow from 4"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 4"]);
 });
 
 test("a failed store stops the replica", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.replica.storeFailed();
-  expect(bench.heard()).toEqual(["unknown", "stopped in 1, led by null"]);
+  expect(bench.takeRecorded()).toEqual(["unknown", "stopped in 1, led by null"]);
   bench.store();
   bench.pass(60_000);
   bench.answerReads();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
 });

@@ -30,17 +30,17 @@ test("bytes and texts are compared by the definition", () => {
     const sought = word(round % 5 === 0 ? "abé" : "abc");
     const similarity = random.below(12) / 10 - 0.1;
     const expected = isSimilar(term, sought, similarity);
-    const made = fuzzyTest(sought, similarity, new FreeBudget());
-    expect(made.ofText(term), `${term} ~ ${sought}, ${similarity}`).toBe(expected);
+    const created = fuzzyTest(sought, similarity, new FreeBudget());
+    expect(created.ofText(term), `${term} ~ ${sought}, ${similarity}`).toBe(expected);
     const bytes = Buffer.from(`x${term}x`);
-    const found = made.ofBytes?.(bytes, 1, bytes.length - 1) ?? made.ofText(term);
+    const found = created.ofBytes?.(bytes, 1, bytes.length - 1) ?? created.ofText(term);
     expect(found, `bytes of ${term} ~ ${sought}, ${similarity}`).toBe(expected);
     const set = letterSetOf(bytes, 1, bytes.length - 1);
-    if (set >= 0 && expected) expect(made.mayPass(set, term.length)).toBe(true);
+    if (set >= 0 && expected) expect(created.mayPass(set, term.length)).toBe(true);
     const isUnfit =
-      Buffer.byteLength(term) < made.bytesMin || Buffer.byteLength(term) > made.bytesMax;
+      Buffer.byteLength(term) < created.bytesMin || Buffer.byteLength(term) > created.bytesMax;
     if (expected) expect(isUnfit, `the length of ${term} ~ ${sought}`).toBe(false);
-    if (set >= 0 && !made.mayPass(set, term.length)) refused++;
+    if (set >= 0 && !created.mayPass(set, term.length)) refused++;
     expect(editDistance(term, sought)).toBe(distance(term, sought));
   }
   // The character sets show for some terms that they are too far away.

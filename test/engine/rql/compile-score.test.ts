@@ -131,7 +131,7 @@ describe("order by score()", () => {
       Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
     };
     await database.queries.administration.deploy([definition], true);
-    const made: [number, number][] = [
+    const created: [number, number][] = [
       [1, 1],
       [1, 3],
       [1, 10],
@@ -145,7 +145,7 @@ describe("order by score()", () => {
       [10, 10],
       [10, 200],
     ];
-    for (const [frequency, length] of made) {
+    for (const [frequency, length] of created) {
       const id = `t${frequency}l${length}`;
       const City = id.length % 2 === 1 ? "Rome" : "Oslo";
       await putAll(database, "P", {
@@ -155,8 +155,8 @@ describe("order by score()", () => {
     const scoresOf = async (condition: string) => {
       const { rows } = await query(database, `from index 'L' where ${condition} order by score()`);
       return rows.map((row) => {
-        const told = row["@metadata"] as { "@id": string; "@index-score": number };
-        return `${told["@id"]}:${told["@index-score"].toPrecision(5)}`;
+        const reported = row["@metadata"] as { "@id": string; "@index-score": number };
+        return `${reported["@id"]}:${reported["@index-score"].toPrecision(5)}`;
       });
     };
     expect((await scoresOf("search(Text, 'apple')")).slice(0, 4)).toEqual([

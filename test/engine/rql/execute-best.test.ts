@@ -48,11 +48,11 @@ describe("a page in the order of scores", () => {
   it("equals that page of the complete order, also after changes", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
-    const made = (from: number, to: number) =>
+    const created = (from: number, to: number) =>
       Object.fromEntries(
         Array.from({ length: to - from }, (_, n) => [`p/${from + n}`, documentOf(random)]),
       );
-    await putAll(database, "P", made(0, 5_000));
+    await putAll(database, "P", created(0, 5_000));
     await database.queries.administration.deploy([definition], true);
     const ids = async (text: string) => {
       const { rows, outcome } = await query(database, text, { waitForNonStale: true });
@@ -83,7 +83,7 @@ describe("a page in the order of scores", () => {
       for (const where of ["", `where ${circle}`, "where Number = 3", "where Number > 5"]) {
         await compare(`from P ${where} ${distance}`);
       }
-      await putAll(database, "P", made(random.below(1_000), 1_800));
+      await putAll(database, "P", created(random.below(1_000), 1_800));
       for (let n = 0; n < 200; n++) await database.delete(`p/${random.below(5_000)}`);
     }
   });

@@ -159,20 +159,20 @@ describe("the order of facets", () => {
           Values: { Range: string }[];
           RemainingTerms: string[];
         };
-        const told = [...Values.map(({ Range }) => Range), ...RemainingTerms];
-        expect(Values.length).toBe(Math.min(PageSize, told.length));
-        expect(told.map((text) => text.replace(" ", "_")).join(" "), TermSortMode).toBe(order);
+        const reported = [...Values.map(({ Range }) => Range), ...RemainingTerms];
+        expect(Values.length).toBe(Math.min(PageSize, reported.length));
+        expect(reported.map((text) => text.replace(" ", "_")).join(" "), TermSortMode).toBe(order);
         // Values that are not returned need no sorting.
         const [page] = await rowsOf(database, `from index 'T' select ${select}`, {
           o: { TermSortMode, PageSize, Start: 3 },
         });
         const shown = (page as { Values: { Range: string }[] } | undefined)?.Values ?? [];
-        expect(shown.map(({ Range }) => Range)).toEqual(told.slice(3, 3 + PageSize));
+        expect(shown.map(({ Range }) => Range)).toEqual(reported.slice(3, 3 + PageSize));
         const [before] = await rowsOf(database, `from index 'T' select ${select}`, {
           o: { TermSortMode, PageSize: 4, Start: -2 },
         });
         const first = (before as { Values: { Range: string }[] } | undefined)?.Values ?? [];
-        expect(first.map(({ Range }) => Range)).toEqual(told.slice(0, 4));
+        expect(first.map(({ Range }) => Range)).toEqual(reported.slice(0, 4));
       }
     }
   });
@@ -501,8 +501,11 @@ describe("facet()", () => {
     ["distinct facet(Brand)", "query-invalid", "Cannot use SELECT DISTINCT in a facet query"],
   ])("rejects %s", async (select, code, message) => {
     const database = await opened();
-    const asked = rowsOf(database, `from index 'P' select ${select}`);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = rowsOf(database, `from index 'P' select ${select}`);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
   it("rejects unsupported combinations with other clauses and setups", async () => {
@@ -627,8 +630,11 @@ describe("suggest()", () => {
     ["suggest(T, 'x', '{\"PageSize\":-1}')", "out-of-range", "non-negative"],
   ])("rejects %s", async (select, code, message) => {
     const database = await opened();
-    const asked = suggested(database, select);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = suggested(database, select);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
   it("rejects very many terms", async () => {
@@ -714,8 +720,11 @@ describe("moreLikeThis()", () => {
     ],
   ])("rejects %s of %j", async (args, parameters, code, message) => {
     const database = await opened();
-    const asked = like(database, args, parameters);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = like(database, args, parameters);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
   it("requires a named index", async () => {
@@ -893,8 +902,8 @@ it("ranks by similarity on a Lucene index, with its scores", async () => {
     const parametersText = JSON.stringify({ o: options });
     const { rows } = await query(database, `${text} include explanations()`, { parametersText });
     return rows.map((row) => {
-      const told = row["@metadata"] as { "@id": string; "@index-score": number };
-      return `${told["@id"].slice(-1)} ${told["@index-score"].toFixed(6)}`;
+      const reported = row["@metadata"] as { "@id": string; "@index-score": number };
+      return `${reported["@id"].slice(-1)} ${reported["@index-score"].toFixed(6)}`;
     });
   };
   expect(await like({})).toEqual([

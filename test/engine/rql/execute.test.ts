@@ -247,12 +247,12 @@ describe("rows", () => {
 describe("scripts", () => {
   it("receive the row and loaded documents, and their rows get metadata", async () => {
     putPosts();
-    const asked: string[] = [];
+    const requested: string[] = [];
     const scripts: ScriptProvider = {
       forQuery: () => ({
         project: (input) => {
           const author = input.loaded.get("a");
-          asked.push(typeof author === "string" ? "loaded" : String(author));
+          requested.push(typeof author === "string" ? "loaded" : String(author));
           return [1, 2].map((x) => ({ text: `{"X":${x}}`, isDocument: false }));
         },
         passes: () => true,
@@ -267,7 +267,7 @@ describe("scripts", () => {
     );
     expect(textsOf(rows)).toEqual(['{"X":1}', '{"X":2}']);
     expect(rows[0]).toContain('"@projection":true');
-    expect(asked[0]).toBe("loaded");
+    expect(requested[0]).toBe("loaded");
     expect(outcome.totalResults).toBeGreaterThan(4);
   });
 });

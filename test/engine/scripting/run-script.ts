@@ -44,8 +44,8 @@ function stored(_key: string, value: unknown): unknown {
 /** Like `scriptValue`, evaluated by JavaScript. */
 export function javaScriptValue(expression: string, args: object = {}): unknown {
   try {
-    const made: unknown = new Function("args", `return [${expression}]`)(args);
-    return JSON.parse(JSON.stringify(made, stored));
+    const created: unknown = new Function("args", `return [${expression}]`)(args);
+    return JSON.parse(JSON.stringify(created, stored));
   } catch {
     return "fails";
   }

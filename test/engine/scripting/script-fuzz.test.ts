@@ -194,15 +194,15 @@ describe("documents", () => {
   });
   it("contain the values stored by a script", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), json), json, (value, made) => {
+      fc.property(fc.dictionary(fc.string(), json), json, (value, created) => {
         const document = ScriptDocument.fromText(JSON.stringify(value), null, null);
-        const source = `this['new one'] = ${JSON.stringify(made)}; for (const k in this) { const v = this[k]; delete this[k]; this[k] = v }`;
+        const source = `this['new one'] = ${JSON.stringify(created)}; for (const k in this) { const v = this[k]; delete this[k]; this[k] = v }`;
         compileScript(source, { kind: "patch" }).run({
           host: stubHost(),
           document,
           limits: generous,
         });
-        const expected: Record<string, unknown> = { ...value, "new one": made };
+        const expected: Record<string, unknown> = { ...value, "new one": created };
         expect(normal(JSON.parse(document.bodyText()))).toEqual(normal(expected));
       }),
       { numRuns: 200 },

@@ -8,7 +8,7 @@ import { compilePattern, compileTextTest } from "../../../engine/scripting/regul
 import { AutomatonSpace } from "../../../engine/scripting/text-automaton.ts";
 import { SeededRandom } from "../../support/random.ts";
 
-const nobody = { burn: () => undefined };
+const freeAccount = { burn: () => undefined };
 const atoms = [
   "a",
   "b",
@@ -60,12 +60,12 @@ describe("the automaton of a pattern", () => {
         // Small enough for states to be evicted sometimes.
         const test = compileTextTest(
           inline + pattern,
-          nobody,
+          freeAccount,
           new AutomatonSpace(round % 2 === 0 ? 400 : 1e6),
         );
         for (let i = 0; i < 12; i++) {
           const text = randomText(random);
-          const expected = threads.match(text, 0, nobody) !== null;
+          const expected = threads.match(text, 0, freeAccount) !== null;
           expect(test(text), `${inline}${pattern} on ${JSON.stringify(text)}`).toBe(expected);
         }
       }
@@ -116,7 +116,7 @@ describe("the automaton of a pattern", () => {
 
   it("caches no more states than fit into its space", () => {
     const space = new AutomatonSpace(20_000);
-    const test = compileTextTest("(a|b)*a(a|b){14}c", nobody, space);
+    const test = compileTextTest("(a|b)*a(a|b){14}c", freeAccount, space);
     const random = new SeededRandom(3);
     let text = "";
     for (let i = 0; i < 20_000; i++) text += random.below(2) === 0 ? "a" : "b";

@@ -157,8 +157,8 @@ describe("documents in stored form", () => {
 
 describe("printing", () => {
   it("writes strings of any length in stored form", () => {
-    const made = new ScriptObject([], false, []);
-    const run = new Run({ ...defaultLimits, msMax: 60_000 }, null, made);
+    const created = new ScriptObject([], false, []);
+    const run = new Run({ ...defaultLimits, msMax: 60_000 }, null, created);
     fc.assert(
       fc.property(
         fc.string({ unit: "binary", maxLength: 40 }),

@@ -158,8 +158,8 @@ describe("a dump", () => {
     const { database: without } = await imported(bytes, 1000, plain);
     expect(without.queries.administration.hasChanged(definition)).toBe(true);
     const broken = Buffer.from(bytes.toString().replace("map('Users'", "from u in docs('Users'"));
-    const { result: told } = await imported(broken);
-    expect(told.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 1 });
+    const { result: reported } = await imported(broken);
+    expect(reported.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 1 });
   });
 
   test("is consistent despite concurrent writes", async () => {

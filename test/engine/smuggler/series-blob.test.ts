@@ -73,11 +73,11 @@ describe("segments of time series in dumps", () => {
   });
 
   test("from RavenDB 7.2.7 are read: tags, missing values, a deleted entry", () => {
-    const made = Buffer.from(
+    const created = Buffer.from(
       "wNQBAGDqAAADAAcAAAIBAAAAAAAAAE5AAAAAAACAT0AAAAAAAIBPQAAAAAAAAE5AAAAAAAAAZ0ADAAAADwYAAAAAAAAAABJAAAAAAAAAEkAAAAAAAAASQAAAAAAAABJAAAAAAAAAEkABAAAAAAAAAAN3LzEABQHTAQAAAAAAAAAAAADQE4AAAAAAAD//gAAAAAAADAPgADqX6FUAAAAAAD//gAAAAAAACJ9UAAAAAADQBIAAAAAAADAA",
       "base64",
     );
-    expect(decodeSeriesBlob(made, baseline)).toEqual([
+    expect(decodeSeriesBlob(created, baseline)).toEqual([
       { time: baseline, values: [60], tag: "w/1" },
       { time: baseline + 60_000, values: [61], tag: null },
       { time: baseline + 120_000, values: [63, 4.5], tag: "w/1" },

@@ -11,7 +11,7 @@ const budget = new FreeBudget();
 const shape = (text: string) => new PreparedShape(parseWkt(text, globe, "Kilometers"), globe);
 
 /** Whether they intersect, the second contains the first, and the first contains the second. */
-function told(left: string, right: string): string {
+function reported(left: string, right: string): string {
   const [a, b] = [shape(left), shape(right)];
   const meets = finish(intersects(a, b, budget));
   expect(finish(intersects(b, a, budget)), `${right} and ${left}`).toBe(meets);
@@ -83,7 +83,7 @@ describe("two shapes", () => {
     ],
     ["CIRCLE(-179.9 1 d=50)", "POLYGON((170 0,179.9 0,179.9 2,170 2,170 0))", "meet"],
   ])("%s and %s: %s", (left, right, expected) => {
-    expect(told(left, right)).toBe(expected);
+    expect(reported(left, right)).toBe(expected);
   });
 
   it("agree with a test of random points", () => {

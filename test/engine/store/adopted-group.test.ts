@@ -107,15 +107,15 @@ test("a follower rejects writes, and reports that another node accepts them", as
 
 test("its listeners receive the same changes, with the same change vectors", async () => {
   const { leader, follower, catchUp } = await pair();
-  const told: [Change[], Change[]] = [[], []];
-  leader.state.feed.listen((change) => told[0].push(change));
-  follower.state.feed.listen((change) => told[1].push(change));
+  const reported: [Change[], Change[]] = [[], []];
+  leader.state.feed.listen((change) => reported[0].push(change));
+  follower.state.feed.listen((change) => reported[1].push(change));
   await leader.put("orders/1", { n: 1, "@metadata": { "@collection": "Orders" } });
   await leader.put("orders/1", { n: 2, "@metadata": { "@collection": "Orders" } });
   await leader.delete("orders/1");
   await catchUp();
-  expect(told[1]).toEqual(told[0]);
-  expect(told[1].map(({ type }) => type)).toEqual(["Put", "Put", "Delete"]);
+  expect(reported[1]).toEqual(reported[0]);
+  expect(reported[1].map(({ type }) => type)).toEqual(["Put", "Put", "Delete"]);
 });
 
 test("queries of a follower find applied writes", async () => {

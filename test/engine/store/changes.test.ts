@@ -5,20 +5,20 @@ import { openTestDatabase } from "../../support/open-test-database.ts";
 
 test("a throwing listener is removed; other listeners and writers continue", async () => {
   const reports: unknown[] = [];
-  const mistake = new Error("a listener's mistake");
+  const internalError = new Error("a listener's mistake");
   const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
   const heard: string[] = [];
   let calls = 0;
   database.feed.listen(() => {
     calls++;
-    throw mistake;
+    throw internalError;
   });
   database.feed.listen((change) => heard.push((change as DocumentChange).id));
   await Promise.all([database.put("a", {}), database.put("b", {})]);
   await database.put("c", {});
   expect(heard).toEqual(["a", "b", "c"]);
   expect(calls).toBe(1);
-  expect(reports).toEqual([mistake]);
+  expect(reports).toEqual([internalError]);
 });
 
 test("a throwing listener to commits stays, so that the waiters it wakes do not wait forever", async () => {

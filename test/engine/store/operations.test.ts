@@ -33,15 +33,15 @@ afterEach(async () => {
 describe("Operations", () => {
   test("report their progress and result", async () => {
     const { operations } = await open(newFolder());
-    const told: OperationInfo["state"][] = [];
-    operations.listen(({ state }) => told.push(state));
+    const reported: OperationInfo["state"][] = [];
+    operations.listen(({ state }) => reported.push(state));
     const { id, ended } = await operations.start("Test", "counting", async (progress) => {
       progress({ Processed: 1, Total: 2 });
       return bulkResult({ total: 2, documents: 2 });
     });
     expect(id).toBe(1);
     await ended;
-    expect(told.map(({ status }) => status)).toEqual(["running", "running", "completed"]);
+    expect(reported.map(({ status }) => status)).toEqual(["running", "running", "completed"]);
     expect(operations.get(1)).toMatchObject({
       kind: "Test",
       description: "counting",

@@ -89,16 +89,16 @@ describe("a transaction", () => {
 
   test("notifies listeners of its changes in the tick in which they become visible", async () => {
     const database = await openTestDatabase();
-    const told: [string, boolean][] = [];
+    const reported: [string, boolean][] = [];
     const stop = database.feed.listen((change) => {
-      if (change.kind === "document") told.push([change.id, database.find(change.id) >= 0]);
+      if (change.kind === "document") reported.push([change.id, database.find(change.id) >= 0]);
     });
     await Promise.all(
       ["a", "b"].map((id) => database.write((transaction) => putText(transaction, id, "{}"))),
     );
     stop();
     await database.write((transaction) => putText(transaction, "c", "{}"));
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ["a", true],
       ["b", true],
     ]);

@@ -18,7 +18,7 @@ function coldLog(cacheBytes = 1) {
   return { log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache } };
 }
 
-async function putThings(database: OpenDatabase, count: number): Promise<void> {
+async function putDocuments(database: OpenDatabase, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const text = `{"n":${n},"text":"${String(n).repeat(300)}","@metadata":{"@collection":"Things"}}`;
     await database.put(`things/${n}`, text);
@@ -103,7 +103,7 @@ test("only copied bytes can be retained for a transaction", () => {
 test("a record read concurrently by others is not borrowed by a time-sliced transaction", async () => {
   const cacheBytes = 16 * 1024;
   const database = await openTestDatabase(coldLog(cacheBytes));
-  await putThings(database, 120);
+  await putDocuments(database, 120);
   // Between the miss and the read, the record enters the cache and is evicted again.
   const readAll = async () => {
     for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
@@ -154,8 +154,8 @@ test("a large record held by a reader stays valid after its eviction from the ca
 
 test("a batch over records on disk runs once, at most twice", async () => {
   const database = await openTestDatabase(coldLog());
-  await putThings(database, 80);
-  const begun = transactionsOf(database);
+  await putDocuments(database, 80);
+  const started = transactionsOf(database);
   const patch = { Script: "this.n += 1000", Values: {} };
   const commands = Array.from({ length: 60 }, (_, n) => ({
     Type: "PATCH",
@@ -168,7 +168,7 @@ test("a batch over records on disk runs once, at most twice", async () => {
     { Type: "BatchPATCH", Ids: [{ Id: "things/61" }, { Id: "things/62" }], Patch: patch },
   ]);
   expect(rows.length).toBe(62);
-  expect(begun()).toBeLessThanOrEqual(2);
+  expect(started()).toBeLessThanOrEqual(2);
   for (let n = 0; n < 63; n++) {
     if (n === 60) expect(database.find("things/60")).toBe(-1);
     else expect(await database.get(`things/${n}`)).toMatchObject({ n: n + 1000 });
@@ -177,21 +177,21 @@ test("a batch over records on disk runs once, at most twice", async () => {
 
 test("a batch runs again for records that its ids do not show", async () => {
   const database = await openTestDatabase(coldLog());
-  await putThings(database, 40);
-  const begun = transactionsOf(database);
+  await putDocuments(database, 40);
+  const started = transactionsOf(database);
   const Script = "this.other = load(args.id).text";
   await batch(database, [
     { Type: "PATCH", Id: "things/0", Patch: { Script, Values: { id: "things/1" } } },
     { Type: "PATCH", Id: "things/2", Patch: { Script, Values: { id: "things/3" } } },
     { Type: "PATCH", Id: "things/none", Patch: { Script, Values: {} } },
   ]);
-  expect(begun()).toBe(3);
+  expect(started()).toBe(3);
   expect(await database.get("things/2")).toMatchObject({ other: "3".repeat(300) });
 });
 
 test("scripts and rows of a time-sliced batch read no memory of an earlier tick", async () => {
   const database = await openTestDatabase(coldLog(8 * 1024));
-  await putThings(database, 60);
+  await putDocuments(database, 60);
   const commands: object[] = [];
   for (let n = 0; n < 40; n++) {
     const Id = `things/${n}`;

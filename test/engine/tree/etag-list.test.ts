@@ -134,7 +134,7 @@ test("does not change chunks dumped under a view, and reuses emptied chunks with
   const writer = new Writer();
   let etag = 0;
   const change = (count: number) => {
-    for (let turn = 0; turn < count; turn++) writer.write(turn % docCount, ++etag);
+    for (let tick = 0; tick < count; tick++) writer.write(tick % docCount, ++etag);
   };
   change(5 * docCount);
   for (let round = 0; round < 20; round++) {
@@ -153,7 +153,7 @@ test("does not change chunks dumped under a view, and reuses emptied chunks with
 test("retains no emptied chunks of deleted documents", () => {
   const writer = new Writer();
   let etag = 0;
-  for (let turn = 0; turn < 20_000; turn++) writer.write(turn % 2000, ++etag);
+  for (let tick = 0; tick < 20_000; tick++) writer.write(tick % 2000, ++etag);
   expect(writer.list.memoryBytes()).toBeGreaterThan(2000 * 8);
   for (let docNum = 1; docNum < 2000; docNum++) writer.remove(docNum);
   // One document, and the maximum number of dead entries before a sweep.
@@ -166,7 +166,7 @@ test("retains the entries of a view, and frees them after the release", () => {
   const held = writer.rows.hold();
   let etag = docCount;
   const change = (count: number) => {
-    for (let turn = 0; turn < count; turn++) writer.write(turn % docCount, ++etag);
+    for (let tick = 0; tick < count; tick++) writer.write(tick % docCount, ++etag);
   };
   change(2000);
   const cursor = () => new EtagCursor(writer.list, () => held.columns, 0, false);

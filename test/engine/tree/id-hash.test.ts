@@ -85,13 +85,13 @@ test("forgets removed ids, and its pages shrink and merge again", () => {
     const count = hashOf === undefined ? 3000 : 200;
     for (let at = 0; at < count; at++) ids.add(`users/${at}`);
     const most = ids.hash.memoryBytes();
-    for (let turn = 0; turn < count; turn++) {
-      const at = (turn * 7) % count;
+    for (let tick = 0; tick < count; tick++) {
+      const at = (tick * 7) % count;
       ids.remove(`users/${at}`);
       expect(ids.find(`users/${at}`)).toBe(-1);
       const other = (at + 7) % count;
-      if (turn < count - 1) expect(ids.find(`users/${other}`)).toBe(other);
-      if (turn % 50 === 0) ids.hash.checkInvariants();
+      if (tick < count - 1) expect(ids.find(`users/${other}`)).toBe(other);
+      if (tick % 50 === 0) ids.hash.checkInvariants();
     }
     expect(ids.hash.count).toBe(0);
     expect(ids.hash.memoryBytes()).toBeLessThan(most / 8);

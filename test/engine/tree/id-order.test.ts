@@ -124,8 +124,8 @@ test("a sweep ends although documents are added between its slices", () => {
   writer.order.settlePending(writer.rows);
   for (const docNum of docNums) if (docNum % 4 !== 0) writer.remove(docNum);
   let isDone = false;
-  for (let turn = 0; turn < 400 && !isDone; turn++) {
-    if (turn % 4 === 0) writer.write(`later/${turn}`);
+  for (let tick = 0; tick < 400 && !isDone; tick++) {
+    if (tick % 4 === 0) writer.write(`later/${tick}`);
     isDone = writer.order.settle(writer.rows, () => false);
   }
   expect(isDone).toBe(true);

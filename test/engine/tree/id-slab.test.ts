@@ -75,26 +75,26 @@ test("frees the space of removed ids, and moves the remaining ones", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const slab = new IdSlab(chunkBytes, 4);
-      const twin = new Map<number, string>();
+      const model = new Map<number, string>();
       for (const { text: each, isRemoval, pick } of steps) {
-        const numbers = [...twin.keys()];
+        const numbers = [...model.keys()];
         if (isRemoval && numbers.length > 0) {
           const docNum = numbers[pick % numbers.length]!;
           slab.remove(docNum);
-          twin.delete(docNum);
+          model.delete(docNum);
         } else {
           const free = Array.from({ length: slab.count }, (_, at) => at).find(
-            (at) => !twin.has(at),
+            (at) => !model.has(at),
           );
           const docNum = free ?? slab.count;
           slab.add(Buffer.from(each), Buffer.byteLength(each), docNum);
-          twin.set(docNum, each);
+          model.set(docNum, each);
         }
         if (slab.isSparse || pick % 5 === 0) {
           slab.condense((chunk, start, end, from, to) => {
             const moved = chunk.toString("utf8", start, end);
-            const [docNum] = [...twin].find(([at]) => slab.placeOf(at) === from)!;
-            expect(moved).toBe(twin.get(docNum));
+            const [docNum] = [...model].find(([at]) => slab.placeOf(at) === from)!;
+            expect(moved).toBe(model.get(docNum));
             expect(slab.covers(to)).toBe(true);
             return docNum;
           });
@@ -107,10 +107,10 @@ test("frees the space of removed ids, and moves the remaining ones", () => {
       reader.end();
       restored.checkInvariants();
       for (const each of [slab, restored]) {
-        expect(each.idCount).toBe(twin.size);
+        expect(each.idCount).toBe(model.size);
         for (let docNum = 0; docNum < each.count; docNum++) {
-          expect(each.hasNumber(docNum)).toBe(twin.has(docNum));
-          expect(each.textOf(docNum)).toBe(twin.get(docNum) ?? "");
+          expect(each.hasNumber(docNum)).toBe(model.has(docNum));
+          expect(each.textOf(docNum)).toBe(model.get(docNum) ?? "");
         }
       }
     }),

@@ -11,22 +11,22 @@ test("behaves like a Set, and returns its lowest number", () => {
   fc.assert(
     fc.property(fc.constantFrom(8, 64), fc.array(step, { maxLength: 200 }), (size, steps) => {
       const set = new NumberSet(size);
-      const twin = new Set<number>();
+      const model = new Set<number>();
       for (const { kind, number } of steps) {
         if (kind === "add") {
           set.add(number);
-          twin.add(number);
+          model.add(number);
         } else if (kind === "delete") {
-          expect(set.delete(number)).toBe(twin.delete(number));
-        } else if (twin.size > 0) {
-          const lowest = Math.min(...twin);
+          expect(set.delete(number)).toBe(model.delete(number));
+        } else if (model.size > 0) {
+          const lowest = Math.min(...model);
           expect(set.takeLowest()).toBe(lowest);
-          twin.delete(lowest);
+          model.delete(lowest);
         }
         set.checkInvariants();
-        expect(set.count).toBe(twin.size);
-        expect(set.has(number)).toBe(twin.has(number));
-        const around = [...twin].filter(
+        expect(set.count).toBe(model.size);
+        expect(set.has(number)).toBe(model.has(number));
+        const around = [...model].filter(
           (each) => Math.floor(each / size) === Math.floor(number / size),
         );
         expect(set.countAround(number)).toBe(around.length);

@@ -66,10 +66,10 @@ test("copies a chunk once per view, and reuses the copies", () => {
   const store = new RowStore(4);
   for (let docNum = 0; docNum < 16; docNum++) store.set(docNum, 1, 0, 1, 0);
   const before = store.memoryBytes();
-  for (let turn = 0; turn < 100; turn++) {
+  for (let tick = 0; tick < 100; tick++) {
     const held = store.hold();
-    store.set(turn % 16, 2, 0, 1, 0);
-    store.set(turn % 16, 3, 0, 1, 0);
+    store.set(tick % 16, 2, 0, 1, 0);
+    store.set(tick % 16, 3, 0, 1, 0);
     store.release(held);
   }
   expect(store.memoryBytes()).toBeLessThanOrEqual(before * 2);

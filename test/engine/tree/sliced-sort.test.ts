@@ -20,7 +20,7 @@ test("sorts by id in steps without losing any", () => {
       for (const id of inOrder ? sorted : given) slab.add(Buffer.from(id), Buffer.byteLength(id));
       const sort = new SlicedSort(Uint32Array.from(given.keys()), slab, blockMax);
       let isDone = false;
-      for (let turn = 0; turn < 1000 && !isDone; turn++) {
+      for (let tick = 0; tick < 1000 && !isDone; tick++) {
         isDone = sort.step();
         expect([...sort.items].sort((left, right) => left - right)).toEqual([...given.keys()]);
       }

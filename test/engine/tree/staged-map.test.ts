@@ -63,14 +63,16 @@ test("shows readers the committed values and the writer the newest ones", () => 
             map.discardStaged(count);
             staged = staged.slice(0, staged.length - count);
           } else {
-            const told: [string, number | undefined, number | undefined][] = [];
-            map.commitStaged(count, (key, value, previous) => told.push([key, value, previous]));
-            const expected: typeof told = [];
+            const reported: [string, number | undefined, number | undefined][] = [];
+            map.commitStaged(count, (key, value, previous) =>
+              reported.push([key, value, previous]),
+            );
+            const expected: typeof reported = [];
             for (const change of staged.slice(0, count)) {
               expected.push([change[0], change[1], committed.get(change[0])]);
               committed = apply(committed, [change]);
             }
-            expect(told).toEqual(expected);
+            expect(reported).toEqual(expected);
             staged = staged.slice(count);
           }
         }

@@ -121,7 +121,7 @@ function longBatch(count: number): Promise<Awaited<ReturnType<typeof parseBatch>
   return batchOf(...commands);
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a time-sliced batch", () => {
   test("is visible only as a whole, to readers and to concurrent writers", async () => {
@@ -136,7 +136,7 @@ describe("a time-sliced batch", () => {
     let turns = 0;
     const others: Promise<unknown>[] = [];
     while (!isDone) {
-      await turn();
+      await tick();
       turns++;
       const count = database.state.documents.documentCount;
       if (!seen.includes(`${count}`)) seen.push(`${count}`);
@@ -171,7 +171,7 @@ describe("a time-sliced batch", () => {
       commandsMax: 25_000,
     };
     const long = executeBatch(database, all);
-    await turn();
+    await tick();
     const other = executeBatch(database, await batchOf({ Type: "PUT", Id: "b", Document: {} }));
     await expect(long).rejects.toThrow();
     await other;
@@ -186,8 +186,8 @@ describe("a time-sliced batch", () => {
     const database = await open();
     const long = executeBatch(database, await longBatch(5_000));
     const refused = expect(long).rejects.toThrow(/closed/);
-    await turn();
-    await turn();
+    await tick();
+    await tick();
     const again = await reopen();
     await refused;
     expect(again.state.documents.documentCount).toBe(0);

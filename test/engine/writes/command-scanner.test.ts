@@ -131,8 +131,8 @@ describe("CommandScanner", () => {
 
 test("a command has a maximum size, and nothing is retained of a released command", () => {
   const scanner = new CommandScanner(1024);
-  const begin = '[{"Type":"PUT","Id":"a","Document":{"T":"';
-  scanner.push(Buffer.from(begin));
+  const start = '[{"Type":"PUT","Id":"a","Document":{"T":"';
+  scanner.push(Buffer.from(start));
   expect(scanner.next()).toBe("more");
   const push = () => {
     for (let count = 0; count < 20; count++) scanner.push(Buffer.alloc(16 * 1024, "x"));

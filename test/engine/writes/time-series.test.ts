@@ -104,7 +104,7 @@ describe("a time series", () => {
         fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }),
         async (steps) => {
           const name = `series ${round++}`;
-          const twin = new SortedArray();
+          const model = new SortedArray();
           for (const together of steps) {
             await database.write((transaction) => {
               for (const one of together) {
@@ -113,15 +113,15 @@ describe("a time series", () => {
               }
             });
             for (const one of together) {
-              if ("append" in one) twin.append(one.append);
-              else twin.delete(one.from, one.to);
+              if ("append" in one) model.append(one.append);
+              else model.delete(one.from, one.to);
             }
-            expect(entriesOf("users/1", name)).toEqual(twin.entries);
+            expect(entriesOf("users/1", name)).toEqual(model.entries);
             expect(entriesOf("users/1", name, 10, 200)).toEqual(
-              twin.entries.filter(({ time: at }) => at >= 10 && at <= 200),
+              model.entries.filter(({ time: at }) => at >= 10 && at <= 200),
             );
             const listed = ((await metadata())["@timeseries"] ?? []) as string[];
-            expect(listed.includes(name)).toBe(twin.entries.length > 0);
+            expect(listed.includes(name)).toBe(model.entries.length > 0);
           }
           database.checkInvariants();
         },
@@ -290,13 +290,13 @@ describe("a time series", () => {
   });
 
   it("notifies listeners of changes once they are durable", async () => {
-    const told: unknown[] = [];
-    const stop = database.feed.listen((change) => told.push(change));
+    const reported: unknown[] = [];
+    const stop = database.feed.listen((change) => reported.push(change));
     await append("A", [at(5, 1), at(1, 1)]);
     await remove("A", 1, 2);
     stop();
     expect(
-      told.filter((change) => (change as { kind: string }).kind === "time-series"),
+      reported.filter((change) => (change as { kind: string }).kind === "time-series"),
     ).toMatchObject([
       { type: "Put", documentId: "users/1", name: "A", from: 1, to: 5 },
       { type: "Delete", documentId: "users/1", name: "A", from: 1, to: 2 },

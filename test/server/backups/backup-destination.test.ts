@@ -72,14 +72,14 @@ async function task(body: object): Promise<number> {
 }
 
 /** @returns the state of the operation, or the rejection */
-async function asked(path: string, body: object): Promise<Json> {
+async function requested(path: string, body: object): Promise<Json> {
   const reply = await client.send(`POST ${path}`, body);
   if (reply.status !== 200) return reply.json as Json;
   return await ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
 }
 
 const restored = (body: object) =>
-  asked("/admin/restore/database", { DisableOngoingTasks: true, ...body });
+  requested("/admin/restore/database", { DisableOngoingTasks: true, ...body });
 
 async function valueIn(database: string, id: string): Promise<unknown> {
   const reply = await client.send(`GET /databases/${database}/docs?id=${id}`);
@@ -134,7 +134,7 @@ test("restores and verifies an encrypted backup only with its key", async () => 
   });
   expect(await valueIn("one", "a/49")).toBe(49);
   const check = { BackupLocation: folder, BackupEncryptionSettings, CompareWith: "db" };
-  const verified = JSON.stringify(await asked("/admin/backups/verify", check));
+  const verified = JSON.stringify(await requested("/admin/backups/verify", check));
   expect(verified).toContain('"IsValid":true');
   expect(verified).toContain('"IsEqual":true');
 
@@ -237,7 +237,7 @@ test("backups in S3: full, incremental, listed, restored, verified", async () =>
     Status: "Completed",
   });
   expect(await valueIn("remote", "a/2")).toBe(200);
-  const verified = await asked("/admin/backups/verify", { ...body, CompareWith: "remote" });
+  const verified = await requested("/admin/backups/verify", { ...body, CompareWith: "remote" });
   expect(JSON.stringify(verified)).toContain('"IsValid":true');
   expect(JSON.stringify(verified)).toContain('"IsEqual":true');
   const once = await backedUp({ S3Settings: newRemote() });
@@ -263,7 +263,7 @@ test("a secret for S3 is retained for an unchanged destination, and required for
 test("a record sent by a client contains no secret, and its tasks report missing values", async () => {
   const remote = newRemote();
   const Key = newKey();
-  const made = await client.send("PUT /admin/databases?name=sent", {
+  const created = await client.send("PUT /admin/databases?name=sent", {
     DatabaseName: "sent",
     PeriodicBackups: [
       {
@@ -275,7 +275,7 @@ test("a record sent by a client contains no secret, and its tasks report missing
       },
     ],
   });
-  expect(made.status).toBe(201);
+  expect(created.status).toBe(201);
   const record = (await client.send("GET /admin/databases?name=sent")).text;
   expect(record).toContain('"theirs"');
   expect(record).not.toContain(Key);

@@ -69,10 +69,10 @@ async function statusOf({ client, taskId }: Setup): Promise<Json> {
 }
 
 /** Waits until the status matches. */
-async function until(setup: Setup, isSo: (status: Json) => boolean): Promise<Json> {
+async function until(setup: Setup, condition: (status: Json) => boolean): Promise<Json> {
   for (let i = 0; i < 600; i++) {
     const status = await statusOf(setup);
-    if (isSo(status)) return status;
+    if (condition(status)) return status;
     await sleep(25);
   }
   throw new Error(`not reached: ${JSON.stringify(await statusOf(setup))}`);

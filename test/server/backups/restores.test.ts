@@ -178,8 +178,8 @@ test("only one backup of a database runs at a time", async () => {
   expect(refused).toMatchObject({
     Type: "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
   });
-  const made = replies.find(({ status }) => status === 200)?.json as Json;
-  await ended(client, `operations/state?id=${made["OperationId"]}`);
+  const created = replies.find(({ status }) => status === 200)?.json as Json;
+  await ended(client, `operations/state?id=${created["OperationId"]}`);
   await backedUp(client, join(base, "four"));
 });
 

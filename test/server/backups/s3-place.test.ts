@@ -43,7 +43,7 @@ function newPlace(): BackupPlace {
 }
 
 /** A destination whose retries wait only briefly. */
-function hastyPlace(): BackupPlace {
+function impatientPlace(): BackupPlace {
   const { access } = server;
   const settings = {
     bucket: access.BucketName,
@@ -122,7 +122,7 @@ describe("on an S3 server", () => {
 });
 
 test("retries requests for a limited time while the server is overloaded or closes connections", async () => {
-  const place = hastyPlace();
+  const place = impatientPlace();
   const bytes = randomBytes(9_000_000);
   let failures = 3;
   server.fault = () => (failures-- > 0 ? "503" : undefined);
@@ -141,7 +141,7 @@ test("retries requests for a limited time while the server is overloaded or clos
 });
 
 test("a read resumes in the same object, or fails if that was replaced", async () => {
-  const place = hastyPlace();
+  const place = impatientPlace();
   await place.write("x", [randomBytes(3_000_000)]);
   const key = place.pathOf("x");
   let attempts = 0;
@@ -155,7 +155,7 @@ test("a read resumes in the same object, or fails if that was replaced", async (
 });
 
 test("aborts and reports an upload whose completion fails after the status was sent", async () => {
-  const place = hastyPlace();
+  const place = impatientPlace();
   server.fault = (method, _key, url) =>
     method === "POST" && url.searchParams.has("uploadId") ? "late error" : undefined;
   const failed = place.write("x", pieces(randomBytes(9_000_000)));

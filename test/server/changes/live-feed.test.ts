@@ -40,19 +40,19 @@ test("sends news immediately and at each interval, and a heartbeat if nothing is
 
 test("builds no messages for a client that does not read or has disconnected", () => {
   const socket = new Socket();
-  let asked = 0;
+  let requested = 0;
   let ended = 0;
-  const next = () => [`${++asked}`];
+  const next = () => [`${++requested}`];
   startFeed(asSocket(socket), { everyMs: 1_000, next, end: () => ended++, report });
   socket.bufferedAmount = 2 * 1024 * 1024;
   vi.advanceTimersByTime(10_000);
-  expect(asked).toBe(1);
+  expect(requested).toBe(1);
   socket.bufferedAmount = 0;
   vi.advanceTimersByTime(1_000);
   expect(socket.sent).toEqual(["1", "2"]);
   socket.close(1000);
   vi.advanceTimersByTime(10_000);
-  expect([asked, ended]).toEqual([2, 1]);
+  expect([requested, ended]).toEqual([2, 1]);
 });
 
 test("rejects clients beyond the limit until another one disconnects", () => {

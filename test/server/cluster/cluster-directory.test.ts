@@ -94,12 +94,12 @@ async function otherLeader(name: string): Promise<string> {
 test("any node accepts a one-time backup, and the restore reaches all nodes", async () => {
   const folder = join(base, "once");
   for (const tag of nodes.tags) {
-    const made = await backedUp(tag, "admin/backup", folder, {
+    const created = await backedUp(tag, "admin/backup", folder, {
       BackupType: "Backup",
       LocalSettings: { FolderPath: folder },
     });
     const name = `once-${tag}`;
-    const state = await restored(tag, { BackupLocation: made, DatabaseName: name });
+    const state = await restored(tag, { BackupLocation: created, DatabaseName: name });
     expect(state, JSON.stringify(state)).toMatchObject({ Status: "Completed" });
     await everywhere(name, 1059);
   }

@@ -299,8 +299,8 @@ test("a command distributes copies over the nodes, and all have the content", as
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ DatabaseName: name, Topology: { Members: ["B"] } }),
     };
-    const made = () => nodes.at("A").request(`/admin/databases?name=${name}`, options);
-    await nodes.until(async () => [201, 409].includes((await made()).status));
+    const created = () => nodes.at("A").request(`/admin/databases?name=${name}`, options);
+    await nodes.until(async () => [201, 409].includes((await created()).status));
     await nodes.leaderOf(name);
     expect((await put("B", name, "a", { Name: name })).status).toBe(201);
   }

@@ -240,18 +240,21 @@ test("a copy for a vanished node is closed, and each node has at most one", asyn
   const node = await startNode("A");
   await fill(node, 200);
   const { copies, database, server } = node;
-  const begin = (tag: string) =>
+  const start = (tag: string) =>
     new Promise<string>((resolve, reject) => {
-      const asked = get(`${server.url}/cluster/copies/${database.id}/base?node=${tag}`, (reply) => {
-        resolve(String(reply.headers["x-jackdaw-copy"]));
-        reply.destroy();
-      });
-      asked.on("error", reject);
+      const requested = get(
+        `${server.url}/cluster/copies/${database.id}/base?node=${tag}`,
+        (reply) => {
+          resolve(String(reply.headers["x-jackdaw-copy"]));
+          reply.destroy();
+        },
+      );
+      requested.on("error", reject);
     });
-  const first = await begin("B");
-  const second = await begin("B");
+  const first = await start("B");
+  const second = await start("B");
   expect([first === second, copies.count]).toEqual([false, 1]);
-  for (let at = 1; at < openCopiesMax; at++) await begin(`B${String.fromCharCode(65 + at)}`);
+  for (let at = 1; at < openCopiesMax; at++) await start(`B${String.fromCharCode(65 + at)}`);
   const refused = await server.request(`/cluster/copies/${database.id}/base?node=C`);
   expect([refused.status, copies.count]).toEqual([503, openCopiesMax]);
   // A copy that is still being read stays open.

@@ -49,7 +49,7 @@ async function close(...closed: readonly string[]): Promise<void> {
   for (const tag of closed) nodes.delete(tag);
 }
 
-function said(tag: string): readonly string[] {
+function output(tag: string): readonly string[] {
   return logs.get(tag) ?? [];
 }
 
@@ -132,11 +132,11 @@ async function isSound(): Promise<boolean> {
   });
 }
 
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   // Also called before the tests begin, where vitest cannot poll.
   const endMs = performance.now() + waitMs.timeout;
-  while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`not reached in time: ${isSo}`);
+  while (!(await condition())) {
+    if (performance.now() > endMs) throw new Error(`not reached in time: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, waitMs.interval));
   }
 }
@@ -145,12 +145,12 @@ beforeAll(async () => {
   routes = (await freePorts(3)).map((port) => `127.0.0.1:${port}`);
   await open(...tags);
   await until(() => tags.every((tag) => cluster(tag).members().length === 3));
-  const made = await at("A").request("/admin/databases?name=shop", {
+  const created = await at("A").request("/admin/databases?name=shop", {
     method: "PUT",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ DatabaseName: "shop" }),
   });
-  expect(made.status).toBe(201);
+  expect(created.status).toBe(201);
   await write("A", 0, 120);
   for (const tag of tags) await until(async () => (await countOn(tag)) === 120);
 }, 120_000);
@@ -168,7 +168,7 @@ test("a node wipes its own replica with a hole, and the replica is rebuilt", {
   await open("C");
   await expect.poll(() => damagedFor("C"), waitMs).toEqual(["jackdaw-C"]);
   await expect
-    .poll(() => said("C"), waitMs)
+    .poll(() => output("C"), waitMs)
     .toContain("The replica of the stream of shop here is whole again");
   await expect.poll(isSound, waitMs).toBe(true);
   expect(cluster("A").value("cluster/repair")).toBe(undefined);
@@ -191,9 +191,9 @@ test("holes in most replicas, in messages that one node has not read, lose nothi
   await expect.poll(() => damagedFor("A")?.length ?? 0, waitMs).toBeGreaterThan(1);
   await expect.poll(isSound, waitMs).toBe(true);
   const purged = /^Most replicas of the stream of shop are damaged: what the nodes have/;
-  expect(tags.flatMap(said).filter((message) => purged.test(message))).not.toEqual([]);
+  expect(tags.flatMap(output).filter((message) => purged.test(message))).not.toEqual([]);
   // The unread messages came from the copy of another node.
-  expect(said("C").join("\n")).toMatch(/The files of 'shop' are those of node [AB] now/);
+  expect(output("C").join("\n")).toMatch(/The files of 'shop' are those of node [AB] now/);
   await expect.poll(isLed, waitMs).toBe(true);
   for (const tag of tags) await expect.poll(() => countOn(tag), waitMs).toBe(260);
   await write("C", 260, 262);

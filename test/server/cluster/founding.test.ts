@@ -74,7 +74,7 @@ beforeEach(() => {
   databases = ["shop"];
 });
 
-const begin = () => {
+const start = () => {
   shared.set(topologyIdKey, '"id"');
   shared.set(foundingKey, JSON.stringify(openFounding));
 };
@@ -84,7 +84,7 @@ test("transfers certificates, settings and database names in one change when the
   expect(founder.isAlone).toBe(true);
   await founder.work();
   expect(shared.size).toBe(0);
-  begin();
+  start();
   expect(founder.isAlone).toBe(true);
   await founder.work();
   expect(JSON.parse(shared.get(foundingKey) ?? "")).toEqual({
@@ -104,7 +104,7 @@ test("transfers certificates, settings and database names in one change when the
 });
 
 test("revokes only the administrator that a new node created for itself", async () => {
-  begin();
+  start();
   for (const [key, value] of [certificate("MADE"), certificate("GIVEN")]) shared.set(key, value);
   shared.set("server/first-admin", '"MADE"');
   shared.set("server/command-index", "1024");
@@ -120,7 +120,7 @@ test("revokes only the administrator that a new node created for itself", async 
 
 test("other nodes cannot register their own administrator if there was none before", async () => {
   own.delete("server/first-admin");
-  begin();
+  start();
   await founderOf("A").work();
   expect(shared.get("server/first-admin")).toBe('""');
 });
@@ -128,7 +128,7 @@ test("other nodes cannot register their own administrator if there was none befo
 test("transfers nothing from an empty server, nor to a cluster with databases, with a founder, or of an older version", async () => {
   databases = [];
   own.delete("certificates/READER");
-  begin();
+  start();
   expect(founderOf("A").isAlone).toBe(false);
   databases = ["shop"];
   expect(founderOf("A").isAlone).toBe(true);
@@ -147,7 +147,7 @@ test("transfers nothing from an empty server, nor to a cluster with databases, w
 });
 
 test("shared values change only after the node's own values were transferred", async () => {
-  begin();
+  start();
   const founder = founderOf("A");
   await founder.settled();
   expect(shared.has("certificates/READER")).toBe(true);

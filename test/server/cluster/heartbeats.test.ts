@@ -30,7 +30,7 @@ function start(link: Subject, tag: string, more: Partial<HeartbeatOptions> = {})
     link,
     tag,
     status: () => ({ of: tag }),
-    report: (told) => expect.fail(told),
+    report: (reported) => expect.fail(reported),
     ...more,
   });
 }
@@ -91,21 +91,21 @@ test("drops invalid heartbeats and the hundred and first node", () => {
 
 test("two servers with one tag log an error once a minute, and a status that is too large is not sent", () => {
   const link = new Subject();
-  const told: string[] = [];
+  const reported: string[] = [];
   let nowMs = 0;
-  const options = { report: (line: string) => told.push(line), nowMs: () => nowMs };
+  const options = { report: (line: string) => reported.push(line), nowMs: () => nowMs };
   const first = start(link, "A", options);
   const second = start(link, "A", options);
   second.beat();
-  expect(told).toHaveLength(1);
-  expect(told[0]).toMatch(/Another server has the tag A of this one/);
+  expect(reported).toHaveLength(1);
+  expect(reported[0]).toMatch(/Another server has the tag A of this one/);
   expect(first.heard.size).toBe(0);
   nowMs = 60_000;
   second.beat();
-  expect(told).toHaveLength(2);
+  expect(reported).toHaveLength(2);
   first.stop();
   second.stop();
   const large = start(link, "C", { ...options, status: () => ({ a: "x".repeat(2 ** 20) }) });
-  expect(told[2]).toMatch(/^The status of this node has \d+ characters and is not sent$/);
+  expect(reported[2]).toMatch(/^The status of this node has \d+ characters and is not sent$/);
   large.stop();
 });

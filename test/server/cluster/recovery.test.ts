@@ -10,13 +10,13 @@ import {
   recover,
   withoutCluster,
 } from "../../../server/cluster/recovery.ts";
-import { asSingleNode, makeLostCluster } from "../../support/lost-cluster.ts";
+import { asSingleNode, createLostCluster } from "../../support/lost-cluster.ts";
 
 let folder = "";
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "jackdaw-recovery-"));
-  await makeLostCluster(folder);
+  await createLostCluster(folder);
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

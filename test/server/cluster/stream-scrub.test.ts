@@ -58,7 +58,7 @@ function lookOf(damaged: readonly string[], name = stream): ScrubLook {
 
 function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = {}) {
   const calls: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const state = {
     look: lookOf([]) as ScrubLook | Error,
     outcome: { kind: "repaired" } as { kind: "repaired" } | { kind: "refused"; reason: string },
@@ -81,7 +81,7 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
     }),
     log: new Log("Info", [
       {
-        write: ({ message }) => void told.push(message),
+        write: ({ message }) => void reported.push(message),
         droppedCount: 0,
         close: async () => undefined,
       },
@@ -113,7 +113,7 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
     await vi.advanceTimersByTimeAsync(seconds * 1000);
     return [...calls];
   };
-  return { scrub, state, told, values, after };
+  return { scrub, state, reported, values, after };
 }
 
 test("checks soon after the start and every minute, and more often after a problem", async () => {
@@ -132,15 +132,15 @@ test("checks soon after the start and every minute, and more often after a probl
 });
 
 test("wipes the node's own replica if damage persists, after claiming the repair", async () => {
-  const { state, told, values, after } = scrubOf();
+  const { state, reported, values, after } = scrubOf();
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(5)).toEqual(["look"]);
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
   expect(values.size).toBe(0);
-  expect(told).toEqual(["The replica of the stream of shop here is whole again"]);
+  expect(reported).toEqual(["The replica of the stream of shop here is whole again"]);
   state.outcome = { kind: "refused", reason: "nobody leads" };
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
-  expect(told.at(-1)).toBe("The replica of shop here is not wiped: nobody leads");
+  expect(reported.at(-1)).toBe("The replica of shop here is not wiped: nobody leads");
 });
 
 test("wipes nothing while another node does, and no replica of another node", async () => {
@@ -154,11 +154,11 @@ test("wipes nothing while another node does, and no replica of another node", as
 });
 
 test("without a leader of the cluster's values, only their own stream is repaired", async () => {
-  const { state, told, after } = scrubOf();
+  const { state, reported, after } = scrubOf();
   state.change = new EngineError("not-leader", "nobody leads");
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look"]);
-  expect(told).toEqual(["The stream of shop could not be mended: nobody leads"]);
+  expect(reported).toEqual(["The stream of shop could not be mended: nobody leads"]);
   state.look = lookOf(["jackdaw-C"], `JD_${sharedId}_1`);
   expect(await after(20)).toEqual(["look", "look", `repair JD_${sharedId}_1 0`]);
 });
@@ -168,21 +168,23 @@ test("one node chooses a stream's leader, and handles standalone servers", async
   first.state.look = lookOf(["jackdaw-A"]);
   expect(await first.after(5)).toEqual(["look", `lead ${stream} jackdaw-B`]);
   await first.after(20);
-  const advice = first.told.filter((message) => message.includes("stop jackdaw-A"));
+  const advice = first.reported.filter((message) => message.includes("stop jackdaw-A"));
   expect(advice).toEqual([
     `The replica of the stream of shop on jackdaw-A is damaged. The others are sound: stop jackdaw-A, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
   ]);
   const other = scrubOf({ isFirst: false, ownServer: null });
   other.state.look = lookOf(["jackdaw-A"]);
   expect(await other.after(15)).toEqual(["look", "look"]);
-  expect(other.told).toEqual([]);
+  expect(other.reported).toEqual([]);
 });
 
 test("when most replicas are damaged, messages in the nodes' logs are removed from the stream", async () => {
-  const { state, told, after } = scrubOf();
+  const { state, reported, after } = scrubOf();
   state.look = lookOf(["jackdaw-A", "jackdaw-B", "jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look", "purge ab"]);
-  expect(told).toEqual([expect.stringMatching(/^Most replicas of the stream of shop are damaged/)]);
+  expect(reported).toEqual([
+    expect.stringMatching(/^Most replicas of the stream of shop are damaged/),
+  ]);
 });
 
 test("a stopped copy restarts when its stream is intact", async () => {

@@ -136,7 +136,7 @@ test("the leader trims its stream; active nodes continue, and a node that was aw
   };
   await expect.poll(isPast, { timeout: 10_000 }).toBe(true);
   await gone.open();
-  await expect.poll(() => gone.told.join(), { timeout: 30_000 }).toContain("snapshot");
+  await expect.poll(() => gone.reported.join(), { timeout: 30_000 }).toContain("snapshot");
   await all.expectSame();
-  expect(near.told.join()).not.toContain("snapshot");
+  expect(near.reported.join()).not.toContain("snapshot");
 });

@@ -62,23 +62,23 @@ describe("attachments", () => {
 
   test("a single satisfiable range returns partial content", async () => {
     await client.send(`PUT ${at("range")}`, "hello world");
-    const ask = async (range: string) => {
+    const sendRequest = async (range: string) => {
       const reply = await client.send(`GET ${at("range")}`, undefined, { range });
       return [reply.status, reply.headers["content-range"], reply.text];
     };
-    expect(await ask("bytes=1-2")).toEqual([206, "bytes 1-2/11", "el"]);
-    expect(await ask("bytes=-3")).toEqual([206, "bytes 8-10/11", "rld"]);
-    expect(await ask("bytes=3-1000")).toEqual([206, "bytes 3-10/11", "lo world"]);
-    expect(await ask("bytes=50-")).toEqual([416, "bytes */11", ""]);
-    expect(await ask("bytes=-0")).toEqual([416, "bytes */11", ""]);
+    expect(await sendRequest("bytes=1-2")).toEqual([206, "bytes 1-2/11", "el"]);
+    expect(await sendRequest("bytes=-3")).toEqual([206, "bytes 8-10/11", "rld"]);
+    expect(await sendRequest("bytes=3-1000")).toEqual([206, "bytes 3-10/11", "lo world"]);
+    expect(await sendRequest("bytes=50-")).toEqual([416, "bytes */11", ""]);
+    expect(await sendRequest("bytes=-0")).toEqual([416, "bytes */11", ""]);
     // As in RavenDB 7.2.7: without a body, with the headers of the attachment.
     const { headers } = await client.send(`GET ${at("range")}`, undefined, { range: "bytes=50-" });
     const whole = (await client.send(`GET ${at("range")}`)).headers;
     for (const name of ["etag", "attachment-hash", "attachment-size", "content-disposition"]) {
       expect(headers[name]).toBe(whole[name]);
     }
-    expect(await ask("bytes=0-2,4-5")).toEqual([200, undefined, "hello world"]);
-    expect(await ask("bytes=5-2")).toEqual([200, undefined, "hello world"]);
+    expect(await sendRequest("bytes=0-2,4-5")).toEqual([200, undefined, "hello world"]);
+    expect(await sendRequest("bytes=5-2")).toEqual([200, undefined, "hello world"]);
     expect(byteRangeOf("bytes=0-", 0)).toBe("unsatisfiable");
     expect(byteRangeOf(undefined, 5)).toBeUndefined();
   });
@@ -185,14 +185,14 @@ describe("POST attachments/bulk", () => {
     await client.send("PUT attachments?id=many%2F1&name=one&contentType=text%2Fplain", "hello");
     await client.send("PUT attachments?id=many%2F2&name=empty", "");
     await client.send("PUT attachments?id=many%2F2&name=big%C3%A9", big);
-    const asked = [
+    const requested = [
       { DocumentId: "many/2", Name: "bigé" },
       { DocumentId: "many/1", Name: "ONE" },
       { DocumentId: "nobody", Name: "one" },
       { DocumentId: "many/2", Name: "empty" },
       { DocumentId: "many/1", Name: "one" },
     ];
-    const reply = await bulk({ AttachmentType: "Document", Attachments: asked });
+    const reply = await bulk({ AttachmentType: "Document", Attachments: requested });
     expect(reply.status).toBe(200);
     expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
     const { rows, contents } = split(reply.body);
@@ -209,7 +209,7 @@ describe("POST attachments/bulk", () => {
       RemoteParameters: null,
     });
     const folded = await bulk(
-      { AttachmentType: "Document", Attachments: asked },
+      { AttachmentType: "Document", Attachments: requested },
       { "accept-encoding": "gzip" },
     );
     expect(folded.headers["content-encoding"]).toBe("gzip");

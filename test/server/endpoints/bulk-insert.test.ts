@@ -42,7 +42,7 @@ function openInsert(id: number, headers: http.OutgoingHttpHeaders = {}) {
 }
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 500; turn++) {
+  for (let tick = 0; tick < 500; tick++) {
     if (await isTrue()) return;
     await sleep(10);
   }

@@ -149,15 +149,15 @@ describe("changes of documents", () => {
     await put("docs/2", "Twos");
     await put("others/1", "Ones");
     await client.send("DELETE docs?id=docs/1");
-    const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+    const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
     const first = documentChange("Docs/1", "Put", "Ones");
     const second = documentChange("docs/2", "Put", "Twos");
     const third = documentChange("others/1", "Put", "Ones");
     const last = documentChange("Docs/1", "Delete", "Ones");
-    expect(told[0]).toEqual([first, second, third, last]);
-    expect(told[1]).toEqual([first, last]);
-    expect(told[2]).toEqual([first, second, last]);
-    expect(told[3]).toEqual([first, third, last]);
+    expect(reported[0]).toEqual([first, second, third, last]);
+    expect(reported[1]).toEqual([first, last]);
+    expect(reported[2]).toEqual([first, second, last]);
+    expect(reported[3]).toEqual([first, third, last]);
     for (const { socket } of sockets) socket.close();
   });
 
@@ -245,11 +245,11 @@ describe("changes of counters", () => {
     const other = change("counted/1", "Other", 1, "Put");
     const second = change("counted/2", "Likes", 1, "Put");
     const deletion = change("counted/1", "Likes", 0, "Delete");
-    const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
-    expect(told[0]).toEqual([...likes, other, second, deletion]);
-    expect(told[1]).toEqual([...likes, second, deletion]);
-    expect(told[2]).toEqual([...likes, other, deletion]);
-    expect(told[3]).toEqual([...likes, deletion]);
+    const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+    expect(reported[0]).toEqual([...likes, other, second, deletion]);
+    expect(reported[1]).toEqual([...likes, second, deletion]);
+    expect(reported[2]).toEqual([...likes, other, deletion]);
+    expect(reported[3]).toEqual([...likes, deletion]);
     for (const { socket } of sockets) socket.close();
   });
 
@@ -297,11 +297,11 @@ test("changes of time series are sent to clients that watch them by name, by doc
   const second = change("series/1", "Steps", "Put", [moment, moment]);
   const third = change("series/2", "Heart", "Put", [moment, moment]);
   const last = change("series/1", "Heart", "Delete", [null, null]);
-  const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
-  expect(told[0]).toEqual([first, second, third, last]);
-  expect(told[1]).toEqual([first, third, last]);
-  expect(told[2]).toEqual([first, second, last]);
-  expect(told[3]).toEqual([first, last]);
+  const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+  expect(reported[0]).toEqual([first, second, third, last]);
+  expect(reported[1]).toEqual([first, third, last]);
+  expect(reported[2]).toEqual([first, second, last]);
+  expect(reported[3]).toEqual([first, last]);
   for (const { socket } of sockets) socket.close();
 });
 
@@ -320,13 +320,13 @@ test("index events are sent to clients that watch one index or all", async () =>
   await client.send(`POST admin/indexes/disable?name=${name}`);
   await client.send(`POST admin/indexes/stop?name=${name}`);
   await client.send(`DELETE indexes?name=${name}`);
-  const told = await one.settledChanges();
-  expect(told.filter((message) => !JSON.stringify(message).includes("Batch"))).toEqual(
+  const reported = await one.settledChanges();
+  expect(reported.filter((message) => !JSON.stringify(message).includes("Batch"))).toEqual(
     ["IndexAdded", "PriorityChanged", "IndexDemotedToDisabled", "IndexPaused", "IndexRemoved"].map(
       change,
     ),
   );
-  expect(await all.settledChanges()).toEqual(told);
+  expect(await all.settledChanges()).toEqual(reported);
   expect(await other.settledChanges()).toEqual([]);
   for (const { socket } of [all, one, other]) socket.close();
 });
@@ -366,13 +366,13 @@ test("the progress of operations is sent to clients that watch one or all", asyn
 });
 
 describe("closing", () => {
-  async function makeDatabase(name: string): Promise<ChangesSocket> {
+  async function createDatabase(name: string): Promise<ChangesSocket> {
     await client.send(`PUT /admin/databases?name=${name}`, { DatabaseName: name });
     return await ChangesSocket.open(client.server, `/databases/${name}/changes`);
   }
 
   test("happens when the database is deleted", async () => {
-    const socket = await makeDatabase("doomed");
+    const socket = await createDatabase("doomed");
     await client.send("DELETE /admin/databases", { DatabaseNames: ["doomed"], HardDelete: true });
     expect(await socket.closed).toEqual({
       code: 1001,
@@ -384,7 +384,7 @@ describe("closing", () => {
   });
 
   test("happens when the database is disabled; clients may reconnect after it is enabled", async () => {
-    const socket = await makeDatabase("resting");
+    const socket = await createDatabase("resting");
     await client.send("POST /admin/databases/disable", { DatabaseNames: ["resting"] });
     expect(await socket.closed).toEqual({ code: 1001, reason: "Database 'resting' is disabled." });
     await expect(ChangesSocket.open(client.server, "/databases/resting/changes")).rejects.toThrow(

@@ -10,7 +10,7 @@ import {
   tlsOptions,
 } from "../../support/start-test-server.ts";
 
-interface Told {
+interface Message {
   readonly Id: number;
   readonly Data: {
     readonly Type: string;
@@ -31,15 +31,15 @@ afterAll(stopTestServers);
 async function open(pair: CertificatePair = server.admin, query = "?node=A") {
   const url = `${server.url.replace("https", "wss")}/cluster-dashboard/watch${query}`;
   const socket = new WebSocket(url, tlsOptions(server.authority, pair));
-  const told: Told[] = [];
+  const reported: Message[] = [];
   socket.on("message", (data) => {
-    if (String(data).trim() !== "") told.push(JSON.parse(String(data)) as Told);
+    if (String(data).trim() !== "") reported.push(JSON.parse(String(data)) as Message);
   });
   await once(socket, "open");
   const send = (Command: string, Id: number, Type?: string) =>
     socket.send(JSON.stringify({ Command, Id, Type }));
-  const of = (type: string) => told.filter(({ Data }) => Data.Type === type);
-  return { socket, told, send, of };
+  const of = (type: string) => reported.filter(({ Data }) => Data.Type === type);
+  return { socket, reported, send, of };
 }
 
 const types = [
@@ -60,19 +60,21 @@ const types = [
 ];
 
 test("each widget has metrics of this server", { timeout: 20_000 }, async () => {
-  const { socket, told, send, of } = await open();
-  const ask = (path: string, method: string, body: object) =>
+  const { socket, reported, send, of } = await open();
+  const sendRequest = (path: string, method: string, body: object) =>
     server.request(path, { method, body: JSON.stringify(body) });
   const maps = ["map('Notes', (n) => ({ A: n.A }))"];
-  await ask("/databases/shop/admin/indexes", "PUT", { Indexes: [{ Name: "ByA", Maps: maps }] });
-  await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
+  await sendRequest("/databases/shop/admin/indexes", "PUT", {
+    Indexes: [{ Name: "ByA", Maps: maps }],
+  });
+  await sendRequest("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
   for (const [at, type] of types.entries()) send("watch", at + 1, type);
   await expect
-    .poll(() => new Set(told.map(({ Data }) => Data.Type)))
+    .poll(() => new Set(reported.map(({ Data }) => Data.Type)))
     .toEqual(new Set(["ServerTime", ...types]));
-  expect(told[0]).toMatchObject({ Id: -1 });
+  expect(reported[0]).toMatchObject({ Id: -1 });
   for (let at = 0; at < 5; at++) {
-    await ask(`/databases/shop/docs?id=notes/${at}`, "PUT", {
+    await sendRequest(`/databases/shop/docs?id=notes/${at}`, "PUT", {
       A: at,
       "@metadata": { "@collection": "Notes" },
     });

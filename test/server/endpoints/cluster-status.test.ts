@@ -148,9 +148,9 @@ const transfer = (query: string) =>
 
 test("hands over leadership to a node with a copy", async () => {
   expect((await transfer("?name=SHOP&node=B")).status).toBe(204);
-  expect(cluster.asked).toEqual(["transfer shop B"]);
+  expect(cluster.received).toEqual(["transfer shop B"]);
   expect((await transfer("?name=shop&node=A")).status).toBe(204); // It leads already.
-  expect(cluster.asked).toHaveLength(1);
+  expect(cluster.received).toHaveLength(1);
 });
 
 test("rejects an impossible transfer with the reason", async () => {
@@ -163,7 +163,7 @@ test("rejects an impossible transfer with the reason", async () => {
     const { status, json } = await transfer(query);
     expect([status, (json as { Message: string }).Message]).toEqual([400, told]);
   }
-  expect(cluster.asked).toEqual([]);
+  expect(cluster.received).toEqual([]);
 });
 
 test("lists a database that only this node has, and lets that node adopt it", async () => {
@@ -185,7 +185,7 @@ test("lists a database that only this node has, and lets that node adopt it", as
     expect(reply.status).toBe(200);
     expect(reply.json).toEqual({ Name: "a", Node: "A" });
   }
-  expect(cluster.asked).toEqual(["adopt a A", "adopt a A"]);
+  expect(cluster.received).toEqual(["adopt a A", "adopt a A"]);
   expect((await adopt("node=A")).text).toContain("The parameter 'name' is missing");
   expect((await adopt("name=a&node=Q")).text).toContain("There is no node Q in the cluster");
   become(undefined);

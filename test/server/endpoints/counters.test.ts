@@ -148,13 +148,13 @@ describe("counters", () => {
     const server = await startTestServer({ databases: [{ name: "db" }] });
     const reader = await server.client({ permissions: { db: "Read" } });
     await server.request("/databases/db/docs?id=u", { method: "PUT", body: "{}" });
-    const ask = (operation: string) =>
+    const sendRequest = (operation: string) =>
       server.request(
         "/databases/db/counters",
         { method: "POST", body: `{"Documents":[{"DocumentId":"u","Operations":[${operation}]}]}` },
         reader,
       );
-    expect((await ask('{"Type":"Get","CounterName":"a"}')).status).toBe(200);
-    expect((await ask(increment("a", "1"))).status).toBe(403);
+    expect((await sendRequest('{"Type":"Get","CounterName":"a"}')).status).toBe(200);
+    expect((await sendRequest(increment("a", "1"))).status).toBe(403);
   });
 });

@@ -61,13 +61,13 @@ describe("HiLo", () => {
 
   test("accepts only the last range back", async () => {
     await client.send("GET hilo/next?tag=back");
-    const giveBack = async (end: number, last: number) => {
+    const returnRange = async (end: number, last: number) => {
       const reply = await client.send(`PUT hilo/return?tag=back&end=${end}&last=${last}`);
       expect([reply.status, reply.headers["content-length"]]).toEqual([200, "0"]);
     };
-    await giveBack(31, 5);
+    await returnRange(31, 5);
     expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 33 });
-    await giveBack(64, 40);
+    await returnRange(64, 40);
     expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 41 });
     expect((await client.send("PUT hilo/return?tag=unknown&end=1&last=1")).status).toBe(200);
   });
@@ -147,12 +147,12 @@ describe("compare exchange", () => {
   test("returns the first outcome for a repeated request", async () => {
     const put = (id: string) =>
       client.json(`PUT cmpxchg?key=again&index=0&raft-request-id=${id}`, '{"Object":5}');
-    const made = (await put("one")) as Record<string, unknown>;
-    expect(made).toMatchObject({ Value: { Object: 5 }, Successful: true });
-    expect(await put("one")).toEqual(made);
-    expect(await put("two")).toEqual({ ...made, Successful: false });
+    const created = (await put("one")) as Record<string, unknown>;
+    expect(created).toMatchObject({ Value: { Object: 5 }, Successful: true });
+    expect(await put("one")).toEqual(created);
+    expect(await put("two")).toEqual({ ...created, Successful: false });
     const remove = (id: string) =>
-      client.json(`DELETE cmpxchg?key=again&index=${made["Index"]}&raft-request-id=${id}`);
+      client.json(`DELETE cmpxchg?key=again&index=${created["Index"]}&raft-request-id=${id}`);
     const gone = (await remove("one")) as Record<string, unknown>;
     expect(gone).toMatchObject({ Value: { Object: 5 }, Successful: true });
     expect(await remove("one")).toEqual(gone);
@@ -164,12 +164,16 @@ describe("compare exchange", () => {
   test("replaces a value only if the index is current", async () => {
     const put = async (key: string, index: number | string, text: string) =>
       (await client.json(`PUT cmpxchg?key=${key}&index=${index}`, text)) as Record<string, unknown>;
-    const made = await put("a", 0, '{"Object":5}');
-    expect(made).toEqual({ Index: made["Index"], Value: { Object: 5 }, Successful: true });
-    expect(await put("A", 0, '{"Object":6}')).toEqual({ ...made, Successful: false });
-    const next = await put("a", String(made["Index"]), '{"Object":{"x":[1]},"@metadata":{"m":1}}');
+    const created = await put("a", 0, '{"Object":5}');
+    expect(created).toEqual({ Index: created["Index"], Value: { Object: 5 }, Successful: true });
+    expect(await put("A", 0, '{"Object":6}')).toEqual({ ...created, Successful: false });
+    const next = await put(
+      "a",
+      String(created["Index"]),
+      '{"Object":{"x":[1]},"@metadata":{"m":1}}',
+    );
     expect(next["Successful"]).toBe(true);
-    expect(next["Index"]).toBeGreaterThan(made["Index"] as number);
+    expect(next["Index"]).toBeGreaterThan(created["Index"] as number);
     expect(await put("none", 7, '{"Object":1}')).toEqual({
       Index: 0,
       Value: null,
@@ -240,7 +244,7 @@ describe("numbers at the limit", () => {
     expect((await seed(String(last - 1))).json).toEqual({ NewSeedValue: last - 1 });
     expect(await client.json("POST identity/next?name=ends|")).toEqual({ NewIdentityValue: last });
     for (const what of ["POST identity/next?name=ends|", "PUT docs?id=ends|"]) {
-      for (let turn = 0; turn < 2; turn++) {
+      for (let tick = 0; tick < 2; tick++) {
         const refused = await client.send(what, {});
         expect([refused.status, refused.json]).toMatchObject([
           400,

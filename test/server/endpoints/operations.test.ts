@@ -58,9 +58,10 @@ test("a dry run over all documents reports the changes, with samples", async () 
   });
   const { Results } = (await client.json("POST queries", { Query: "from Ns where N > 9" })) as Json;
   expect(Results).toHaveLength(890);
-  for (const mistake of ["sample=-1", "sample=101", "max=0"])
+  for (const internalError of ["sample=-1", "sample=101", "max=0"])
     expect(
-      (await client.send(`PATCH queries/dry-run?${mistake}`, body("from Ns update {}"))).status,
+      (await client.send(`PATCH queries/dry-run?${internalError}`, body("from Ns update {}")))
+        .status,
     ).toBe(400);
 });
 

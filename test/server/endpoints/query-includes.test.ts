@@ -164,20 +164,20 @@ describe("the ETag of a query", () => {
 
 describe("a projection", () => {
   test("reads only the document, or only the index, on request", async () => {
-    const ask = (ProjectionBehavior: string, Query = "from Users select Old, Missing") =>
+    const sendRequest = (ProjectionBehavior: string, Query = "from Users select Old, Missing") =>
       client.send("POST queries", { Query, ProjectionBehavior });
-    const fromDocument = (await ask("FromDocument")).json as { Results: Json[] };
+    const fromDocument = (await sendRequest("FromDocument")).json as { Results: Json[] };
     expect(fromDocument.Results[0]).toMatchObject({ Old: oldVector, Missing: null });
-    expect((await ask("FromDocumentOrThrow")).text).toContain(
+    expect((await sendRequest("FromDocumentOrThrow")).text).toContain(
       "Could not extract field 'Missing' from document",
     );
-    expect((await ask("FromDocumentOrThrow", "from Users select Old")).status).toBe(200);
+    expect((await sendRequest("FromDocumentOrThrow", "from Users select Old")).status).toBe(200);
     const indexed = "from Users where Old != 'x' select Old";
-    expect((await ask("FromIndexOrThrow", indexed)).text).toContain(
+    expect((await sendRequest("FromIndexOrThrow", indexed)).text).toContain(
       "Could not extract field 'Old' from index 'Auto/Users/ByOld'",
     );
-    const fromIndex = (await ask("FromIndex", indexed)).json as { Results: Json[] };
+    const fromIndex = (await sendRequest("FromIndex", indexed)).json as { Results: Json[] };
     expect(Object.keys(fromIndex.Results[0] ?? {})).toEqual(["@metadata"]);
-    expect((await ask("Nonsense")).status).toBe(400);
+    expect((await sendRequest("Nonsense")).status).toBe(400);
   });
 });

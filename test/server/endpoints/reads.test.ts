@@ -84,11 +84,11 @@ describe("statistics", () => {
 
 describe("statistics of indexes", () => {
   test("report each index with its state", async () => {
-    const asked = await client.json("POST queries", {
+    const requested = await client.json("POST queries", {
       Query: "from Ss where n = 1",
       WaitForNonStaleResults: true,
     });
-    expect(asked).toMatchObject({ IsStale: false, TotalResults: 1 });
+    expect(requested).toMatchObject({ IsStale: false, TotalResults: 1 });
     expect(await client.json("GET stats")).toMatchObject({
       CountOfIndexes: 1,
       Indexes: [

@@ -111,22 +111,22 @@ describe("revisions", () => {
     await client.send("PUT attachments?id=a1&name=File.txt", "hello");
     const { Results } = await revisions("id=a1");
     await client.send("DELETE attachments?id=a1&name=File.txt");
-    const ask = (vector: string | undefined) =>
+    const sendRequest = (vector: string | undefined) =>
       client.send("POST attachments?id=a1&name=file.txt", {
         Type: "Revision",
         ChangeVector: vector,
       });
-    expect((await ask(Results[0]?.["@metadata"]["@change-vector"])).text).toBe("hello");
-    expect((await ask(Results[1]?.["@metadata"]["@change-vector"])).status).toBe(404);
+    expect((await sendRequest(Results[0]?.["@metadata"]["@change-vector"])).text).toBe("hello");
+    expect((await sendRequest(Results[1]?.["@metadata"]["@change-vector"])).status).toBe(404);
   });
 
   test("are forced by batch commands", async () => {
     await put("f1", { n: 1 }, "Others");
     const force = { Type: "ForceRevisionCreation", Id: "f1" };
-    const made = (await client.json("POST bulk_docs", { Commands: [force, force] })) as {
+    const created = (await client.json("POST bulk_docs", { Commands: [force, force] })) as {
       Results: object[];
     };
-    expect(made.Results).toMatchObject([{ RevisionCreated: true }, { RevisionCreated: false }]);
+    expect(created.Results).toMatchObject([{ RevisionCreated: true }, { RevisionCreated: false }]);
     const document = { n: 2, "@metadata": { "@collection": "Others" } };
     const before = { Type: "PUT", Document: document, ForceRevisionCreationStrategy: "Before" };
     await client.send("POST bulk_docs", { Commands: [{ ...before, Id: "f1" }] });

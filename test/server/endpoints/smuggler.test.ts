@@ -116,9 +116,9 @@ describe("imports", () => {
     expect(await client.json("GET operations/state?id=902")).toMatchObject({ Status: "Faulted" });
     const packed = gzipSync(`{"Docs":[${doc("cut/1")},${doc("cut/2")}]}`);
     expect((await importing(packed.subarray(0, packed.length - 12))).status).toBe(400);
-    const spoiled = Buffer.from(reference);
-    spoiled.fill(7, 400, 500);
-    expect((await importing(spoiled)).status).toBe(400);
+    const damaged = Buffer.from(reference);
+    damaged.fill(7, 400, 500);
+    expect((await importing(damaged)).status).toBe(400);
     expect((await client.send("POST smuggler/import")).json).toMatchObject({ Type: "Error" });
     expect((await client.send("GET docs?id=plain/1")).status).toBe(200);
   });

@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const ask = (path: string) =>
+const send = (path: string) =>
   server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
 
 test("every page address returns the page, also with dots in a name", async () => {
@@ -49,18 +49,18 @@ test("every page address returns the page, also with dots in a name", async () =
     "/studio/db/my.js/doc/a%2Fb.js?view=tree",
     "/studio/index.html",
   ]) {
-    expect(await ask(path), path).toMatchObject({ status: 200, text: "<title>studio</title>" });
+    expect(await send(path), path).toMatchObject({ status: 200, text: "<title>studio</title>" });
   }
-  expect((await ask("/studio")).headers["location"]).toBe("/studio/databases");
+  expect((await send("/studio")).headers["location"]).toBe("/studio/databases");
 });
 
 test("its scripts are files, and files of another version do not exist", async () => {
-  expect(await ask("/studio/main-12345678.js")).toMatchObject({ status: 200, text: "run()" });
-  expect((await ask("/studio/main-87654321.js")).status).toBe(404);
+  expect(await send("/studio/main-12345678.js")).toMatchObject({ status: 200, text: "run()" });
+  expect((await send("/studio/main-87654321.js")).status).toBe(404);
 });
 
 test("the page runs nothing foreign or inline", async () => {
-  const { headers } = await ask("/studio/databases");
+  const { headers } = await send("/studio/databases");
   const policy = String(headers["content-security-policy"]);
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("frame-ancestors 'none'");

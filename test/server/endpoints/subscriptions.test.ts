@@ -28,9 +28,9 @@ const put = (body: object, query = "") => client.send(`PUT subscriptions${query}
 const state = (name: string) => client.json(`GET subscriptions/state?name=${name}`);
 
 test("a task is defined, read, listed and removed", async () => {
-  const made = await put({ Name: "One", Query: "from Bs" });
-  expect(made.status).toBe(201);
-  expect(made.json).toEqual({ Name: "One", RaftCommandIndex: expect.any(Number) });
+  const created = await put({ Name: "One", Query: "from Bs" });
+  expect(created.status).toBe(201);
+  expect(created.json).toEqual({ Name: "One", RaftCommandIndex: expect.any(Number) });
   expect(await state("ONE")).toEqual({
     Query: "from Bs",
     ChangeVectorForNextBatchStartingPoint: null,

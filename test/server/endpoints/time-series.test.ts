@@ -602,7 +602,7 @@ describe("a patch script", () => {
     };
 
   it("appends, reads, increments and deletes", async () => {
-    const made = await patch(`
+    const created = await patch(`
       const series = timeseries(this, 'S');
       series.append('${at(1)}', 1, 'tag');
       series.append('${at(2)}', [1, 2]);
@@ -610,12 +610,12 @@ describe("a patch script", () => {
       output(series.get('${at(2)}', '${at(9)}'));
       output(series.getStats());
     `);
-    expect(made.Status).toBe("Patched");
-    expect(made.Debug.Info.map((text) => JSON.parse(text) as unknown)).toEqual([
+    expect(created.Status).toBe("Patched");
+    expect(created.Debug.Info.map((text) => JSON.parse(text) as unknown)).toEqual([
       [entry(2, [1, 2])],
       { Start: at(1), End: at(2), Count: 2 },
     ]);
-    expect(made.Debug.Actions["AppendTimeSeries"]).toMatchObject([
+    expect(created.Debug.Actions["AppendTimeSeries"]).toMatchObject([
       { Name: "S", Tag: "tag", Created: true },
       { Name: "S", Created: false },
     ]);
@@ -624,7 +624,7 @@ describe("a patch script", () => {
     };
     expect(document.Results[0]?.["@metadata"]).toMatchObject({
       "@timeseries": ["INC:s", "S"],
-      "@change-vector": made.ChangeVector,
+      "@change-vector": created.ChangeVector,
     });
     const gone = await patch(
       `timeseries(this, 'S').delete(); output(timeseries(this, 'S').getStats().Count)`,

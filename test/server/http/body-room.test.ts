@@ -57,7 +57,7 @@ describe("over HTTP", () => {
     destroy(): void;
   }
 
-  function begin(method: string, path: string, headers: Record<string, string | number>): Begun {
+  function start(method: string, path: string, headers: Record<string, string | number>): Begun {
     const sent = request(`${server.url}/databases/db/${path}`, { method, headers });
     const status = new Promise<number>((resolve, reject) => {
       sent.on("response", (reply) => {
@@ -80,7 +80,7 @@ describe("over HTTP", () => {
 
   test("a large body of known length is charged twice in advance, and released at the end", async () => {
     const before = held();
-    const put = begin("PUT", "docs?id=large", { "content-length": text.length });
+    const put = start("PUT", "docs?id=large", { "content-length": text.length });
     put.write(text.slice(0, 1000));
     await vi.waitFor(() => expect(held() - before).toBe(2 * text.length));
     put.end(text.slice(1000));
@@ -90,7 +90,7 @@ describe("over HTTP", () => {
 
   test("a body whose client disconnects is released, too", async () => {
     const before = held();
-    const put = begin("PUT", "docs?id=cut", { "content-length": text.length });
+    const put = start("PUT", "docs?id=cut", { "content-length": text.length });
     put.write(text.slice(0, 1000));
     await vi.waitFor(() => expect(held()).toBeGreaterThan(before));
     put.destroy();
@@ -99,7 +99,7 @@ describe("over HTTP", () => {
 
   test("the commands of a form are charged as they arrive", async () => {
     const before = held();
-    const form = begin("POST", "bulk_docs", {
+    const form = start("POST", "bulk_docs", {
       "content-type": "multipart/mixed; boundary=b",
     });
     const document = `{"t":"${"a".repeat(2 * mega)}"}`;
@@ -114,14 +114,14 @@ describe("over HTTP", () => {
   test("a document over the limit is rejected in a body, a form and a bulk insert, and nothing stays charged", async () => {
     const before = held();
     const over = `{"t":"${"a".repeat(9 * mega)}"}`;
-    const put = begin("PUT", "docs?id=over", {});
+    const put = start("PUT", "docs?id=over", {});
     put.end(over);
-    const form = begin("POST", "bulk_docs", { "content-type": "multipart/mixed; boundary=b" });
+    const form = start("POST", "bulk_docs", { "content-type": "multipart/mixed; boundary=b" });
     form.end(
       '--b\r\nContent-Disposition: form-data; name="main"\r\n\r\n' +
         `{"Commands":[{"Id":"over","Type":"PUT","Document":${over}}]}\r\n--b--\r\n`,
     );
-    const bulk = begin("POST", "bulk_insert?id=1", {});
+    const bulk = start("POST", "bulk_insert?id=1", {});
     bulk.end(`[{"Id":"over","Type":"PUT","Document":${over}}]`);
     // The error of a bulk insert reports its progress.
     expect([await put.status, await form.status, await bulk.status]).toEqual([413, 413, 400]);

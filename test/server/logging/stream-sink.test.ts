@@ -30,7 +30,7 @@ test("drops lines if the reader lags, buffers little, and reports the number of 
 });
 
 test("is text on a terminal and JSON elsewhere, unless configured", () => {
-  const begin = (isTTY: boolean, format: "auto" | "json" | "text") => {
+  const start = (isTTY: boolean, format: "auto" | "json" | "text") => {
     let taken = "";
     const stream = {
       isTTY,
@@ -44,6 +44,6 @@ test("is text on a terminal and JSON elsewhere, unless configured", () => {
     new StreamSink(stream, format).write({ level: "Info", timeMs: 0, message: "m" });
     return taken[0];
   };
-  expect([begin(true, "auto"), begin(false, "auto")]).toEqual(["1", "{"]);
-  expect([begin(true, "json"), begin(false, "text")]).toEqual(["{", "1"]);
+  expect([start(true, "auto"), start(false, "auto")]).toEqual(["1", "{"]);
+  expect([start(true, "json"), start(false, "text")]).toEqual(["{", "1"]);
 });

@@ -19,7 +19,7 @@ import {
 /** Simulated free blocks of the file system; null for the real value. */
 const disk: { freeBytes: number | null } = { freeBytes: null };
 const actual = files.statfs;
-const told = async (path: string) => {
+const reported = async (path: string) => {
   const found = await actual(path);
   return disk.freeBytes === null ? found : { ...found, bsize: 1, bavail: disk.freeBytes };
 };
@@ -28,7 +28,7 @@ function setStatfs(statfs: typeof actual): void {
   files.statfs = statfs;
   syncBuiltinESMExports();
 }
-setStatfs(told as typeof actual);
+setStatfs(reported as typeof actual);
 afterAll(() => setStatfs(actual));
 
 let root: string;
@@ -62,7 +62,7 @@ function withLog(dataFolder: string) {
     nowMs += ms;
     return [...(await health.findings()).keys()];
   };
-  return { later, told: () => events.map(({ message }) => message) };
+  return { later, reported: () => events.map(({ message }) => message) };
 }
 
 test("a full disk answers 503 over HTTP, and 200 when there is space again", async () => {
@@ -86,7 +86,7 @@ test("a full disk answers 503 over HTTP, and 200 when there is space again", asy
 });
 
 test("a full disk is logged once, with its remedy", async () => {
-  const { later, told } = withLog(root);
+  const { later, reported } = withLog(root);
   expect(await later(0)).toEqual([]);
   disk.freeBytes = 1024;
   expect(await later(500)).toEqual([]); // It checks at most once a second.
@@ -94,7 +94,7 @@ test("a full disk is logged once, with its remedy", async () => {
   expect(await later(1_100)).toEqual(["disk"]);
   disk.freeBytes = null;
   expect(await later(1_100)).toEqual([]);
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     "The server is not ready: disk (the disk is full)",
     "The server is ready again",
   ]);
@@ -104,7 +104,7 @@ test("the next probe detects an unwritable folder, and its recovery", async () =
   const folder = join(root, "folder");
   // A file in its place rejects all writes, also those of the superuser.
   await writeFile(folder, "");
-  const { later, told } = withLog(folder);
+  const { later, reported } = withLog(folder);
   expect(await later(0)).toEqual(["disk"]);
   await rm(folder);
   await files.mkdir(folder);
@@ -113,10 +113,10 @@ test("the next probe detects an unwritable folder, and its recovery", async () =
   expect(await files.readdir(folder)).toEqual([]);
   await rm(folder, { recursive: true });
   expect(await later(11_000)).toEqual(["disk"]);
-  expect(told()[0]).toMatch(
+  expect(reported()[0]).toMatch(
     /^The server is not ready: disk \(the data folder cannot be written: ENOTDIR/,
   );
-  expect(told()[2]).toMatch(/cannot be read: ENOENT/);
+  expect(reported()[2]).toMatch(/cannot be read: ENOENT/);
 });
 
 test("an index that fails on all documents answers 503 until it is deleted", async () => {

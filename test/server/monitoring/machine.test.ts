@@ -47,9 +47,9 @@ test("a line of /proc/diskstats is parsed as the kernel documents it", () => {
 test("disk space is queried in the background, and each result is reported once", async () => {
   const watch = new RoomWatch(tmpdir());
   expect(watch.look()).toBeUndefined();
-  const told = await vi.waitUntil(() => watch.look(), { timeout: 5_000 });
-  expect(told?.totalBytes).toBeGreaterThan(0);
-  expect(told?.freeBytes).toBeLessThanOrEqual(told?.totalBytes ?? 0);
+  const reported = await vi.waitUntil(() => watch.look(), { timeout: 5_000 });
+  expect(reported?.totalBytes).toBeGreaterThan(0);
+  expect(reported?.freeBytes).toBeLessThanOrEqual(reported?.totalBytes ?? 0);
   expect(watch.look()).toBeUndefined();
 });
 

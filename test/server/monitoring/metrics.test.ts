@@ -89,9 +89,9 @@ test("connections are counted by protocol", async () => {
   );
   await new Promise((resolve) => socket.once("open", resolve));
   const of = await scrape();
-  const kinds = (kind: string) => of("jackdaw_connections", { kind });
-  expect(["http2", "websocket", "tcp"].map(kinds)).toEqual([[1], [1], [0]]);
-  expect(kinds("http1")?.[0]).toBeGreaterThanOrEqual(1);
+  const types = (kind: string) => of("jackdaw_connections", { kind });
+  expect(["http2", "websocket", "tcp"].map(types)).toEqual([[1], [1], [0]]);
+  expect(types("http1")?.[0]).toBeGreaterThanOrEqual(1);
   socket.close();
   session.close();
   await expect

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 /** The next line with this message. */
-async function told(message: string): Promise<Record<string, unknown>> {
+async function reported(message: string): Promise<Record<string, unknown>> {
   const find = () => events.findIndex((event) => event.message === message);
   await expect.poll(find).toBeGreaterThanOrEqual(0);
   const [event] = events.splice(find(), 1);
@@ -47,7 +47,7 @@ test.each([
     QueryParameters: { low: 7 },
     WaitForNonStaleResults: true,
   });
-  expect(await told("A query was slow")).toMatchObject({
+  expect(await reported("A query was slow")).toMatchObject({
     event: "slow-query",
     route: path,
     database: "db",
@@ -64,7 +64,7 @@ test("a filter is logged with its cost, without its values", async () => {
   await client.send("POST queries", {
     Query: `${slow} from Items as i filter i.secret != 's3cret9' select f(i)`,
   });
-  const line = await told("A query was slow");
+  const line = await reported("A query was slow");
   expect(line).toMatchObject({
     plan: "collection Items: all of it; filter on each document; rows by script",
   });
@@ -81,7 +81,7 @@ test.each([
     const Query = `from Items${tail}`;
     const body = method === "PATCH" ? { Query: { Query } } : { Query };
     expect((await client.send(`${method} queries`, body)).status).toBe(200);
-    const line = await told(message);
+    const line = await reported(message);
     expect(line).toMatchObject({
       method,
       ended: "completed",

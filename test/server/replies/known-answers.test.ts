@@ -36,7 +36,7 @@ async function post(path: string, content: unknown): Promise<void> {
  * The reply without parts that differ between queries. `isNew`: sent with a text that was never
  * sent before.
  */
-async function ask(query: string, parameters: object = {}, isNew = false): Promise<unknown> {
+async function send(query: string, parameters: object = {}, isNew = false): Promise<unknown> {
   const body = JSON.stringify({
     Query: query,
     QueryParameters: parameters,
@@ -106,7 +106,10 @@ const changes: readonly [string, () => Promise<unknown>][] = [
         }),
       }),
   ],
-  ["another field is requested", () => ask("from Users where Company = 'companies/1' and Age = 1")],
+  [
+    "another field is requested",
+    () => send("from Users where Company = 'companies/1' and Age = 1"),
+  ],
 ];
 
 describe("a repeated query", () => {
@@ -136,13 +139,13 @@ describe("a repeated query", () => {
       Query: "from Users where Age = 0",
       WaitForNonStaleResults: true,
     });
-    const ask = (headers: Record<string, string>) =>
+    const send = (headers: Record<string, string>) =>
       server.request("/databases/db/queries", { method: "POST", body, headers });
-    for (let n = 0; n < 3; n++) await ask({});
-    const { headers } = await ask({});
+    for (let n = 0; n < 3; n++) await send({});
+    const { headers } = await send({});
     const etag = headers.etag ?? "";
-    expect((await ask({ "if-none-match": etag })).status).toBe(304);
-    expect((await ask({ "if-none-match": "1" })).status).toBe(200);
+    expect((await send({ "if-none-match": etag })).status).toBe(304);
+    expect((await send({ "if-none-match": "1" })).status).toBe(200);
   });
 
   test.each(changes)("detects that %s", async (_what, change) => {
@@ -151,12 +154,12 @@ describe("a repeated query", () => {
       const body = JSON.stringify({ Indexes: [deployed] });
       await server.request("/databases/db/admin/indexes", { method: "PUT", body });
     }
-    for (const query of queries) for (let n = 0; n < 3; n++) await ask(query, { a: 1 });
+    for (const query of queries) for (let n = 0; n < 3; n++) await send(query, { a: 1 });
     await change();
     for (const query of queries) {
-      const fresh = await ask(query, { a: 1 }, true);
-      for (let n = 0; n < 3; n++) expect(await ask(query, { a: 1 }), query).toEqual(fresh);
-      expect(await ask(query, { a: 2 }), query).toEqual(await ask(query, { a: 2 }, true));
+      const fresh = await send(query, { a: 1 }, true);
+      for (let n = 0; n < 3; n++) expect(await send(query, { a: 1 }), query).toEqual(fresh);
+      expect(await send(query, { a: 2 }), query).toEqual(await send(query, { a: 2 }, true));
     }
   });
 });

@@ -12,8 +12,10 @@ let followers: string[];
 beforeAll(async () => {
   nodes = await ClusterServers.start(3);
   const body = JSON.stringify({ DatabaseName: "shop" });
-  const made = await nodes.at("A").request("/admin/databases?name=shop", { method: "PUT", body });
-  expect(made.status).toBe(201);
+  const created = await nodes
+    .at("A")
+    .request("/admin/databases?name=shop", { method: "PUT", body });
+  expect(created.status).toBe(201);
   await look();
 }, 90_000);
 afterAll(() => nodes.stop());
@@ -23,7 +25,7 @@ async function look(): Promise<void> {
   followers = nodes.tags.filter((tag) => tag !== leader);
 }
 
-function ask(tag: string, path: string, options: RequestOptions = {}): Promise<Reply> {
+function send(tag: string, path: string, options: RequestOptions = {}): Promise<Reply> {
   return nodes.at(tag).request(`/databases/shop/${path}`, options);
 }
 
@@ -32,16 +34,16 @@ const json = (value: unknown) => ({ body: JSON.stringify(value) });
 describe("requests to any node", () => {
   test("execute writes of all types", async () => {
     for (const [at, tag] of nodes.tags.entries()) {
-      const put = await ask(tag, `docs?id=users/${at}`, { method: "PUT", ...json({ Age: at }) });
+      const put = await send(tag, `docs?id=users/${at}`, { method: "PUT", ...json({ Age: at }) });
       expect(put.status).toBe(201);
       const Commands = [{ Type: "PUT", Id: `b/${at}`, ChangeVector: null, Document: { tag } }];
-      const batch = await ask(tag, "bulk_docs", { method: "POST", ...json({ Commands }) });
+      const batch = await send(tag, "bulk_docs", { method: "POST", ...json({ Commands }) });
       expect(batch.status).toBe(201);
       const content = randomBytes(300_000);
       const path = `attachments?id=users/${at}&name=photo`;
-      expect((await ask(tag, path, { method: "PUT", body: content })).status).toBe(201);
+      expect((await send(tag, path, { method: "PUT", body: content })).status).toBe(201);
       for (const other of nodes.tags) {
-        await nodes.until(async () => (await ask(other, path)).body.equals(content));
+        await nodes.until(async () => (await send(other, path)).body.equals(content));
       }
     }
   });
@@ -49,14 +51,14 @@ describe("requests to any node", () => {
   test("issue each number once", async () => {
     const replies = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
-        ask(nodes.tags[at % 3] as string, "identity/next?name=orders|", { method: "POST" }),
+        send(nodes.tags[at % 3] as string, "identity/next?name=orders|", { method: "POST" }),
       ),
     );
     const given = replies.map(
       (reply) => (reply.json as { NewIdentityValue: number }).NewIdentityValue,
     );
     expect(new Set(given).size).toBe(30);
-    const ranges = await Promise.all(nodes.tags.map((tag) => ask(tag, "hilo/next?tag=users")));
+    const ranges = await Promise.all(nodes.tags.map((tag) => send(tag, "hilo/next?tag=users")));
     expect(new Set(ranges.map((reply) => (reply.json as { Low: number }).Low)).size).toBe(3);
     for (const reply of ranges) expect(reply.json).toMatchObject({ ServerTag: leader });
   });
@@ -67,7 +69,7 @@ describe("requests to any node", () => {
       const key = `cmpxchg?key=k${round}`;
       const tries = await Promise.all(
         nodes.tags.map((tag) =>
-          ask(tag, `${key}&index=0`, { method: "PUT", ...json({ Object: tag }) }),
+          send(tag, `${key}&index=0`, { method: "PUT", ...json({ Object: tag }) }),
         ),
       );
       const results = tries.map(
@@ -76,7 +78,7 @@ describe("requests to any node", () => {
       expect(results.filter(({ Successful }) => Successful)).toHaveLength(1);
       expect(new Set(results.map(({ Index }) => Index)).size).toBe(1);
       const winner = results.find(({ Successful }) => Successful)?.Value;
-      const seen = await Promise.all([one, other, leader].map((tag) => ask(tag, key)));
+      const seen = await Promise.all([one, other, leader].map((tag) => send(tag, key)));
       for (const reply of seen) expect(reply.json).toMatchObject({ Results: [{ Value: winner }] });
     }
   });
@@ -85,8 +87,8 @@ describe("requests to any node", () => {
     const [one, other] = followers as [string, string];
     for (let round = 0; round < 20; round++) {
       const id = `wide/${round}`;
-      expect((await ask(one, `docs?id=${id}`, { method: "PUT", body: "{}" })).status).toBe(201);
-      const reply = await ask(other, `docs?id=${id}&txMode=ClusterWide`);
+      expect((await send(one, `docs?id=${id}`, { method: "PUT", body: "{}" })).status).toBe(201);
+      const reply = await send(other, `docs?id=${id}&txMode=ClusterWide`);
       expect([round, reply.status]).toEqual([round, 200]);
     }
   });
@@ -94,7 +96,7 @@ describe("requests to any node", () => {
   test("a query that needs a new index is answered", async () => {
     for (const tag of nodes.tags) {
       const Query = `from Users where Field${tag} = 1`;
-      const reply = await ask(tag, "queries", { method: "POST", ...json({ Query }) });
+      const reply = await send(tag, "queries", { method: "POST", ...json({ Query }) });
       expect(reply.status).toBe(200);
       expect(reply.json).toMatchObject({
         NodeTag: tag,
@@ -106,11 +108,11 @@ describe("requests to any node", () => {
   test("an operation can be followed", async () => {
     const body = json({ Query: { Query: "from @all_docs update { this.done = 1; }" } });
     const [one, other] = followers as [string, string];
-    const started = await ask(one, "queries", { method: "PATCH", ...body });
+    const started = await send(one, "queries", { method: "PATCH", ...body });
     expect(started.json).toMatchObject({ OperationNodeTag: leader });
     const { OperationId } = started.json as { OperationId: number };
     await nodes.until(async () => {
-      const reply = await ask(other, `operations/state?id=${OperationId}`);
+      const reply = await send(other, `operations/state?id=${OperationId}`);
       return (reply.json as { Status: string }).Status === "Completed";
     });
   });
@@ -126,13 +128,13 @@ describe("requests to any node", () => {
       Status: [{ Success: true, Disabled: true }],
     });
     for (const tag of nodes.tags) {
-      await nodes.until(async () => (await ask(tag, "docs?id=users/0")).status === 503);
+      await nodes.until(async () => (await send(tag, "docs?id=users/0")).status === 503);
     }
     expect((await change("enable")).json).toMatchObject({
       Status: [{ Success: true, Disabled: false }],
     });
     for (const tag of nodes.tags) {
-      await nodes.until(async () => (await ask(tag, "docs?id=users/0")).status === 200);
+      await nodes.until(async () => (await send(tag, "docs?id=users/0")).status === 200);
     }
   });
 });

@@ -61,8 +61,8 @@ test("does not suggest databases that the caller may not see", async () => {
   const server = await startTestServer({ databases: [{ name: "shop" }, { name: "shop-secret" }] });
   const reader = await server.client({ permissions: { shop: "Read", shops: "Read" } });
   const session = server.session(reader);
-  const asked = await requestHttp2(session, "/databases/shops/stats", { method: "GET" });
-  expect(asked.json).toMatchObject({ hint: "Did you mean 'shop'?" });
+  const requested = await requestHttp2(session, "/databases/shops/stats", { method: "GET" });
+  expect(requested.json).toMatchObject({ hint: "Did you mean 'shop'?" });
   const far = await server.client({ permissions: { "shop-secre": "Read" } });
   const other = server.session(far);
   const refused = await requestHttp2(other, "/databases/shop-secre/stats", { method: "GET" });

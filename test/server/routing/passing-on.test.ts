@@ -253,20 +253,20 @@ describe("a read", () => {
   test("is not answered by a local copy that lags an already seen position", async () => {
     await put("b", "r/6");
     db.visible = { A: 4, B: 5, C: 5 };
-    const ask = async (headers = {}) =>
+    const sendRequest = async (headers = {}) =>
       (await server("a").request(docs("r/6"), { headers }, writer)).status;
-    expect(await ask()).toBe(404);
-    expect(await ask({ "x-ravendb-request-node": "B" })).toBe(200);
+    expect(await sendRequest()).toBe(404);
+    expect(await sendRequest({ "x-ravendb-request-node": "B" })).toBe(200);
     // The local copy has 200 ms, then the leader answers.
-    expect(await ask()).toBe(200);
-    const waiting = ask();
+    expect(await sendRequest()).toBe(200);
+    const waiting = sendRequest();
     db.visible = { ...db.visible, A: 5 };
     expect(await waiting).toBe(404);
     // If no node has reached the position, the read waits for the next leader.
     db.visible = { A: 4, B: 5, C: 4 };
     db.leader = null;
     cluster.changed();
-    const late = ask();
+    const late = sendRequest();
     await new Promise((resolve) => setTimeout(resolve, 500));
     db.leader = "B";
     cluster.changed();
@@ -277,15 +277,15 @@ describe("a read", () => {
     db.members = ["B", "C"];
     await put("b", "r/7");
     db.visible = { B: 5, C: 4 };
-    const ask = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
-    expect(await ask()).toBe(200);
+    const sendRequest = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
+    expect(await sendRequest()).toBe(200);
     db.leader = null;
     cluster.sightings.set("C", { ageMs: 1, version: "", databases: new Map() });
     cluster.changed();
     // C is queried first, but lags.
-    expect(await ask()).toBe(200);
+    expect(await sendRequest()).toBe(200);
     db.visible = { B: 5, C: 5 };
-    expect(await ask()).toBe(404);
+    expect(await sendRequest()).toBe(404);
   });
 
   test("is answered only by the leader while the seen position is unknown", async () => {
@@ -293,13 +293,13 @@ describe("a read", () => {
     await put("b", "r/8");
     const shown = vi.spyOn(ShownPlaces.prototype, "of").mockReturnValue(Number.POSITIVE_INFINITY);
     try {
-      const ask = async (headers = {}) =>
+      const sendRequest = async (headers = {}) =>
         (await server("a").request(docs("r/8"), { headers }, writer)).status;
-      expect(await ask({ "x-ravendb-request-node": "C" })).toBe(200);
+      expect(await sendRequest({ "x-ravendb-request-node": "C" })).toBe(200);
       const member = cluster.members.get("B");
       if (member === undefined) throw new Error("B is not a member");
       cluster.members.set("B", { ...member, url: "https://127.0.0.1:1" });
-      const waiting = ask();
+      const waiting = sendRequest();
       await new Promise((resolve) => setTimeout(resolve, 500));
       cluster.members.set("B", member);
       cluster.changed();

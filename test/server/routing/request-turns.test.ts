@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Connection } from "../../../server/http/connection.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
@@ -17,10 +17,10 @@ function connection(): Connection {
 }
 
 /** A scheduler whose requests take `busyMs`, and the names of the started ones. */
-function turnsOf(busyMs: number): { turns: RequestTurns; begun: string[]; add: typeof add } {
-  const begun: string[] = [];
+function turnsOf(busyMs: number): { turns: RequestTurns; started: string[]; add: typeof add } {
+  const started: string[] = [];
   const turns = new RequestTurns((exchange) => {
-    begun.push((exchange as unknown as FakeExchange).name);
+    started.push((exchange as unknown as FakeExchange).name);
     const until = performance.now() + busyMs;
     while (performance.now() < until);
   });
@@ -29,51 +29,51 @@ function turnsOf(busyMs: number): { turns: RequestTurns; begun: string[]; add: t
     turns.add(exchange as unknown as Exchange);
     return exchange;
   }
-  return { turns, begun, add };
+  return { turns, started, add };
 }
 
 test("starts a request immediately if others took little time", () => {
-  const { begun, add } = turnsOf(0);
+  const { started, add } = turnsOf(0);
   const one = connection();
   add("a", one);
   add("b", one);
-  expect(begun).toEqual(["a", "b"]);
+  expect(started).toEqual(["a", "b"]);
 });
 
 test("after much work, starts the next request of another connection before the rest of the first", async () => {
-  const { begun, add } = turnsOf(5);
+  const { started, add } = turnsOf(5);
   const one = connection();
   const other = connection();
   for (const name of ["a", "b", "c"]) add(name, one);
   add("x", other);
-  expect(begun).toEqual(["a"]);
-  await turn();
-  await turn();
-  await turn();
-  await turn();
-  expect(begun).toEqual(["a", "b", "x", "c"]);
+  expect(started).toEqual(["a"]);
+  await tick();
+  await tick();
+  await tick();
+  await tick();
+  expect(started).toEqual(["a", "b", "x", "c"]);
 });
 
 test("never starts a request that was aborted while it waited", async () => {
-  const { turns, begun, add } = turnsOf(5);
+  const { turns, started, add } = turnsOf(5);
   const one = connection();
   add("a", one);
   add("b", one).isClosed = true;
   add("c", one);
   expect(turns.waitingCount).toBe(2);
-  await turn();
-  await turn();
-  expect(begun).toEqual(["a", "c"]);
+  await tick();
+  await tick();
+  expect(started).toEqual(["a", "c"]);
   expect(turns.waitingCount).toBe(0);
 });
 
 test("drops requests that wait on a closed connection", async () => {
-  const { turns, begun, add } = turnsOf(5);
+  const { turns, started, add } = turnsOf(5);
   const one = connection();
   for (const name of ["a", "b", "c"]) add(name, one);
   turns.forget(one);
   expect(turns.waitingCount).toBe(0);
-  await turn();
-  await turn();
-  expect(begun).toEqual(["a"]);
+  await tick();
+  await tick();
+  expect(started).toEqual(["a"]);
 });

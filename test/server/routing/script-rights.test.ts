@@ -74,8 +74,8 @@ describe("lifting the limit of steps", () => {
 
   test("does not lift the memory limit, whose error names its setting", async () => {
     const script = "var a = []; for (;;) a.push('x'.repeat(1000000) + a.length)";
-    const told = await failureOf("owner", script);
-    expect(told).toMatch(/Patching\.(MaxMemoryForScriptInMb|MaxTimeForScriptInMs)/);
+    const reported = await failureOf("owner", script);
+    expect(reported).toMatch(/Patching\.(MaxMemoryForScriptInMb|MaxTimeForScriptInMs)/);
   });
 
   test("of an export's script requires the same right", async () => {

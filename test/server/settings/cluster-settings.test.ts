@@ -72,7 +72,7 @@ describe("settings of a cluster", () => {
       { "Cluster.Routes": "127.0.0.1:1", "Cluster.Nats.KeyPath": "c.key" },
       "Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath need each other",
     ],
-  ])("%j is rejected", (given, told) => {
-    expect(() => read(given)).toThrow(told);
+  ])("%j is rejected", (given, reported) => {
+    expect(() => read(given)).toThrow(reported);
   });
 });

@@ -41,17 +41,17 @@ afterAll(async () => {
 
 test("its files replace the built-in ones, from a folder and from an archive", async () => {
   for (const server of servers) {
-    const ask = (path: string) =>
+    const send = (path: string) =>
       server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
-    const page = await ask("/studio/index.html");
+    const page = await send("/studio/index.html");
     expect(page).toMatchObject({ status: 200, text: "<title>Raven</title>" });
     const policy = String(page.headers["content-security-policy"]);
     expect(policy).toContain("default-src 'self'");
     expect(policy).toContain("frame-ancestors 'none'");
-    expect((await ask("/studio/assets/main.js")).text).toBe("run()");
-    expect((await ask("/studio/assets/other.js")).status).toBe(404);
-    expect((await ask("/studio/..%2fstudio.zip")).status).toBe(404);
-    expect((await ask("/studio")).headers["location"]).toBe("/studio/index.html");
+    expect((await send("/studio/assets/main.js")).text).toBe("run()");
+    expect((await send("/studio/assets/other.js")).status).toBe(404);
+    expect((await send("/studio/..%2fstudio.zip")).status).toBe(404);
+    expect((await send("/studio")).headers["location"]).toBe("/studio/index.html");
     expect((await server.request("/")).headers["location"]).toBe("/studio/index.html");
   }
 });

@@ -84,7 +84,7 @@ test("the administrator of the first leader applies to all nodes, and the other 
   }
   await nodes.change();
   nodes.leaderTag = "B";
-  for (let turn = 0; turn < 3; turn++) await nodes.change();
+  for (let tick = 0; tick < 3; tick++) await nodes.change();
   for (const node of [0, 1, 2]) {
     expect(nodes.admins(node)).toEqual([false, true, false]);
   }

@@ -35,7 +35,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await studio.page.getByRole("button", { name: `What to do with ${of}` }).click();
     await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
   };
-  const told = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
+  const reported = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
   /** A node other than the leader. */
   const other = (leader: string) => (leader === "B" ? "C" : "B");
   const picture = async (name: string) => {
@@ -51,7 +51,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(status).toBeLessThan(300);
   };
   /** With copies on all nodes, and a leader. */
-  const made = async (name: string) => {
+  const created = async (name: string) => {
     if (nodes.cluster("A").find(name) === undefined)
       await admin("PUT", `/admin/databases?name=${name}`, { DatabaseName: name });
     return nodes.leaderOf(name);
@@ -81,14 +81,14 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   }, 120_000);
 
   test("the list of databases shows copies and leaders", async () => {
-    const leader = await made("shop");
+    const leader = await created("shop");
     await studio.open("databases");
     const row = rowOf(studio.page, "Databases", "shop");
     await row.getByText(`3, ${leader} leads`).waitFor(slow);
   });
 
   test("a new leader is chosen with the keyboard only", async () => {
-    const leader = await made("shop");
+    const leader = await created("shop");
     const to = other(leader);
     await studio.open("databases");
     await studio.page.getByRole("table", { name: "Databases" }).waitFor();
@@ -102,22 +102,22 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     for (let n = 0; n < 3 && (await focused()) !== `Let ${to} lead`; n++)
       await studio.page.keyboard.press("ArrowDown");
     await studio.page.keyboard.press("Enter");
-    await told(`shop is led by ${to}`);
+    await reported(`shop is led by ${to}`);
     await database("shop").getByText(`${to} leads`).waitFor();
     expect(await nodes.leaderOf("shop")).toBe(to);
   }, 90_000);
 
   test("all leaderships of a node are handed over in one step", async () => {
-    const from = await made("shop");
+    const from = await created("shop");
     await studio.open("cluster");
     await node(from).getByText("Heard").waitFor(slow);
     await choose(`node ${from}`, "Hand over what it leads");
-    await told(`${from} leads nothing now`);
+    await reported(`${from} leads nothing now`);
     expect(await nodes.leaderOf("shop")).not.toBe(from);
   }, 90_000);
 
   test("a copy is removed after confirmation, and another one added", async () => {
-    await made("books");
+    await created("books");
     await studio.open("cluster");
     await database("books").getByText("Well").waitFor(slow);
     const leader = await nodes.leaderOf("books");
@@ -128,16 +128,16 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     });
     await question.getByText("2 copies stay.").waitFor();
     await question.getByRole("button", { name: `Remove it from ${tag}` }).click();
-    await told(`${tag} has no copy of books any more`);
+    await reported(`${tag} has no copy of books any more`);
     await copy("books", tag).waitFor({ state: "detached" });
     await choose("books", `Add a copy on ${tag}`);
-    await told(`${tag} gets a copy of books`);
+    await reported(`${tag} gets a copy of books`);
     await database("books").getByText("Well").waitFor(slow);
     expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
   }, 120_000);
 
   test("a node is removed after typing its tag, and added again", async () => {
-    await made("shop");
+    await created("shop");
     await studio.open("cluster");
     await node("C").getByText("Heard").waitFor(slow);
     await choose("node C", "Take out…");
@@ -148,7 +148,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await yes.isDisabled()).toBe(true);
     await question.getByRole("textbox").fill("C");
     await yes.click();
-    await told("C is out of the cluster");
+    await reported("C is out of the cluster");
     await node("C").getByText("Not of the cluster").waitFor(slow);
     await studio.page.getByText("Node C is not of the cluster.").waitFor();
     expect(
@@ -159,13 +159,13 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     ).toEqual(["A", "B"]);
     await picture("stranger");
     await choose("node C", "Add C");
-    await told("C is a node of the cluster");
+    await reported("C is a node of the cluster");
     await node("C").getByText("Heard").waitFor(slow);
     await nodes.complete(3);
   }, 180_000);
 
   test("a rejection is shown with the server's message", async () => {
-    await made("lone");
+    await created("lone");
     for (const tag of ["B", "C"])
       if (nodes.cluster("A").find("lone")?.registered.members.includes(tag))
         await admin("DELETE", "/admin/databases", {
@@ -196,7 +196,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   }, 120_000);
 
   test("an operator can hand over leadership, but not change nodes", async () => {
-    const leader = await made("shop");
+    const leader = await created("shop");
     const page = await studio.as({ clearance: "Operator" });
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("shop", page).waitFor(slow);
@@ -213,8 +213,8 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   }, 90_000);
 
   test("a certificate for one database shows only that one, and cannot change anything", async () => {
-    await made("shop");
-    await made("books");
+    await created("shop");
+    await created("books");
     const page = await studio.as({ permissions: { books: "Read" } });
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("books", page).waitFor(slow);
@@ -224,7 +224,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   }, 90_000);
 
   test("the page violates no rule of axe, and fits the window", async () => {
-    await made("shop");
+    await created("shop");
     const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"] as const) {
       await studio.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -243,7 +243,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   }, 120_000);
 
   test("a lost node is shown within seconds, here and in the list of databases", async () => {
-    await made("late");
+    await created("late");
     await studio.open("cluster");
     await node("C").getByText("Heard").waitFor(slow);
     await nodes.close("C");

@@ -253,16 +253,16 @@ test("the URL contains the range, and a paused page sends no requests", async ()
   expect(await button("1 h").getAttribute("aria-pressed")).toBe("true");
   await button("5 min").click();
   expect(studio.page.url()).toContain("range=5m");
-  let asked = 0;
+  let requested = 0;
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) asked++;
+    if (request.url().includes("/admin/metrics")) requested++;
   });
-  await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(1);
+  await expect.poll(() => requested, { timeout: 10_000 }).toBeGreaterThan(1);
   await button("Hold").click();
   await studio.page.waitForTimeout(300);
-  const before = asked;
+  const before = requested;
   await studio.page.waitForTimeout(2500);
-  expect(asked).toBe(before);
+  expect(requested).toBe(before);
 });
 
 test("the hour around a moment of the last day is shown, and its URL shared", async () => {
@@ -288,15 +288,15 @@ test("the hour around a moment of the last day is shown, and its URL shared", as
   await studio.page.reload();
   expect(await around.inputValue()).toBe(await local(minuteMs));
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
-  let asked = "";
+  let requested = "";
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) asked = request.url();
+    if (request.url().includes("/admin/metrics")) requested = request.url();
   });
   // The server was not running then.
   await around.fill(await local(minuteMs - 5 * 3_600_000));
   await around.blur();
   await studio.page.getByText("Nothing is kept of the hour around").waitFor();
-  expect(asked).toContain("range=24h");
+  expect(requested).toContain("range=24h");
   await button("1 h").click();
   await button("Hold").waitFor();
   expect(studio.page.url()).not.toContain("at=");

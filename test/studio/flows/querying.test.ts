@@ -13,7 +13,7 @@ beforeAll(async () => {
 const role: (typeof studio.page)["getByRole"] = (name, options) =>
   studio.page.getByRole(name, options);
 const editor = () => role("textbox", { name: "RQL query" });
-const ask = (query: string, more = "") =>
+const send = (query: string, more = "") =>
   studio.open(`db/shop/query?q=${encodeURIComponent(query)}${more}`);
 const button = (name: string) => role("button", { name, exact: true });
 const menuItem = async (menu: string, item: string) => {
@@ -45,7 +45,7 @@ test("an empty page has examples with the database's own names, which run with t
 });
 
 test("the page shows how a query ran, creates the proposed index, and the query then reads less", async () => {
-  await ask("from Orders filter ShipTo.Country = 'France'");
+  await send("from Orders filter ShipTo.Country = 'France'");
   await studio.page.getByText("77 results").waitFor();
   await role("tab", { name: "How it ran" }).click();
   const how = role("region", { name: "How it ran" });
@@ -71,7 +71,7 @@ test("a stale result is marked, and the page waits for the index", async () => {
     { Name: "Late", "@metadata": { "@collection": "Regions" } },
     "PUT",
   );
-  await ask("from index 'Late'");
+  await send("from index 'Late'");
   await studio.page.getByText("Late is behind: results may miss the newest documents.").waitFor();
   await admin("admin/indexes/start?name=Late");
   await button("Wait for it").click();
@@ -99,7 +99,7 @@ test("a long-running query is cancelled on the server", async () => {
 });
 
 test("all rows are streamed to a file", async () => {
-  await ask("from Orders where ShipTo.Country = $country", `&p.country=France`);
+  await send("from Orders where ShipTo.Country = $country", `&p.country=France`);
   await studio.page.getByText("77 results").waitFor();
   const [download] = await Promise.all([
     studio.page.waitForEvent("download"),
@@ -114,7 +114,7 @@ test("all rows are streamed to a file", async () => {
 
 test("an error is marked at its position in the text", async () => {
   studio.expectRefusal(400);
-  await ask("from Orders\nwhere Freight > 5\n  and where");
+  await send("from Orders\nwhere Freight > 5\n  and where");
   await role("alert")
     .getByText(/Failed to find second part/)
     .waitFor();
@@ -132,7 +132,7 @@ test("a text that changes documents links to the patch page", async () => {
 });
 
 test("the history restores a query with its parameters, and can be cleared", async () => {
-  await ask("from Orders where ShipTo.City = $city", "&p.city=Reims");
+  await send("from Orders where ShipTo.City = $city", "&p.city=Reims");
   await studio.page.getByText("5 results").waitFor();
   await studio.open("db/shop/query");
   await button("History").click();
@@ -151,7 +151,7 @@ test("the history restores a query with its parameters, and can be cleared", asy
 
 test("a query is saved under a name, formatted and shared", async () => {
   const readClipboard = await copied();
-  await ask(
+  await send(
     "from Orders as o where o.Freight > 5 and o.ShipTo.City = 'Reims' order by o.Freight as double desc",
   );
   await button("Format").click();
@@ -174,7 +174,7 @@ test("a query is saved under a name, formatted and shared", async () => {
 
 test("a query is copied as a program in four languages", async () => {
   const readClipboard = await copied();
-  await ask("from Orders where ShipTo.Country = $country", "&p.country=France");
+  await send("from Orders where ShipTo.Country = $country", "&p.country=France");
   const expected = {
     "Node.js": '.addParameter("country", "France")',
     "C#": '.AddParameter("country", "France")',
@@ -189,7 +189,7 @@ test("a query is copied as a program in four languages", async () => {
 });
 
 test("included documents are shown beside the rows", async () => {
-  await ask("from Orders where id() = 'orders/1-A' include Company");
+  await send("from Orders where id() = 'orders/1-A' include Company");
   await role("tab", { name: /Includes/ }).click();
   await role("link", { name: "companies/85-A" }).waitFor();
   await role("tab", { name: "JSON" }).click();
@@ -198,7 +198,7 @@ test("included documents are shown beside the rows", async () => {
 });
 
 test("a menu works with the keyboard, and restores the focus", async () => {
-  await ask("from Regions");
+  await send("from Regions");
   await button("Copy as").focus();
   await studio.page.keyboard.press("ArrowDown");
   await studio.page.keyboard.press("End");
@@ -212,7 +212,7 @@ test("a menu works with the keyboard, and restores the focus", async () => {
 test("the console fits a phone and supports the dark theme", async () => {
   await studio.page.emulateMedia({ colorScheme: "dark" });
   await studio.page.setViewportSize({ width: 360, height: 780 });
-  await ask("from Orders filter ShipTo.Country = 'Germany'", "&how=plan");
+  await send("from Orders filter ShipTo.Country = 'Germany'", "&how=plan");
   await studio.page.getByText("A better index would read").waitFor();
   expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(360);
 });

@@ -53,7 +53,7 @@ const writing =
   /^(Add|Back up|Bring|Clone|Compact|Delete|Deploy|Dry run|Edit|Forget these|Go on$|Go on with|Import|Keep|Kill|Let |Lock|Make|New|Patch|Pause|Priority|Put|Remove|Renew|Reset|Restore|Revert|Revoke|Save$|Save the|Start|Stop|Switch o|Take|Try$|Undo|Unlock|Verify|Write an)/;
 
 beforeAll(async () => {
-  const ask = async (method: string, path: string, body?: object) => {
+  const send = async (method: string, path: string, body?: object) => {
     const { status, text } = await studio.server.request(`/databases/shop${path}`, {
       method,
       headers: { "content-type": "application/json" },
@@ -61,21 +61,21 @@ beforeAll(async () => {
     });
     expect(status, text).toBeLessThan(300);
   };
-  await ask("POST", "/studio/sample-data");
-  await ask("PUT", "/cmpxchg?key=a&index=0", { Object: 1 });
-  await ask("PUT", "/admin/indexes", {
+  await send("POST", "/studio/sample-data");
+  await send("PUT", "/cmpxchg?key=a&index=0", { Object: 1 });
+  await send("PUT", "/admin/indexes", {
     Indexes: [{ Name: "Failing", Maps: ["map('Orders', o => ({ a: o.Missing.Name }))"] }],
   });
-  await ask("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
-  await ask("POST", "/admin/periodic-backup", {
+  await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
+  await send("POST", "/admin/periodic-backup", {
     Name: "Nightly",
     BackupType: "Backup",
     FullBackupFrequency: "0 2 * * *",
     LocalSettings: { FolderPath: "/tmp/never-made" },
   });
-  await ask("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
-  await ask("PUT", "/docs?id=notes/1", { a: 1 });
-  await ask("DELETE", "/docs?id=notes/1");
+  await send("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
+  await send("PUT", "/docs?id=notes/1", { a: 1 });
+  await send("DELETE", "/docs?id=notes/1");
 });
 
 const open = async (page: Page, address: string, ready: string) => {

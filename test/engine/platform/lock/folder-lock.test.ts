@@ -80,7 +80,7 @@ class Owner {
   }
 
   /** Waits for an output line. */
-  async says(pattern: RegExp): Promise<string> {
+  async prints(pattern: RegExp): Promise<string> {
     for (;;) {
       const line = this.lines.find((one) => pattern.test(one));
       if (line !== undefined) return line;
@@ -161,7 +161,7 @@ describe("a second process is rejected", () => {
     await first.hasWritten(3);
     chmodSync(folder, 0o777);
     const second = own({ prefix: "second" }, around);
-    const line = await second.says(/^database-locked/);
+    const line = await second.prints(/^database-locked/);
     expect(line).toContain(`${folder} is in use by process ${first.pid} on `);
     await first.hasWritten(3);
     expect(second.acknowledged).toEqual([]);
@@ -177,7 +177,7 @@ describe("a second process is rejected", () => {
     const first = own({ prefix: "first" }, around);
     await first.hasWritten(3);
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 
@@ -185,7 +185,7 @@ describe("a second process is rejected", () => {
     const first = own({ prefix: "first", bootId: "one" });
     await first.hasWritten(3);
     const second = own({ prefix: "second", bootId: "two" });
-    expect(await second.says(/^database-locked/)).toContain("on one, started at");
+    expect(await second.prints(/^database-locked/)).toContain("on one, started at");
     await first.hasWritten(3);
   });
 
@@ -202,7 +202,7 @@ describe("a second process is rejected", () => {
     await first.hasWritten(3);
     await delay(1200);
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 });
@@ -211,7 +211,7 @@ describe("a folder is acquired immediately", () => {
   /** @returns milliseconds until another process had opened the folder. */
   async function timeToTake(): Promise<number> {
     const owner = own({ prefix: "second" });
-    const line = await owner.says(/^open/);
+    const line = await owner.prints(/^open/);
     owner.child.kill("SIGKILL");
     await once(owner.child, "exit");
     return Number(line.split(" ")[1]);
@@ -300,7 +300,7 @@ describe("a lock that cannot be judged is taken after it was silent", () => {
     writeFileSync(join(folder, "LOCK.7"), encodeLock({ ...record, silenceMs, under: null }));
     const owners = ["a", "b", "c", "d"].map((prefix) => own({ prefix, bootId: prefix }));
     const outcomes = await Promise.all(
-      owners.map((owner) => owner.says(/^(open|database-locked)/)),
+      owners.map((owner) => owner.prints(/^(open|database-locked)/)),
     );
     expect(outcomes.filter((line) => line.startsWith("open"))).toHaveLength(1);
   });
@@ -351,7 +351,7 @@ describe("a suspended owner", () => {
     await first.hasWritten(3);
     // Its heartbeats are then found to be live.
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 });

@@ -56,13 +56,13 @@ describe("a deployed index", () => {
     await putAll(database, "Users", { "users/3": { Name: "Cid", Age: 40 } });
     const times = (one: OpenDatabase) =>
       one.queries.indexes.all().map((index) => index.statistics().createdAtMicros);
-    const made = times(database);
-    expect(made.length).toBe(2);
-    expect(times(await openAfterCrash(folder))).toEqual(made);
+    const created = times(database);
+    expect(created.length).toBe(2);
+    expect(times(await openAfterCrash(folder))).toEqual(created);
     for (const name of names(database)) database.queries.indexes.reset(name);
     const renewed = times(database);
     await putAll(database, "Users", { "users/4": { Name: "Dan", Age: 50 } });
-    for (const [i, micros] of renewed.entries()) expect(micros).toBeGreaterThan(Number(made[i]));
+    for (const [i, micros] of renewed.entries()) expect(micros).toBeGreaterThan(Number(created[i]));
     expect(times(await openAfterCrash(folder))).toEqual(renewed);
   });
 

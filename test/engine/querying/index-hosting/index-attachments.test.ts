@@ -53,9 +53,9 @@ async function values(database: OpenDatabase): Promise<unknown[]> {
 describe("loadAttachment", () => {
   it("returns an attachment by its name in any case, or null", async () => {
     const database = await withFiles();
-    const told =
+    const reported =
       "{ const a = loadAttachment(f, 'README.TXT'); return { X: a === null ? 'none' : [a.Name, a.Size, a.ContentType] } }";
-    expect(await mapped(database, told)).toEqual([
+    expect(await mapped(database, reported)).toEqual([
       ["Readme.txt", "12", "text/plain"],
       "none",
       "none",

@@ -39,8 +39,8 @@ it("records who deployed which definition and when, newest first, across a crash
   const folder = temporaryFolder();
   const database = await openDatabase(folder);
   await deploy(database, definitionOf("A"), definitionOf("B", { Priority: "High" }));
-  const told = historiesOf(database.state);
-  const revisions = told.get("I") ?? [];
+  const reported = historiesOf(database.state);
+  const revisions = reported.get("I") ?? [];
   expect(revisions.map(({ source, commandIndex }) => [source, commandIndex])).toEqual([
     ["me", 2],
     ["me", 1],
@@ -49,7 +49,7 @@ it("records who deployed which definition and when, newest first, across a crash
   const [newer, older] = revisions.map(({ createdAtMicros }) => createdAtMicros);
   expect(Number(newer)).toBeGreaterThan(Number(older));
   const again = await openAfterCrash(folder);
-  expect(historiesOf(again.state)).toEqual(told);
+  expect(historiesOf(again.state)).toEqual(reported);
 });
 
 it("does not record unchanged or locked deployments", async () => {

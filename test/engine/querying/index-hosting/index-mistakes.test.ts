@@ -35,16 +35,16 @@ async function putBoth(database: OpenDatabase, id: number): Promise<void> {
 
 test("after any exception in one index, the other indexes keep following", async () => {
   const { database, first } = await withIndexes();
-  const mistake = new InvariantError("broken");
+  const internalError = new InvariantError("broken");
   vi.spyOn(first.index, "isStale", "get").mockImplementation(() => {
-    throw mistake;
+    throw internalError;
   });
   for (const id of [2, 3, 4]) {
     await putBoth(database, id);
     const { ids } = await query(database, "from Orders where n = 1");
     expect(ids).toHaveLength(id);
   }
-  expect(first.failure).toBe(mistake);
+  expect(first.failure).toBe(internalError);
   vi.restoreAllMocks();
 });
 

@@ -158,7 +158,7 @@ test("facets and suggestions are the same after a restart, with the setup on dis
     Fields: { Name: { Indexing: "Search", Suggestions: true } },
   };
   await first.queries.administration.deploy([definition], true);
-  const asked = [
+  const requested = [
     "from index 'Users/Search' select facet(City), facet(Age < 30, Age >= 30, sum(Age)), facet(sum(Age))",
     "from index 'Users/Search' where Name = 'harbour' select facet(id('facets/1'))",
     "from index 'Users/Search' select suggest(Name, 'harbor')",
@@ -167,7 +167,7 @@ test("facets and suggestions are the same after a restart, with the setup on dis
   ];
   const rowsOf = async (database: OpenDatabase) => {
     const found: object[] = [];
-    for (const question of asked) found.push((await query(database, question)).rows);
+    for (const question of requested) found.push((await query(database, question)).rows);
     return found;
   };
   const expected = await rowsOf(first);

@@ -101,7 +101,7 @@ async function answers(database: OpenDatabase): Promise<object[]> {
 }
 
 /** Returns the results of rebuilt indexes. */
-async function answersAnew(database: OpenDatabase): Promise<object[]> {
+async function rebuiltAnswers(database: OpenDatabase): Promise<object[]> {
   for (const { name } of database.queries.indexes.all()) database.queries.indexes.reset(name);
   return await answers(database);
 }
@@ -181,7 +181,7 @@ test("after a clean stop, indexes have the same entries in the same order, and m
   );
   expect(failing?.statistics().mapErrors).toBeGreaterThan(0);
   expect(reports).toEqual([]);
-  expect(await answersAnew(again)).toEqual(expected);
+  expect(await rebuiltAnswers(again)).toEqual(expected);
 });
 
 test.each([1, 2, 3])(
@@ -210,7 +210,7 @@ test.each([1, 2, 3])(
       database = await open(folder, options);
       if (random.below(2) === 0) await change(database, random, random.below(100));
       const got = await answers(database);
-      expect(got).toEqual(await answersAnew(database));
+      expect(got).toEqual(await rebuiltAnswers(database));
     }
   },
 );

@@ -102,14 +102,14 @@ describe("documents of reduced objects", () => {
     administration.setPaused(false);
     for (let tries = 1; tries <= 2; tries++) {
       // Only reading the clock advances it, so a wait for one second would never end.
-      for (let turn = 0; turn < 300; turn++) await new Promise(setImmediate);
+      for (let tick = 0; tick < 300; tick++) await new Promise(setImmediate);
       expect(indexes.byName("Z")?.isStale).toBe(false);
       expect(indexes.byName("Totals")?.isStale).toBe(true);
       expect(await totals(database)).toEqual([]);
       clock.advance(1_000);
     }
     files.capacityBytes = Number.POSITIVE_INFINITY;
-    for (let turn = 0; indexes.byName("Totals")?.isStale === true && turn < 1_000; turn++) {
+    for (let tick = 0; indexes.byName("Totals")?.isStale === true && tick < 1_000; tick++) {
       clock.advance(1_000);
       await new Promise(setImmediate);
     }

@@ -266,9 +266,9 @@ describe("deployed indexes", () => {
     expect(await ids(database, disjoint("B"))).toEqual(["p/2"]);
     const text = "from index 'L' order by spatial.distance(At, spatial.point(40.7061, -73.9969)";
     const { rows } = await query(database, `${text})`);
-    const told = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
+    const reported = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
     // RavenDB 7.2.7 sorts with NaN, so a row without a point may be anywhere; here it is last.
-    expect(told).toEqual([
+    expect(reported).toEqual([
       {
         Distance: expect.closeTo(4.430855706779593, 9) as number,
         Latitude: 40.6892,
@@ -391,8 +391,8 @@ describe("distances in an order", () => {
   it("are printed with RavenDB's digits", async () => {
     const database = await harbors();
     const { rows } = await query(database, `from index 'L' order by spatial.distance(At, ${near})`);
-    const told = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
-    expect(told.slice(0, 4)).toEqual([
+    const reported = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
+    expect(reported.slice(0, 4)).toEqual([
       { Distance: 0, Latitude: 60.17, Longitude: 24.94 },
       { Distance: 0.12418572435782972, Latitude: 60.171, Longitude: 24.941 },
       { Distance: 0.12418572435782972, Latitude: 60.171, Longitude: 24.941 },

@@ -129,15 +129,15 @@ test("a follower starts anywhere and receives later messages, each in its own ti
   await stream.append(Buffer.from("m6"), 5);
   await expect.poll(() => follower.texts).toEqual(["m3", "m4", "m5", "m6"]);
   expect(follower.sequences).toEqual([3, 4, 5, 6]);
-  let turn = 0;
+  let tick = 0;
   const turns: number[] = [];
-  const counting = setInterval(() => turn++, 0);
+  const counting = setInterval(() => tick++, 0);
   const immediate = () => {
-    turn++;
+    tick++;
     if (turns.length < 6) setImmediate(immediate);
   };
   immediate();
-  const other = stream.follow(1, { message: () => turns.push(turn), interrupted: () => undefined });
+  const other = stream.follow(1, { message: () => turns.push(tick), interrupted: () => undefined });
   await expect.poll(() => turns.length).toBe(6);
   clearInterval(counting);
   expect(new Set(turns).size).toBe(6);
@@ -185,10 +185,10 @@ test("rejects a stream with other settings, and reports a missing one", async ()
   const wanted = streamSettings(id, 3);
   const other = { ...wanted, num_replicas: 1, discard: "old", max_age: 60_000_000_000 };
   await ask(link, `STREAM.CREATE.${wanted["name"]}`, other, 5000);
-  const told =
+  const reported =
     /has other settings than a replicated log needs: num_replicas is 1 and must be 3; discard is "old" and must be "new"; max_age is 60000000000 and must be 0/;
-  await expect(JetStreamStream.open(link, id, 3, report)).rejects.toThrow(told);
-  await expect(JetStreamStream.create(link, id, 3, report)).rejects.toThrow(told);
+  await expect(JetStreamStream.open(link, id, 3, report)).rejects.toThrow(reported);
+  await expect(JetStreamStream.create(link, id, 3, report)).rejects.toThrow(reported);
   expect(await JetStreamStream.remove(link, id)).toBe(true);
   expect(await JetStreamStream.remove(link, id)).toBe(false);
   const stream = await JetStreamStream.create(link, id, 3, report);

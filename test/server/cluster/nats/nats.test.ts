@@ -58,7 +58,7 @@ function start(routes: readonly string[], at: number): Promise<Nats> {
   return startNats({ settings: settingsOf(routes, at), nodeTag, dataFolder, log });
 }
 
-function said(pattern: RegExp): boolean {
+function output(pattern: RegExp): boolean {
   return events.some(({ message }) => pattern.test(message));
 }
 
@@ -123,7 +123,7 @@ describe("three nodes", () => {
     await expect.poll(() => node(1).isConnected).toBe(true);
     expect(node(1).server?.restartCount).toBe(1);
     expect(node(1).server?.pid).not.toBe(pid);
-    expect(said(/^nats-server ended \(SIGKILL\) and is started again in 250 ms$/)).toBe(true);
+    expect(output(/^nats-server ended \(SIGKILL\) and is started again in 250 ms$/)).toBe(true);
   });
 
   test("detect the hole left by a flipped byte, and refill it", {

@@ -11,19 +11,19 @@ import {
 const name = "JD_1_1";
 const sound = { first: 5, last: 20, messages: 16, bytes: 1600, deleted: 0 };
 
-interface Said extends Partial<Omit<Replica, "server" | "raftGroup">> {
+interface ReplicaReport extends Partial<Omit<Replica, "server" | "raftGroup">> {
   readonly isSynced?: boolean;
 }
 
 /** Three servers; the one called `leader` reports which of the other servers are current. */
 function viewsOf(
-  said: Readonly<Record<string, Said>>,
+  output: Readonly<Record<string, ReplicaReport>>,
   leader: string | undefined = "a",
-  current: readonly string[] = Object.keys(said).filter((one) => one !== leader),
+  current: readonly string[] = Object.keys(output).filter((one) => one !== leader),
 ): ServerView[] {
-  return Object.entries(said).map(([server, { isSynced = true, ...state }]) => {
+  return Object.entries(output).map(([server, { isSynced = true, ...state }]) => {
     const { first, last, messages, bytes, deleted } = { ...sound, ...state };
-    const others = Object.keys(said).filter((one) => one !== server);
+    const others = Object.keys(output).filter((one) => one !== server);
     const replicas = others.map((one) => ({ name: one, current: current.includes(one) }));
     const detail = {
       name,

@@ -8,7 +8,7 @@ import {
 } from "../../../../server/cluster/nats/replica-scrub.ts";
 import { type Remedy, remediesOf } from "../../../../server/cluster/nats/stream-remedies.ts";
 
-interface Said {
+interface ReplicaReport {
   readonly first?: number;
   readonly last?: number;
   readonly lost?: number;
@@ -17,7 +17,7 @@ interface Said {
 
 interface Seen {
   /** By server; a server that is left out has no replica. */
-  readonly replicas: Readonly<Record<string, Said>>;
+  readonly replicas: Readonly<Record<string, ReplicaReport>>;
   readonly leader?: string | null;
   /** Replicas that are not up to date. */
   readonly late?: readonly string[];
@@ -25,7 +25,7 @@ interface Seen {
   readonly copies?: number;
 }
 
-const hole: Said = { lost: 3 };
+const hole: ReplicaReport = { lost: 3 };
 
 /** Reports of servers a, b, c; servers in `silent` do not report. */
 function viewsOf(

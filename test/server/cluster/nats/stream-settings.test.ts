@@ -40,8 +40,8 @@ test.each([
   [{ mirror: { name: "x" } }, 'mirror is {"name":"x"} and must not be set'],
   [{ sources: [{ name: "x" }] }, 'sources is [{"name":"x"}] and must not be set'],
   [{ persist_mode: "async" }, 'persist_mode is "async" and must not be set'],
-])("%j differs", (changed, told) => {
-  expect(differences({ ...wanted, ...changed }, wanted)).toEqual([told]);
+])("%j differs", (changed, reported) => {
+  expect(differences({ ...wanted, ...changed }, wanted)).toEqual([reported]);
 });
 
 test("anything but an object has no settings", () => {

@@ -4,14 +4,18 @@ import { WholeMessages } from "../../../../server/cluster/nats/whole-messages.ts
 import { SeededRandom } from "../../../support/random.ts";
 
 /** Feeds `bytes` in reads whose sizes come from `next`. */
-function cut(bytes: Buffer, next: () => number, isReadToRoom: boolean): Buffer[] {
+function cut(bytes: Buffer, next: () => number, isReadToCapacity: boolean): Buffer[] {
   const pieces: Buffer[] = [];
   const messages = new WholeMessages((piece) => pieces.push(piece));
   for (let at = 0; at < bytes.length; ) {
     const { room } = messages;
-    const count = Math.min(next(), isReadToRoom ? room.length : bytes.length, bytes.length - at);
+    const count = Math.min(
+      next(),
+      isReadToCapacity ? room.length : bytes.length,
+      bytes.length - at,
+    );
     const read = bytes.subarray(at, at + count);
-    if (isReadToRoom) {
+    if (isReadToCapacity) {
       read.copy(room);
       messages.filled(count);
     } else messages.add(read);
@@ -65,8 +69,8 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
       ends.add(end);
     }
     const most = [3, 100, 70_000][seed % 3] as number;
-    for (const isReadToRoom of [true, false]) {
-      const pieces = cut(bytes, () => 1 + random.below(most), isReadToRoom);
+    for (const isReadToCapacity of [true, false]) {
+      const pieces = cut(bytes, () => 1 + random.below(most), isReadToCapacity);
       expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
       let at = 0;
       for (const { length } of pieces) {

@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "typescript";
-import type { MakeReplica } from "../simulation/replication-schedules.ts";
+import type { CreateReplica } from "../simulation/replication-schedules.ts";
 import { projectRoot } from "./project-root.ts";
 
-export interface Spoiling {
+export interface Mutation {
   /** The file in engine/replication/. */
   readonly file: string;
   /** A text that occurs once in the file, and its replacement. */
@@ -19,7 +19,7 @@ export interface Spoiling {
 }
 
 /** @returns a constructor of the mutated replica */
-export async function spoiledReplica({ file, from, to }: Spoiling): Promise<MakeReplica> {
+export async function mutatedReplica({ file, from, to }: Mutation): Promise<CreateReplica> {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-spoiled-"));
   try {
     writeFileSync(join(folder, "package.json"), '{"type":"module"}');

@@ -4,11 +4,11 @@ import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
 const engines: Engine[] = [];
 
 /** Closes the databases of the test. For afterEach. */
-export async function closeFaces(): Promise<void> {
+export async function closeDatabaseApis(): Promise<void> {
   for (const engine of engines.splice(0)) await engine.close();
 }
 
-export async function openFace(settings: Record<string, unknown> = {}): Promise<Database> {
+export async function openDatabaseApi(settings: Record<string, unknown> = {}): Promise<Database> {
   const engine = await openEngine();
   engines.push(engine);
   return await engine.databases.create("db", settings);
