@@ -251,8 +251,7 @@ test("retains frames and contents until they are fetched, despite compaction and
   expect(shipment.isLost).toBe(false);
   const kept = openedDatabase(database).sizeBytes;
   await place.ship(shipment);
-  await sleep(20);
-  expect(openedDatabase(database).sizeBytes).toBeLessThan(kept);
+  await expect.poll(() => openedDatabase(database).sizeBytes).toBeLessThan(kept);
   expect(await openedDatabase(database).blobs.findDamaged()).toEqual([]);
   expect(contentOf(await place.restore())).toEqual(contentOf(database));
   const again = await place.restore(micros);
@@ -305,9 +304,8 @@ test("a shipment that would retain too much on disk is lost, and the database co
   expect(shipment.isLost).toBe(true);
   expect(shipment.next()).toBeNull();
   await put(database, "x", 1);
-  await sleep(10);
+  await expect.poll(() => openedDatabase(database).shipped.blobs.followers.size).toBe(0);
   expect(await openedDatabase(database).blobs.findDamaged()).toEqual([]);
-  expect(openedDatabase(database).shipped.blobs.followers.size).toBe(0);
 });
 
 test("a base taken during writes is the state at one point in time, and later frames continue it", async () => {

@@ -503,7 +503,7 @@ test("resumes in the same files after a restart, and writes pending data on shut
     Continuous: { IntervalInSec: 600 },
     LocalSettings: { FolderPath: folder },
   });
-  for (let i = 0; i < 400 && !hasBase(folder); i++) await sleep(25);
+  await expect.poll(() => hasBase(folder), { timeout: 10_000 }).toBe(true);
   await put(client, "a", 7);
   await client.server.running.stop();
   const other = await startEndpointClient([

@@ -91,8 +91,7 @@ function filesIn(folder: string): string[] {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 400 && !condition(); i++) await sleep(10);
-  expect(condition()).toBe(true);
+  await expect.poll(condition, { timeout: 10_000 }).toBe(true);
 }
 
 /** Runs the due backups and waits for them. */

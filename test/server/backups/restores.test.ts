@@ -249,7 +249,8 @@ test("a folder lost under traffic is restored with all writes acknowledged befor
   const written = next;
   await expect.poll(() => next, { timeout: 10_000 }).toBeGreaterThan(written + 10);
   await rm(join(data, "db"), { recursive: true, force: true });
-  await sleep(100);
+  const lost = next;
+  await expect.poll(() => next, { timeout: 10_000 }).toBeGreaterThan(lost + 10);
   isWriting = false;
   await Promise.all(writers);
   await to.server.stop();

@@ -89,7 +89,7 @@ test("counts write errors, reports them once, and throws nothing", async () => {
   symlinkSync("/dev/full", join(opened.folder, "server.log"));
   const file = await LogFile.open(opened);
   file.write(event("lost"));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await expect.poll(() => errors.length).toBe(1);
   file.write(event("lost too"));
   await file.close();
   expect(file.droppedCount).toBe(2);

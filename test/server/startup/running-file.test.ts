@@ -1,5 +1,5 @@
 /** `server.json`: the addresses of a running server. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -28,6 +28,10 @@ test("a successor's file is not removed, and an unreadable file counts as missin
 });
 
 test("nothing is written without a folder, and a failed write has no effect", async () => {
-  await (await announce(undefined, "http://127.0.0.1:1"))();
-  await (await announce(join(folder, "none"), "http://127.0.0.1:1"))();
+  rmSync(path, { force: true });
+  for (const none of [undefined, join(folder, "none")]) {
+    const withdraw = await announce(none, "http://127.0.0.1:1");
+    await expect(withdraw()).resolves.toBeUndefined();
+  }
+  expect(readdirSync(folder)).toEqual([]);
 });

@@ -86,8 +86,12 @@ test("a long-running query is cancelled on the server", async () => {
   studio.page.on("requestfailed", (request) => {
     if (request.url().endsWith("/queries")) isAborted = true;
   });
+  let release = (): void => undefined;
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   await studio.page.route("**/databases/shop/queries", async (route) => {
-    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await isReleased;
     await route.continue().catch(() => undefined);
   });
   await studio.page.keyboard.type("from Orders");
@@ -95,6 +99,7 @@ test("a long-running query is cancelled on the server", async () => {
   await button("Cancel").click();
   await button("Run").waitFor();
   expect(isAborted).toBe(true);
+  release();
   expect(await role("alert").count()).toBe(0);
 });
 
