@@ -122,8 +122,7 @@ async function benchLoads(
     insert: () => measured((client) => client.insert(inserted)),
     batches: () =>
       measured(async (client, name) => {
-        for (const body of bodies)
-          await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
+        for (const body of bodies) await client.ask("POST", `/databases/${name}/bulk_docs`, [body]);
       }),
     peer: () =>
       costOf(() => {

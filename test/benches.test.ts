@@ -1,5 +1,5 @@
 /**
- * Every bench runs, tiny, so that none rots. What they measure is not looked at here.
+ * Runs every bench with tiny sizes, so that none becomes outdated. Its results are ignored here.
  */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-// From the source and from dist/ alike.
+// For both the source and dist/.
 const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
 const built = join(project, "dist", "bench");
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-benches-"));
@@ -17,7 +17,7 @@ const subjects = readdirSync(join(project, "bench"))
   .map((name) => name.replace(/\.bench\.ts$/, ""));
 
 beforeAll(() => {
-  // `npm test` builds first; alone, this file runs what was built last.
+  // `npm test` builds first; run alone, this file runs the last build.
   const isBuilt = subjects.every((subject) => existsSync(join(built, `${subject}.bench.js`)));
   if (!isBuilt) execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
 }, 120_000);

@@ -1,9 +1,11 @@
 /**
- * The documentation, tried line by line: every fenced block of README.md and of docs/ is run, in order, against a server of
- * the built code, and prints what the page shows (test/support/page.ts says how that is compared). A page of docs/ goes on
- * from where README.md ends: it gets a server of its own on a copy of that one's data folder, so pages need not be read in order.
+ * Runs the documentation: every fenced block of README.md and of docs/ is executed, in order, with
+ * a server of the built code, and must print the output in the page (test/support/page.ts defines
+ * the comparison). A page of docs/ continues after README.md: it gets its own server with a copy of
+ * that data folder, so pages can be read in any order.
  *
- * Beside that, lists in the pages are compared with the tables of the code that they describe, and links with what is there.
+ * Lists in the pages are also compared with the tables of the code that they describe, and links
+ * with existing files and headings.
  */
 import {
   cpSync,
@@ -42,8 +44,7 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
   {
     page: "README.md",
     begins: "npm ci && npm start",
-    because:
-      "npm start builds, and runs bin/jackdaw: the server here is bin/jackdaw of what was built",
+    because: "npm start builds first; here the server is the bin/jackdaw of the last build",
   },
   {
     page: "README.md",
@@ -59,23 +60,23 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
 ];
 
 function isRun(page: Page, block: Block): boolean {
-  if (block.language === "ts") return false; // test/package.test.ts compiles them
+  if (block.language === "ts") return false; // test/package.test.ts compiles them.
   return !notRun.some(({ page: path, begins }) => {
     return path === page.path && block.text.startsWith(begins);
   });
 }
 
-/** The functions of the shell that the pages use, which README.md defines. */
+/** The shell functions used in the pages, which README.md defines. */
 const setup = readme.blocks.find(({ text }) => text.includes("jackdaw() {"))?.text ?? "";
 
-/** Runs a page's blocks in `folder`, and says which of them did something else than the page shows. */
+/** Runs a page's blocks in `folder`, and returns the blocks whose result differs from the page. */
 async function tryPage(page: Page, folder: string): Promise<void> {
   const server = await PageServer.start(projectRoot, folder);
   try {
     const blocks = page.blocks.filter((block) => isRun(page, block));
     const ran = await server.run(page, blocks, setup);
     const wrong = ran.filter(({ block: { shown }, printed, hasFailed }) => {
-      // What is meant to fail shows curl's complaint.
+      // A block that is meant to fail has curl's error message as its output.
       if (hasFailed && !shown?.includes("curl: (22)")) return true;
       return shown !== null && !isShown(printed, shown);
     });
@@ -91,16 +92,16 @@ async function tryPage(page: Page, folder: string): Promise<void> {
 }
 
 const firstFolder = join(scratch, "README");
-/** Of a page: all of them are tried at once, on processors that others may use too. */
+/** Timeout of a page: all pages run concurrently, perhaps beside other programs. */
 const timeoutMs = 120_000;
 
 beforeAll(() => mkdirSync(firstFolder));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-describe("every block does what its page shows", () => {
+describe("every block prints the output shown in its page", () => {
   test("README.md", () => tryPage(readme, firstFolder), timeoutMs);
 
-  describe.concurrent("and goes on from there:", () => {
+  describe.concurrent("and continues from there:", () => {
     const tried = pages.filter(({ blocks }) => blocks.length > 0);
     test.each(tried)("$path", { timeout: timeoutMs }, async (page) => {
       const folder = join(scratch, page.path.replace(/\W/g, "-"));
@@ -110,7 +111,7 @@ describe("every block does what its page shows", () => {
     });
   });
 
-  test("which is compared as text, but for … and white space", () => {
+  test("which is compared as text, except for … and white space", () => {
     expect(isShown('{"a":1,"b":[2]}', '{"a": 1,\n "b": [2]}')).toBe(true);
     expect(isShown('{"etag":"A:7-x","a":1}', '{"etag":"A:…","a":1}')).toBe(true);
     expect(isShown('{"a":12}', '{"a":1}')).toBe(false);
@@ -118,7 +119,7 @@ describe("every block does what its page shows", () => {
     expect(isShown("a.c", "a…d")).toBe(false);
   });
 
-  test("those that are not run are there, and are said why", () => {
+  test("skipped blocks exist and have a reason", () => {
     const stale = notRun.filter(({ page, begins, because }) => {
       const found = all.find(({ path }) => path === page)?.blocks ?? [];
       return because === "" || !found.some(({ text }) => text.startsWith(begins));
@@ -153,7 +154,7 @@ describe("links", () => {
   });
 });
 
-/** What is in backticks in a cell. */
+/** The text in backticks in a cell. */
 function code(cell = ""): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, text]) => text as string);
 }
@@ -213,20 +214,20 @@ describe("what pages list is what the code has", () => {
     expect(Object.keys(functions).filter((name) => !words.has(name))).toEqual([]);
   });
 
-  test("what scripts may call", () => {
+  test("functions of scripts", () => {
     const words = wordsOf("docs/patching.md");
-    // What declared series queries are compiled to is not for users.
+    // Compiled declared series queries are not for users.
     const names = [...globals.keys()].filter((name) => name !== seriesQueryName);
     expect(names.filter((name) => !words.has(name))).toEqual([]);
   });
 
-  test("what indexes may call beside that", () => {
+  test("additional functions of indexes", () => {
     const words = wordsOf("docs/indexes.md");
     const own = [...indexGlobals.keys()].filter((name) => !globals.has(name));
     expect(own.filter((name) => !words.has(name))).toEqual([]);
   });
 
-  test("the version, which is the newest of the change log", () => {
+  test("the version, which is the newest in the change log", () => {
     const { version } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
       version: string;
     };

@@ -1,6 +1,6 @@
 /**
- * The package as it is installed: its size, what is in it, its types in the eyes of a program that has no others, and
- * that the programs of the pages which use it can be run again. Tests what `npm run build` has made.
+ * The installed package: its size, its contents, its types as seen by a program without other
+ * types, and the runnable programs of the documentation. Tests the output of `npm run build`.
  */
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ import { freePorts, hasNatsServer, natsServerPath } from "./support/nats-cluster
 import { readPage } from "./support/page.ts";
 import { projectRoot } from "./support/project-root.ts";
 
-/** A folder in which the package is installed, and nothing else. */
+/** A folder that contains only the installed package. */
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-package-"));
 const run = promisify(execFile);
 const entries = ["library", "testing"];
@@ -37,7 +37,7 @@ interface Packed {
 let packed: Packed;
 
 beforeAll(() => {
-  expect(existsSync(join(projectRoot, "dist/bundle/main.cjs")), "npm run build comes first").toBe(
+  expect(existsSync(join(projectRoot, "dist/bundle/main.cjs")), "run npm run build first").toBe(
     true,
   );
   const shown = ["pack", "--dry-run", "--json", "--ignore-scripts"];
@@ -56,8 +56,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("the package", () => {
-  // Several nodes take 0.5 MB of it: the client of NATS with its licences, and the cluster. No single node loads them. HTTP/2
-  // of our own takes 0.05 MB.
+  // 0.5 MB are for clusters: the NATS client with its licences, and the cluster code. Single nodes
+  // do not load them. The HTTP/2 implementation takes 0.05 MB.
   test("has at most 6.3 MB, and a page of at most 0.85 MB, and needs no other package", () => {
     const page = packed.files.filter(({ path }) => path.startsWith("dist/bundle/studio/"));
     const pageSize = page.reduce((sum, { size }) => sum + size, 0);
@@ -74,15 +74,15 @@ describe("the package", () => {
     const names = readdirSync(studio);
     expect(names.reduce((sum, name) => sum + gzipped(name), 0)).toBeLessThan(250_000);
     const page = readFileSync(join(studio, "index.html"), "utf8");
-    const asked = [...page.matchAll(/(?:href|src)="\/studio\/([^"]+)"/g)].map(
+    const requested = [...page.matchAll(/(?:href|src)="\/studio\/([^"]+)"/g)].map(
       ([, name]) => name ?? "",
     );
-    expect(asked).toContainEqual(expect.stringMatching(/^main-.+\.js$/));
-    const first = ["index.html", ...asked].reduce((sum, name) => sum + gzipped(name), 0);
+    expect(requested).toContainEqual(expect.stringMatching(/^main-.+\.js$/));
+    const first = ["index.html", ...requested].reduce((sum, name) => sum + gzipped(name), 0);
     expect(first).toBeLessThan(40_000);
   });
 
-  test("has the code once, without source maps", () => {
+  test("contains the code once, without source maps", () => {
     const paths = packed.files.map(({ path }) => path);
     expect(paths.filter((path) => path.endsWith(".map"))).toEqual([]);
     const code = paths.filter((path) => /\.[cm]?js$/.test(path));
@@ -102,14 +102,14 @@ describe("the package", () => {
     }
   });
 
-  test("has the licences of what is in it", () => {
+  test("contains the licences of its dependencies", () => {
     const text = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
     for (const name of ["acorn", "fzstd", "hash-wasm", "pkijs", "selfsigned", "ws", "yazl"]) {
       expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)\n\n.+`, "m"));
     }
   });
 
-  test("is loaded by import and by require, each time the same", async () => {
+  test("is loaded by import and by require, as the same module", async () => {
     const program = `
       import * as library from "jackdaw-db";
       import * as testing from "jackdaw-db/testing";
@@ -151,13 +151,13 @@ describe("the package", () => {
     expect(stdout.trim().split("\n")).toEqual(["201", "204", "database-locked", "0 null"]);
   });
 
-  test("loads what several nodes need when it is one of them, and not before", () => {
+  test("loads the cluster code only on nodes of a cluster", () => {
     const bundle = join(projectRoot, "dist/bundle");
     const code = readdirSync(bundle).filter((name) => name.endsWith(".cjs"));
     const parts = ["cluster-parts.cjs", "nats-transport.cjs", "transport-node.cjs"];
     for (const part of parts) {
       expect(code).toContain(part);
-      // The client and what is made of it are loaded together.
+      // The client and the cluster code are loaded together.
       const others = code.filter((name) => name !== "nats-transport.cjs");
       const uses = others.flatMap((name) =>
         readFileSync(join(bundle, name), "utf8")
@@ -205,12 +205,13 @@ describe("the package", () => {
         };
         await expect.poll(nodeCount, { timeout: 60_000, interval: 500 }).toBe(3);
         await jackdaw("databases", "create", "shop", "--url", urls[1] ?? "");
-        // On a busy machine the new copy may need longer than a transfer waits for it.
+        // On a busy machine, the new copy may need longer than a transfer waits.
         const moved = () =>
           jackdaw("cluster", "transfer", "shop", "C", "--url", urls[0] ?? "").catch(String);
         await expect.poll(moved, { timeout: 60_000 }).toBe("shop is led by C\n");
         const body = '{"Name":"Ann"}';
-        // Where three nodes and their NATS start beside other tests, a leader may be lost again; clients ask once more.
+        // While three nodes and their NATS servers start beside other tests, a leader may be lost
+        // again; clients retry.
         const document = `/databases/shop/docs?id=users/1`;
         const put = async () =>
           (await fetch(`${urls[1]}${document}`, { method: "PUT", body })).status;
@@ -239,7 +240,7 @@ describe("the packed file, installed by npm", () => {
   }, 60_000);
   afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-  test("tells what it can do, serves, and is asked", { timeout: 60_000 }, async () => {
+  test("reports its commands, serves, and answers requests", { timeout: 60_000 }, async () => {
     expect((await npx("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect((await npx("--help")).stdout).toMatch(/^Usage: jackdaw COMMAND/);
     expect(existsSync(join(place, "data"))).toBe(false);
@@ -273,7 +274,7 @@ describe("the packed file, installed by npm", () => {
   });
 });
 
-/** Programs of pages, in the language of their fences. */
+/** Programs in pages, by the language of their fences. */
 function programsOf(path: string, language: string): string[] {
   const { blocks } = readPage(projectRoot, path);
   return blocks
@@ -281,7 +282,7 @@ function programsOf(path: string, language: string): string[] {
     .map(({ text }) => text);
 }
 
-test.each(["README.md", "docs/library.md"])("programs of %s can be run again", async (path) => {
+test.each(["README.md", "docs/library.md"])("programs of %s are complete", async (path) => {
   const programs = programsOf(path, "js");
   expect(programs.length).toBeGreaterThan(1);
   for (const [at, text] of programs.entries()) {
@@ -368,7 +369,7 @@ describe("types", () => {
     mkdirSync(join(place, "node_modules"), { recursive: true });
     symlinkSync("../../node_modules/jackdaw-db", join(place, "node_modules/jackdaw-db"));
     if (name.endsWith("Node")) {
-      // As an installation would lay them out.
+      // In the layout of an installation.
       symlinkSync(join(projectRoot, "node_modules/@types"), join(place, "node_modules/@types"));
     }
     const file = name === "CommonJS" ? "program.cts" : "program.ts";
@@ -387,7 +388,7 @@ describe("types", () => {
     expect(compiled.stdout).toBe("");
   });
 
-  test("are one file for each entry, without those of others", () => {
+  test("are one file per entry point, without those of other entry points", () => {
     for (const entry of entries) {
       const text = readFileSync(join(projectRoot, `dist/bundle/${entry}.d.cts`), "utf8");
       expect(text).not.toMatch(/\bimport\b|\bfrom "|\bBuffer\b|\bNodeJS\b|reference types/);

@@ -1,4 +1,4 @@
-/** The code itself: headers, tables that must name every file, and words that must not be there. */
+/** Checks of the source tree: headers, tables that must list every file, and forbidden words. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
@@ -14,7 +14,7 @@ const read = (path: string) => readFileSync(join(projectRoot, path), "utf8");
 const source = files.filter((path) => /^(engine|server|certs|cli|library)\/.*\.ts$/.test(path));
 
 describe("every source file", () => {
-  test("opens with a header that says what it is for", () => {
+  test("opens with a header comment", () => {
     const bare = source.filter(
       (path) =>
         !read(path)
@@ -24,7 +24,7 @@ describe("every source file", () => {
     expect(bare).toEqual([]);
   });
 
-  test("is imported by another, or is a command", () => {
+  test("is imported by another file, or is a command", () => {
     const commands = [
       "server/main.ts",
       "server/http-threads/main.ts",
@@ -46,17 +46,17 @@ describe("every source file", () => {
     expect(alone).toEqual([]);
   });
 
-  test("is not called index, for that is a noun here", () => {
+  test("is not called index, because an index is a database index here", () => {
     expect(files.filter((path) => basename(path) === "index.ts")).toEqual([]);
   });
 });
 
 describe("tests", () => {
-  /** Lines from which on a file has a test of its own. */
+  /** Number of lines from which a file needs its own test. */
   const longLines = 500;
   const mirrorOf = (path: string) => `test/${path.replace(/\.ts$/, ".test.ts")}`;
   const listed = Object.entries(coveredElsewhere);
-  /** What a file imports when it runs. */
+  /** The runtime imports of a file. */
   const importsOf = new Map(
     files
       .filter((path) => path.endsWith(".ts"))
@@ -86,7 +86,7 @@ describe("tests", () => {
     return reached;
   }
 
-  test("there is one for every source file that runs: at the mirrored path, or as listed", () => {
+  test("exist for every source file with code: at the mirrored path, or as listed", () => {
     const isRun = (path: string) =>
       /^export (?:async |abstract )?(?:function|class|const|let)\b|^export \{|^main\(/m.test(
         read(path),
@@ -98,7 +98,7 @@ describe("tests", () => {
     expect(untested).toEqual([]);
   });
 
-  test("those that cover other files are there and import them, and what has its own is not listed", () => {
+  test("listed for other files exist and import them, and files with their own test are not listed", () => {
     const wrong: string[] = [];
     for (const [path, sources] of listed) {
       const reached = reachedFrom(path);
@@ -113,7 +113,7 @@ describe("tests", () => {
     expect(all).toHaveLength(new Set(all).size);
   });
 
-  test("a file of more than 500 lines is imported by a test itself", () => {
+  test("import each file of more than 500 lines directly", () => {
     const direct = new Set(
       files
         .filter((path) => path.endsWith(".test.ts"))
@@ -147,7 +147,7 @@ describe("rooms", () => {
     expect(ruled.map((pattern) => pattern.slice(0, -3)).sort()).toEqual([...rooms].sort());
   });
 
-  test("import rooms of lower floors only", () => {
+  test("import only rooms of lower floors", () => {
     const floors = new Map<string, number>();
     for (const section of read("ARCHITECTURE.md").split(/^\| floor \| /m)) {
       const top = /^(engine|server)\/ \|/.exec(section)?.[1];
@@ -186,7 +186,7 @@ describe("ARCHITECTURE.md and CONTRIBUTING.md", () => {
 });
 
 describe("the command line", () => {
-  test("is imported by nothing in engine/, server/, certs/ and library/", () => {
+  test("is not imported by engine/, server/, certs/ and library/", () => {
     const guilty = source.filter(
       (path) => !path.startsWith("cli/") && /"(?:\.\.\/)+cli\//.test(read(path)),
     );
@@ -194,8 +194,8 @@ describe("the command line", () => {
   });
 });
 
-describe("what the package exports", () => {
-  test("is imported by nothing in engine/, server/ and certs/", () => {
+describe("the entry points of the package", () => {
+  test("are not imported by engine/, server/ and certs/", () => {
     const guilty = source.filter(
       (path) => !path.startsWith("library/") && /"(?:\.\.\/)+library\//.test(read(path)),
     );
@@ -204,7 +204,7 @@ describe("what the package exports", () => {
 });
 
 describe("tables", () => {
-  test("every file of endpoints has its routes in the table", () => {
+  test("the route table contains the routes of every endpoint file", () => {
     const table = read("server/endpoints/route-table.ts");
     const endpoints = source.filter((path) => path.startsWith("server/endpoints/"));
     const missing = endpoints.flatMap((path) => {
@@ -220,7 +220,7 @@ describe("tables", () => {
     expect(missing).toEqual([]);
   });
 
-  test("the routes open without a certificate are these and no others", () => {
+  test("exactly these routes are open without a certificate", () => {
     const open = routes
       .filter(({ access }) => access === "open")
       .map(({ method, path }) => `${method} ${path}`)
@@ -241,7 +241,7 @@ describe("tables", () => {
 });
 
 describe("the project", () => {
-  test("leaves nothing undone in words, and no test out", () => {
+  test("contains no to-do notes, and no skipped tests", () => {
     const words = new RegExp(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"].join("|"));
     const skipped = /\b(?:it|test|describe)\.(?:skip|only|todo)\(/;
     const guilty = files

@@ -190,7 +190,7 @@ const s3Keys = [
 export function shownS3(sent: unknown): JsonObject | null {
   const settings = objectOf(sent);
   if (settings === null || settings["Disabled"] === true) return null;
-      // As in RavenDB, settings without a bucket are no destination.
+  // As in RavenDB, settings without a bucket are no destination.
   if (textOf(settings["BucketName"]) === null) return null;
   const kept = Object.fromEntries(s3Keys.map((key) => [key, textOf(settings[key])]));
   checkS3(kept);

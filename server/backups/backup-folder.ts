@@ -106,7 +106,9 @@ export interface FolderRules {
  */
 export async function checkedFolder(path: string, rules: FolderRules): Promise<string> {
   if (path.length > pathLengthMax || path.includes("\0")) {
-    throw invalidArgument("The path of the backup folder is too long, or contains a zero character.");
+    throw invalidArgument(
+      "The path of the backup folder is too long, or contains a zero character.",
+    );
   }
   if (!isAbsolute(path)) {
     throw invalidArgument(`The backup folder must be an absolute path, but is: ${path}`);

@@ -21,7 +21,7 @@ export class CronSchedule {
     if (fields.length < fieldNames.length) {
       throw unreadable(`The provided cron string <${expression}> has too few parameters`);
     }
-      // "?" means any value; the library reads it as the start time.
+    // "?" means any value; the library reads it as the start time.
     const plain = fields.map((field) => (field === "?" ? "*" : field));
     for (const [at, field] of plain.entries()) {
       const alone = plain.map((_, other) => (other === at ? field : "*"));

@@ -137,7 +137,9 @@ export class Restores {
     const place = await this.#existingPlace(request);
     const comparedName = sent["CompareWith"] ?? null;
     if (comparedName !== null && !this.#host.databases.has(String(comparedName))) {
-      throw invalidArgument(`The database '${String(comparedName)}' to compare with does not exist`);
+      throw invalidArgument(
+        `The database '${String(comparedName)}' to compare with does not exist`,
+      );
     }
     return await this.#host.operations.start(
       "DatabaseRestore",
@@ -430,7 +432,9 @@ async function filesToRestore(
     );
     const at = found.findIndex(({ name }) => name === wanted);
     if (at < 0) {
-      throw invalidArgument(`The file ${wanted} does not exist in the backup location, path: ${path}`);
+      throw invalidArgument(
+        `The file ${wanted} does not exist in the backup location, path: ${path}`,
+      );
     }
     found = found.slice(0, at + 1);
   }

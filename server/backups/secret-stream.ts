@@ -140,7 +140,7 @@ export async function* encrypted(
     const text = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     let chunks: Buffer[] = [];
     let at = 0;
-      // The last chunk, which is tagged, must not be empty.
+    // The last chunk, which is tagged, must not be empty.
     for (; text.length - at > chunkTextBytes; at += chunkTextBytes) {
       chunks.push(state.seal(text.subarray(at, at + chunkTextBytes), tags.message));
       if (chunks.length < chunksPerPiece) continue;

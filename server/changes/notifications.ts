@@ -22,7 +22,14 @@ interface Notification {
 }
 
 /** Returns the first members of every notification. */
-function headOf({ id, type, database, severity = "None", title = null, message = null }: Notification) {
+function headOf({
+  id,
+  type,
+  database,
+  severity = "None",
+  title = null,
+  message = null,
+}: Notification) {
   return {
     Id: id,
     CreatedAt: formatTimestamp(Date.now() * 1000),

@@ -69,9 +69,13 @@ export class HttpService implements RequestHost {
     };
     processMemory.limitUse("replies", limits.heldReplyBytesMax);
     processMemory.limitUse("bodies", limits.heldBodyBytesMax);
-    this.#clients = new Clients(services.certificates, dispatcher.forwardedRequests, (connection) => {
-      for (const { requests } of this.#threads) requests.identify(connection);
-    });
+    this.#clients = new Clients(
+      services.certificates,
+      dispatcher.forwardedRequests,
+      (connection) => {
+        for (const { requests } of this.#threads) requests.identify(connection);
+      },
+    );
     const count = Math.max(1, httpThreads);
     this.#limits = {
       headerBytesMax: limits.headerBytesMax,

@@ -41,7 +41,7 @@ export interface CopyFigures {
 export interface NatsFigures {
   readonly isConnected: boolean;
   readonly restarts: number;
-    /** Null before the first scrub, and on nodes that do not scrub. */
+  /** Null before the first scrub, and on nodes that do not scrub. */
   readonly scrub: {
     readonly atMs: number;
     readonly problems: readonly { readonly kind: string }[];

@@ -118,7 +118,12 @@ function natsMetrics(
   ): ClusterMetric => ({ name, kind, help, samples });
   const one = (value: number) => [{ labels: {}, value }];
   const always = [
-    metric("jackdaw_nats_connected", "gauge", "1 while NATS is connected", one(isConnected ? 1 : 0)),
+    metric(
+      "jackdaw_nats_connected",
+      "gauge",
+      "1 while NATS is connected",
+      one(isConnected ? 1 : 0),
+    ),
     metric(
       "jackdaw_nats_restarts_total",
       "counter",

@@ -38,7 +38,7 @@ export class FigureRing {
   add(atMs: number, values: Readonly<Record<string, number>>): void {
     const number = Math.floor(atMs / this.#step.ms);
     const { count } = this.#step;
-      // A clock that was set back overwrites existing samples.
+    // A clock that was set back overwrites existing samples.
     const missing = this.#last < 0 ? 0 : Math.min(count, Math.max(0, number - this.#last));
     for (const column of this.#columns.values())
       for (let at = 0; at < missing; at++) column[(number - at) % count] = Number.NaN;

@@ -170,7 +170,11 @@ export class RequestForwarder {
     for (;;) {
       const { state } = found;
       let { place } = found;
-      if (place === "here" && !showsEnough(forwarding, state) && !(await soonShows(forwarding, state))) {
+      if (
+        place === "here" &&
+        !showsEnough(forwarding, state) &&
+        !(await soonShows(forwarding, state))
+      ) {
         const { leaderTag } = state;
         const isElsewhere = leaderTag !== null && leaderTag !== cluster.tag;
         place = isElsewhere ? { tag: leaderTag } : "nowhere";

@@ -1,4 +1,4 @@
-/** A made set of certificates, read back by Node and by openssl. */
+/** A generated set of certificates, read back by Node and by openssl. */
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ function openssl(...args: string[]): string {
 }
 
 describe("a folder of certificates", () => {
-  test("has exactly the promised files, readable by the owner alone", () => {
+  test("has exactly the documented files, readable only by the owner", () => {
     expect(readdirSync(paths.folder).sort()).toEqual([
       "admin.client.certificate.example.org.crt",
       "admin.client.certificate.example.org.key",
@@ -60,7 +60,7 @@ describe("a folder of certificates", () => {
     );
   });
 
-  test("passes the strictest check, with identifiers of keys on both ends", () => {
+  test("passes the strictest check, with key identifiers at both ends", () => {
     for (const file of [paths.server, paths.admin!.certificate]) {
       expect(openssl("verify", "-x509_strict", "-CAfile", paths.authority, file)).toContain("OK");
     }
@@ -72,7 +72,7 @@ describe("a folder of certificates", () => {
     expect(text(paths.authority)).not.toContain("Authority Key Identifier");
   });
 
-  test("has EC keys, the key usages clients ask for, and every host", () => {
+  test("has EC keys, the key usages that clients require, and every host", () => {
     const text = openssl("x509", "-in", paths.server, "-noout", "-text");
     expect(text).toContain("NIST CURVE: P-256");
     expect(text).toMatch(/Key Usage: critical\s+Digital Signature, Key Encipherment\n/);
@@ -87,7 +87,7 @@ describe("a folder of certificates", () => {
     expect(admin).toMatch(/Extended Key Usage:\s+TLS Web Client Authentication\n/);
   });
 
-  test("keeps each key with its certificate", () => {
+  test("pairs each key with its certificate", () => {
     for (const [crt, key] of [
       [paths.authority, paths.authorityKey],
       [paths.server, paths.serverKey],
@@ -98,7 +98,7 @@ describe("a folder of certificates", () => {
     }
   });
 
-  test("is not made over an existing folder's files", async () => {
+  test("is not created over existing files", async () => {
     const before = readFileSync(paths.authorityKey, "utf8");
     await expect(makeCertificateFolder(paths.folder, "b.org", ["b.org"])).rejects.toThrow();
     expect(readFileSync(paths.authorityKey, "utf8")).toBe(before);
@@ -114,7 +114,7 @@ describe("a folder of certificates", () => {
     rmSync(folder.folder, { recursive: true });
   });
 
-  test("is undefined when there is none", async () => {
+  test("is undefined if it does not exist", async () => {
     expect(await findCertificateFolder(join(root, "nowhere"))).toBeUndefined();
   });
 });
@@ -139,7 +139,7 @@ describe("a pfx file", () => {
 });
 
 describe("a client certificate", () => {
-  test("has the name as one attribute, whatever is in it", async () => {
+  test("has its name as one attribute, whatever it contains", async () => {
     const authority = await makeAuthority("x");
     for (const name of ["a, O=b", "x=y+z", '"q" <r>;#', "#start", "ünï", " blank "]) {
       const pair = await makeClientCertificate(authority, name);
@@ -148,7 +148,7 @@ describe("a client certificate", () => {
     }
   });
 
-  test("has an RSA key if asked for, signed by the CA's EC key, and passes the strictest check", async () => {
+  test("has an RSA key on request, signed by the CA's EC key, and passes the strictest check", async () => {
     const authority = await makeAuthority("x");
     const pair = await makeClientCertificate(authority, "rsa", { keyType: "rsa" });
     const file = (name: string, text: string) => {
@@ -165,7 +165,7 @@ describe("a client certificate", () => {
     expect(pair.key).toContain("BEGIN RSA PRIVATE KEY");
   });
 
-  test("has its key encrypted when there is a password", async () => {
+  test("has its key encrypted if there is a password", async () => {
     const authority = await makeAuthority("x");
     const pair = await makeClientCertificate(authority, "a", { password: "p" });
     expect(pair.key).toContain("ENCRYPTED PRIVATE KEY");
@@ -174,7 +174,7 @@ describe("a client certificate", () => {
 });
 
 describe("the names of a server", () => {
-  test("always include the local ones, and begin with the one it is called by", () => {
+  test("always include the local names, and begin with the host name", () => {
     const hosts = servedHosts("db.example.org", []);
     expect(hosts[0]).toBe("db.example.org");
     expect(hosts).toEqual(expect.arrayContaining(["localhost", "127.0.0.1", "::1"]));
@@ -182,7 +182,7 @@ describe("the names of a server", () => {
     expect(servedHosts("0.0.0.0", [])).not.toContain("0.0.0.0");
   });
 
-  test("give the admin's files a domain", () => {
+  test("determine the domain of the admin's files", () => {
     expect(domainOf("127.0.0.1")).toBe("localhost");
     expect(domainOf("db.example.org")).toBe("db.example.org");
     expect(domainOf("../x")).toBe("localhost");
@@ -190,7 +190,7 @@ describe("the names of a server", () => {
 });
 
 describe("the certs command", () => {
-  test("makes a set, and refuses to write over one", async () => {
+  test("creates a set, and refuses to overwrite one", async () => {
     const lines: string[] = [];
     const argv = ["--domain=db.example.org", `--out=${join(root, "out")}`, "--hosts=10.0.0.5"];
     expect(await generate(argv, (line) => lines.push(line))).toBe(0);
@@ -200,7 +200,7 @@ describe("the certs command", () => {
     expect(await generate(argv, (line) => lines.push(line))).toBe(2);
   });
 
-  test("refuses what it does not understand", async () => {
+  test("rejects unknown options", async () => {
     expect(await generate(["--domain=../x"], () => undefined)).toBe(2);
     expect(await generate(["--what"], () => undefined)).toBe(2);
   });

@@ -5,7 +5,7 @@ import { cellJson, JsonBuilder } from "../../cli/csv-cells.ts";
 const plain = (value: string) => cellJson({ value, isQuoted: false }, false);
 const quoted = (value: string) => cellJson({ value, isQuoted: true }, false);
 
-test("numbers keep their digits, and what only looks like one is a text", () => {
+test("numbers keep their digits, and number-like values are texts", () => {
   expect(plain("12345678901234567890.10")).toBe("12345678901234567890.10");
   expect(plain("007")).toBe('"007"');
   expect(plain("TRUE")).toBe("true");

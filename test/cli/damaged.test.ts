@@ -1,4 +1,6 @@
-/** A server of which one database is damaged: the commands say so, and tell of the others as ever. */
+/**
+ * A server with one damaged database: commands report it, and list the other databases as usual.
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +32,7 @@ afterAll(async () => {
   rmSync(data, { recursive: true, force: true });
 });
 
-test("status lists it with the reason, and the others", async () => {
+test("status lists it with the reason, and the other databases", async () => {
   const { code, out } = await line.jackdaw(["status"]);
   expect(code).toBe(0);
   expect(out).toMatch(/\nhurt +cannot be opened\n/);

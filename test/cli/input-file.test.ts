@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { readInput, reasonOf } from "../../cli/input-file.ts";
 
-test("what cannot be read is named, with a reason in plain words", async () => {
+test("reports an unreadable file with a plain reason", async () => {
   await expect(readInput("nowhere.json")).rejects.toThrow(
     /^nowhere\.json cannot be read: no such file or directory$/,
   );

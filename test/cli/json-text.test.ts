@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { cellOf, inCollection, indented, jsonMembers, RawJson } from "../../cli/json-text.ts";
 
-describe("pieces of JSON", () => {
-  test("keep spelling and order", () => {
+describe("JSON split at its tokens", () => {
+  test("preserves spelling and order", () => {
     const text =
       ' { "b" : 9007199254740993 , "1":1.0,"a\\"}":[ {"x":"]"}, 2e5 ],"c":{},"d":null } ';
     expect(jsonMembers(text)).toEqual([
@@ -22,7 +22,7 @@ describe("pieces of JSON", () => {
     expect(cellOf('"1.0"')).toBe("1.0");
   });
 
-  test("are those of JSON.parse, and indented as JSON.stringify does", () => {
+  test("matches JSON.parse, and is indented as by JSON.stringify", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const value: unknown = JSON.parse(text);
@@ -40,7 +40,7 @@ describe("pieces of JSON", () => {
     expect(indented(JSON.stringify(nested))).toBe(JSON.stringify(nested, null, 2));
   });
 
-  test("get a collection without other changes", () => {
+  test("gets a collection without other changes", () => {
     expect(inCollection('{"A":1.0}', "As")).toBe('{"A":1.0,"@metadata":{"@collection":"As"}}');
     expect(
       inCollection('{"@metadata":{"n":1.0,"@collection":"B"},"A":12345678901234567890}', "As"),

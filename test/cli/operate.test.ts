@@ -1,4 +1,7 @@
-/** What an operator does: checks, backups by themselves, certificates, the doctor, names for completion. */
+/**
+ * Commands for operators: checks, automatic backups, certificates, the doctor, names for
+ * completion.
+ */
 import {
   chmodSync,
   cpSync,
@@ -35,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => line.stop());
 
 describe("check", () => {
-  test("reads the folder of a stopped server, and names what is damaged", async () => {
+  test("reads the folder of a stopped server, and names damaged files", async () => {
     const data = join(folder, "stopped");
     const engine = await openEngine({ folder: data });
     const database = await engine.databases.create("shop", {});
@@ -71,7 +74,7 @@ describe("check", () => {
     expect((await jackdaw(["check", target])).code).toBe(0);
   });
 
-  test("finds no database where there is none", async () => {
+  test("finds no database in an empty folder", async () => {
     expect((await jackdaw(["check", join(folder, "nowhere")])).code).toBe(failureCodes.missing);
     expect((await jackdaw(["check", folder])).code).toBe(failureCodes.missing);
   });
@@ -84,7 +87,7 @@ describe("backups", () => {
     await jackdaw(["backup", backups]);
     const [made = ""] = readdirSync(backups);
     const path = join(backups, made);
-    // The folder that the command was given will do as well.
+    // The folder passed to the command works as well.
     const good = await jackdaw(["verify", backups, "--compare", "shop"]);
     expect(good.err).toBe("");
     expect(good.out).toMatch(/Documents +3 +3\n[\s\S]*is equal to shop\n.* is valid\n$/);
@@ -99,12 +102,12 @@ describe("backups", () => {
     expect((await jackdaw(["verify", path])).code).toBe(failureCodes.failed);
   });
 
-  test("are encrypted with the key in a file, and need it again", async () => {
+  test("are encrypted with the key in a file, which they then require", async () => {
     const backups = join(folder, "secret");
     const key = join(folder, "backup.key");
     writeFileSync(key, `${Buffer.alloc(32, 7).toString("base64")}\n`);
-    const made = await jackdaw(["backup", backups, "--encryption-key", key]);
-    expect([made.code, made.err]).toEqual([0, ""]);
+    const created = await jackdaw(["backup", backups, "--encryption-key", key]);
+    expect([created.code, created.err]).toEqual([0, ""]);
     const files = readdirSync(backups, { recursive: true, encoding: "utf8" });
     expect(files.some((name) => name.endsWith(".ravendb-encrypted-full-backup"))).toBe(true);
     const closed = await jackdaw(["verify", backups]);
@@ -120,12 +123,12 @@ describe("backups", () => {
     expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("cannot be read")]);
   });
 
-  test("are found by the folder that backup was given: the newest of one database", async () => {
+  test("are found by their parent folder: the newest of a database", async () => {
     const backups = join(folder, "several");
     const first = await jackdaw(["backup", backups]);
     const one = join(backups, readdirSync(backups)[0] ?? "");
     expect(first.out).toBe(`shop was backed up to ${one}\n`);
-    // A later one, as a minute after it.
+    // A later one, dated a minute after it.
     const later = one.replace(/[^/]+(?=\.ravendb-shop)/, "2099-01-01-00-00-00");
     cpSync(one, later, { recursive: true });
     for (const name of readdirSync(later)) {
@@ -141,7 +144,7 @@ describe("backups", () => {
     expect(refused.err).toContain("has backups of several databases; specify one of their folders");
   });
 
-  test("that go on by themselves are listed, restored at a moment, and removed", async () => {
+  test("continuous ones are listed, restored to a point in time, and removed", async () => {
     const backups = join(folder, "continuous");
     mkdirSync(backups);
     const { TaskId } = (await json(["backup", backups, "--continuous", "1"])) as { TaskId: number };
@@ -169,7 +172,7 @@ describe("backups", () => {
     expect((await jackdaw(["backup", backups, "--continuous", "x"])).code).toBe(failureCodes.usage);
   });
 
-  /** What was written just now reaches the files within a second. */
+  /** Recent writes reach the files within a second. */
   async function restoredAt(backups: string, moment: string) {
     for (let round = 0; ; round++) {
       const tried = await jackdaw(["restore", backups, "then", "--at", moment]);
@@ -182,12 +185,12 @@ describe("backups", () => {
 });
 
 describe("certificates", () => {
-  test("are made here, let in, renewed with the same rights, and never written over", async () => {
+  test("are created locally, registered, renewed with the same rights, and never overwritten", async () => {
     const out = join(folder, "made");
     mkdirSync(out);
     const words = ["cert", "make", "web shop", "--access", "shop=Read", "--out", out];
-    const made = await jackdaw(words);
-    expect([made.code, made.err]).toEqual([0, ""]);
+    const created = await jackdaw(words);
+    expect([created.code, created.err]).toEqual([0, ""]);
     const [crt, key, pfx] = ["crt", "key", "pfx"].map((ending) => join(out, `web-shop.${ending}`));
     for (const path of [crt, key, pfx] as string[]) expect(statSync(path).mode & 0o777).toBe(0o600);
     createSecureContext({ pfx: readFileSync(pfx as string), passphrase: "" });
@@ -233,7 +236,7 @@ describe("certificates", () => {
     [["cert", "make", "x", "--clearance", "god"], "must be one of user, operator, admin"],
     [["cert", "make", "x", "--clearance", "admin", "--password-variable", "NONE"], "is empty"],
     [["cert", "make", "x", "--clearance", "admin", "--out", "/dev/null/x"], "--out"],
-  ])("with wrong options are not made: %o", async (words, message) => {
+  ])("are not created with invalid options: %o", async (words, message) => {
     const { code, err } = await jackdaw(words, { environment: { PWD: folder } });
     expect([code, err]).toEqual([failureCodes.usage, expect.stringContaining(message)]);
     expect(existsSync("x.crt")).toBe(false);
@@ -273,7 +276,7 @@ describe("the doctor", () => {
     return { code, err, findings, of };
   }
 
-  test("finds a place for a new server to be good", async () => {
+  test("accepts a suitable folder for a new server", async () => {
     const { code, err, findings, of } = await examine(join(folder, "new"), {
       RAVEN_ServerUrl: "https://127.0.0.1:0",
     });
@@ -293,7 +296,7 @@ describe("the doctor", () => {
     expect(existsSync(join(folder, "new"))).toBe(false);
   });
 
-  test("fails for a port in use, a certificate that has ended, and settings that are wrong", async () => {
+  test("fails for a port in use, an expired certificate, and invalid settings", async () => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await new Promise((done) => blocker.once("listening", done));
     const { port } = blocker.address() as { port: number };
@@ -363,7 +366,7 @@ describe("the doctor", () => {
 });
 
 describe("names for completion", () => {
-  test("come from the server, or there are none", async () => {
+  test("come from the server, or are empty", async () => {
     expect((await jackdaw(["completion", "names", "databases"])).out).toBe("shop\n");
     await jackdaw(["query", "from Users where Age > 1", "-w"]);
     expect((await jackdaw(["completion", "names", "indexes"])).out).toBe("Auto/Users/ByAge\n");

@@ -3,7 +3,7 @@ import { csvLine, durationText, painter, sizeText, tableLines } from "../../cli/
 
 const plain = painter(false, {});
 
-test("colors are for terminals, unless a variable says otherwise", () => {
+test("colors are used on terminals, unless a variable overrides it", () => {
   const isColored = (isTerminal: boolean, environment: Record<string, string>) =>
     painter(isTerminal, environment)("red", "x") !== "x";
   expect(isColored(true, {})).toBe(true);
@@ -27,7 +27,7 @@ test("tables align texts to the left and numbers to the right", () => {
   ]);
 });
 
-test("tables are as wide as the screen: wide characters count twice, controls are spaces", () => {
+test("tables are as wide as the screen: wide characters count twice, controls become spaces", () => {
   expect(tableLines(["t"], [["日本語日本語"], ["a\nb\u001b[1m"]], 7, plain)).toEqual([
     "t",
     "日本語…",
@@ -35,7 +35,7 @@ test("tables are as wide as the screen: wide characters count twice, controls ar
   ]);
 });
 
-test("CSV quotes what needs it", () => {
+test("CSV quotes values that need it", () => {
   expect(csvLine(["a", 'say "x"', "a,b", "two\nlines", null, 1, { a: 1 }])).toBe(
     'a,"say ""x""","a,b","two\nlines",,1,"{""a"":1}"',
   );

@@ -10,7 +10,7 @@ function lineOn(isTTY: boolean, isQuiet = false) {
   const options = { is: () => isQuiet, text: () => undefined, all: () => [] };
   const streams = { input: new PassThrough(), output: new PassThrough(), errors };
   const line = new ProgressLine({ streams, options }, () => time.ms);
-  // One read gives all that is there, or (from Node 26 on) one write of it.
+  // One read returns everything available, or (from Node 26 on) one write.
   const written = () => {
     let text = "";
     for (let piece = errors.read(); piece !== null; piece = errors.read()) text += String(piece);
@@ -27,7 +27,7 @@ test("tells percent, rate and time left, where the total is known", () => {
   expect(rateText(120, 100, 1000, shown)).toBe("100 %  120 of 100, 120/s, 0 s left");
 });
 
-test("is one line on a terminal, written over at most ten times a second, and removed", () => {
+test("is one line on a terminal, overwritten at most ten times a second, and removed", () => {
   const { line, time, written } = lineOn(true);
   line.show(() => "one");
   time.ms = 50;
@@ -39,7 +39,7 @@ test("is one line on a terminal, written over at most ten times a second, and re
   expect(written()).toBe("\r\u001b[Kone\r\u001b[Ktwo\r\u001b[K");
 });
 
-test("is a line every five seconds elsewhere, and nothing when it is to be quiet", () => {
+test("is a line every five seconds elsewhere, and nothing in quiet mode", () => {
   const { line, time, written } = lineOn(false);
   for (time.ms = 0; time.ms <= 10_000; time.ms += 1000) line.showBytes(time.ms, 20_000);
   line.end();

@@ -1,4 +1,4 @@
-/** The prompt of `jackdaw query`: keys go into a stream, and what is shown comes out of one. */
+/** The prompt of `jackdaw query`: keys are written to a stream, and the screen is read from one. */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => line.stop());
 
-/** A terminal with somebody at it. */
+/** An interactive terminal. */
 class Terminal {
   readonly input = Object.assign(new PassThrough(), { isTTY: true });
   readonly output = Object.assign(new PassThrough(), { isTTY: true, columns: 80, rows: 14 });
@@ -38,7 +38,7 @@ class Terminal {
     this.ended = runCommand(words, this, variables, signal);
   }
 
-  /** Types, and waits until `shown` is there. @returns what was shown since */
+  /** Types, and waits until the output contains `shown`. @returns the output since then */
   async type(keys: string, shown: string | RegExp): Promise<string> {
     this.#seen = "";
     this.input.write(keys);
@@ -59,7 +59,7 @@ async function openPrompt(words: readonly string[] = [], more: Record<string, st
   return terminal;
 }
 
-test("queries take as many lines as they need, and pages of rows", async () => {
+test("supports queries of several lines, and pages of rows", async () => {
   const terminal = await openPrompt();
   await terminal.type("from Users\r", /- $/);
   await terminal.type("order by id()\r", /- $/);
@@ -80,7 +80,7 @@ test("queries take as many lines as they need, and pages of rows", async () => {
   expect(statSync(historyFile()).mode & 0o777).toBe(0o600);
 });
 
-test("what was typed comes back with the arrow, and is kept only if it may be", async () => {
+test("recalls history with the arrow keys, and stores it only if permitted", async () => {
   const before = readFileSync(historyFile(), "utf8");
   const terminal = await openPrompt(["--no-history"]);
   await terminal.type("from Users limit 1;\r", /1 of [\s\S]*shop> $/);
@@ -106,7 +106,7 @@ test("Tab completes collections, fields, keywords and commands", async () => {
   await terminal.ended;
 });
 
-test("\\d describes, \\? helps, and Ctrl-C ends what repeats itself", async () => {
+test("\\d describes, \\? helps, and Ctrl-C ends a repeated query", async () => {
   const terminal = await openPrompt();
   expect(await terminal.type("\\d\r", /shop> $/)).toMatch(/collection +documents\s+Users +25/);
   expect(await terminal.type("\\d users\r", /shop> $/)).toMatch(
@@ -130,7 +130,7 @@ test("\\d describes, \\? helps, and Ctrl-C ends what repeats itself", async () =
   await terminal.ended;
 });
 
-test("the history is where the system keeps such things, is bounded, and never in the way", async () => {
+test("stores the history in the system's location, limits it, and ignores errors", async () => {
   expect(historyPath({ JACKDAW_HISTORY: "off" })).toBeUndefined();
   expect(historyPath({ XDG_STATE_HOME: "/x" })).toBe(join("/x", "jackdaw", "history"));
   expect(historyPath({ HOME: "/home/ann" })).toBe("/home/ann/.local/state/jackdaw/history");

@@ -1,4 +1,4 @@
-/** The command line against a real server over TLS: every command, its output and its exit codes. */
+/** The command line with a real server over TLS: every command, its output and its exit codes. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,14 +45,14 @@ describe("arguments", () => {
     expect(err.trim().split("\n")).toHaveLength(1);
   });
 
-  test("without a database say how to give one", async () => {
+  test("without a database explain how to specify one", async () => {
     const { code, err } = await jackdaw(["query", "x"], { environment: { JACKDAW_DATABASE: "" } });
     expect([code, err]).toEqual([2, expect.stringContaining("use -d NAME")]);
   });
 });
 
 describe("help", () => {
-  test("lists every command, and tells of each", async () => {
+  test("lists every command, and describes each", async () => {
     const { out } = await jackdaw(["help"]);
     for (const command of commandTable) {
       expect(out).toContain(command.about);
@@ -96,7 +96,7 @@ describe("documents and queries", () => {
     expect((await jackdaw(["delete", "notes/1"])).code).toBe(failureCodes.missing);
   });
 
-  test("keep the spelling of numbers and the order of keys, whatever they are printed as", async () => {
+  test("preserve the spelling of numbers and the order of keys in every output format", async () => {
     const body = '"9":1.0,"Big":9007199254740993,"A":{"Small":1e-7}';
     const input = `{${body},"@metadata":{"Own":2.50}}`;
     expect((await jackdaw(["put", "exact/1", "-c", "Exact"], { input })).code).toBe(0);
@@ -131,7 +131,7 @@ describe("documents and queries", () => {
     [["index", "put", "ByAge", "nowhere.json"], ""],
     [["import", "nowhere.csv"], ""],
     [["import", "nowhere.ravendbdump"], ""],
-  ])("of a file that is not there: %o", async (words) => {
+  ])("of a missing file: %o", async (words) => {
     const { code, err } = await jackdaw(words);
     expect(code).toBe(failureCodes.usage);
     expect(err).toMatch(/^jackdaw: nowhere\.\w+ cannot be read: no such file or directory\.\n$/);
@@ -161,7 +161,7 @@ describe("documents and queries", () => {
     expect(await json(words)).toMatchObject({ TotalResults: 2 });
   });
 
-  test("tell how they ran instead", async () => {
+  test("print their plan instead", async () => {
     const { out } = await jackdaw(["query", "from Users where Age > 30", "-w", "--plan"]);
     expect(out).toMatch(
       /1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./,
@@ -172,7 +172,7 @@ describe("documents and queries", () => {
     expect(await json(["query", "from Users", "--plan"])).toMatchObject({ BetterIndex: null });
   });
 
-  test("come from a file and from standard input, and their mistakes are told", async () => {
+  test("are read from a file and from standard input, and report their errors", async () => {
     writeFileSync(join(folder, "query.rql"), "from Users");
     expect((await jackdaw(["query", "-f", join(folder, "query.rql"), "--csv"])).out).toContain(
       "users/30",
@@ -184,7 +184,7 @@ describe("documents and queries", () => {
     );
   });
 
-  test("are patched, and tried before", async () => {
+  test("are patched, after a dry run", async () => {
     const words = ["patch", "from Users update { this.Age += args.by }", "-p", "by=100"];
     const tried = await jackdaw([...words, "--dry-run", "--sample", "1"]);
     expect(tried.out).toBe(
@@ -200,7 +200,7 @@ describe("documents and queries", () => {
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 130 });
   });
 
-  test("are put back after a patch that keeps what was there", async () => {
+  test("are reverted after a patch with undo", async () => {
     const before = await json(["get", "users/30"]);
     const words = ["patch", "from Users update { if (this.Age > 999) throw 'old'; this.Age = -1 }"];
     const patched = await jackdaw([...words, "--undo"]);
@@ -220,7 +220,7 @@ describe("documents and queries", () => {
 });
 
 describe("the server and its databases", () => {
-  test("tell how they are", async () => {
+  test("report their state", async () => {
     expect(await json(["status"])).toMatchObject({
       Url: server.url,
       Databases: [{ Name: "shop" }],
@@ -230,7 +230,7 @@ describe("the server and its databases", () => {
     );
   });
 
-  test("are made, disabled, enabled and deleted", async () => {
+  test("are created, disabled, enabled and deleted", async () => {
     expect((await jackdaw(["databases", "create", "other"])).code).toBe(0);
     expect((await jackdaw(["databases", "disable", "other"])).out).toBe("other disabled\n");
     expect((await jackdaw(["databases"])).out).toMatch(/other .* disabled/);
@@ -280,7 +280,7 @@ describe("the server and its databases", () => {
     expect((await jackdaw(["index", "show", "ByAge"])).code).toBe(failureCodes.missing);
   });
 
-  test("say that an index has failed, and what to do", async () => {
+  test("report a failed index and the remedy", async () => {
     const path = join(folder, "failing.json");
     const map = "map('Many', u => { throw 'no'; })";
     writeFileSync(path, JSON.stringify({ Maps: [map] }));
@@ -296,7 +296,7 @@ describe("the server and its databases", () => {
     await jackdaw(["patch", "from Many update { del(id(this)) }", "-y"]);
   });
 
-  test("let certificates in, until they are revoked", async () => {
+  test("register certificates, and revoke them", async () => {
     await server.client({ clearance: "ValidUser" }, "web shop");
     expect((await jackdaw(["cert"])).out).toMatch(/web shop +ValidUser/);
     expect((await jackdaw(["cert", "revoke", "web shop"])).out).toBe("web shop was revoked\n");
@@ -304,8 +304,8 @@ describe("the server and its databases", () => {
   });
 });
 
-describe("a server that cannot be asked", () => {
-  test("is not there: code 3", async () => {
+describe("an inaccessible server", () => {
+  test("is missing: code 3", async () => {
     const { code, err } = await jackdaw(["status", "--url", "https://127.0.0.1:1"]);
     expect([code, err]).toEqual([
       failureCodes.unreachable,
@@ -322,16 +322,15 @@ describe("a server that cannot be asked", () => {
     expect([untrusted.code, untrusted.err]).toEqual([4, expect.stringContaining("--ca FILE")]);
   });
 
-  test("is left when it is interrupted, and the operation goes on", async () => {
-    const words = ["patch", "from Users update { this.Age += 1 }"];
+  test("an interrupted command exits, and the operation continues", async () => {
+    const words = ["patch", "from Users update { this.Age += 1 }", "--max-per-second", "1"];
     const { code, err } = await jackdaw(words, { signal: AbortSignal.abort() });
-    // The operation may have ended before it was asked for.
-    if (code !== 0) expect([code, err]).toEqual([130, expect.stringContaining("operation wait")]);
+    expect([code, err]).toEqual([130, expect.stringContaining("operation wait")]);
   });
 });
 
 describe("without a server", () => {
-  test("settings are shown with where they come from, secrets masked", async () => {
+  test("settings are listed with their sources, and secrets masked", async () => {
     writeFileSync(join(folder, "settings.json"), '{"Security.Certificate.Password":"secret"}');
     const words = ["config", "--config-path", join(folder, "settings.json")];
     const { out } = await jackdaw(words, { environment: { RAVEN_DataDir: "/x" } });
@@ -360,7 +359,7 @@ describe("without a server", () => {
     if (error === undefined) expect(status).toBe(0);
   });
 
-  test("completion of bash knows words and options", async () => {
+  test("completion for bash has words and options", async () => {
     const path = join(folder, "jackdaw.bash");
     writeFileSync(path, (await jackdaw(["completion", "bash"])).out);
     const complete = (...words: string[]) =>
@@ -380,7 +379,7 @@ describe("without a server", () => {
     expect(complete("serve", "--js")).toBe("");
   });
 
-  test("completion of fish knows the words of a group, and settings", async () => {
+  test("completion for fish has the words of a group, and settings", async () => {
     const path = join(folder, "jackdaw.fish");
     writeFileSync(path, (await jackdaw(["completion", "fish"])).out);
     const complete = (text: string) => {
@@ -388,12 +387,12 @@ describe("without a server", () => {
       const { stdout, error } = spawnSync("fish", ["--no-config", "-c", script], {
         encoding: "utf8",
         cwd: folder,
-        env: { ...process.env, PATH: "/usr/bin:/bin" }, // without jackdaw there are no names
+        env: { ...process.env, PATH: "/usr/bin:/bin" }, // Without jackdaw there are no names.
       });
       return error === undefined ? stdout.split("\n").map((line) => line.split("\t")[0]) : null;
     };
     const group = complete("jackdaw databases ");
-    if (group === null) return; // no fish on this machine
+    if (group === null) return; // fish is not installed here.
     expect(group.sort()).toEqual(["", "create", "delete", "disable", "enable", "list"]);
     expect(complete("jackdaw databases delete ")).toEqual([""]);
     expect(complete("jackdaw serve --DataD")).toContain("--DataDir");

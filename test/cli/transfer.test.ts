@@ -1,4 +1,4 @@
-/** Documents as JSON lines and CSV, into and out of a database. */
+/** Documents as JSON lines and CSV, imported and exported. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -24,7 +24,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-/** In pieces of two bytes, so that every boundary is crossed. */
+/** In chunks of two bytes, so that every boundary is crossed. */
 function inPieces(text: string): Readable {
   const bytes = Buffer.from(text);
   const pieces: Buffer[] = [];
@@ -33,7 +33,7 @@ function inPieces(text: string): Readable {
 }
 
 describe("files", () => {
-  test("have lines that end with a line feed, and with nothing else", async () => {
+  test("have lines that end with a line feed only", async () => {
     const lines = await all(linesOf(inPieces("\uFEFFä\u2028b\r\n\n日本")));
     expect(lines).toEqual([
       { line: 1, text: "ä\u2028b" },
@@ -42,7 +42,7 @@ describe("files", () => {
     ]);
   });
 
-  test("of JSON lines keep the spelling of numbers", async () => {
+  test("of JSON lines preserve the spelling of numbers", async () => {
     const [row] = await all(jsonLines(inPieces('{"n":1.50,"big":12345678901234567890}\n\n')));
     expect(row).toMatchObject({ line: 1, text: '{"n":1.50,"big":12345678901234567890}' });
     await expect(all(jsonLines(inPieces('{"a":1}\n{"a":\n')))).rejects.toThrow(
@@ -72,11 +72,11 @@ describe("files", () => {
     ['a,b\n1,2\nx"y,1\n', "line 3"],
     ["a,a\n1,2\n", "duplicate column 'a'"],
     ["a,\n1,2\n", "a column has no name"],
-  ])("of CSV that are malformed are told with their line: %j", async (text, message) => {
+  ])("of malformed CSV are reported with the line: %j", async (text, message) => {
     await expect(all(csvRows(inPieces(text), false))).rejects.toThrow(message);
   });
 
-  test("of CSV and documents are the same back and forth", async () => {
+  test("of CSV convert to documents and back unchanged", async () => {
     const document = {
       Name: 'say "x", y',
       Code: "007",
@@ -101,7 +101,7 @@ describe("files", () => {
 });
 
 describe("a database", () => {
-  test("takes JSON lines, and gives them back", async () => {
+  test("imports and exports JSON lines", async () => {
     const given =
       '{"Name":"Ann","Big":12345678901234567890}\n{"Name":"Bob","@metadata":{"@id":"people/bob","@collection":"People"}}\n';
     writeFileSync(path("in.jsonl"), given);
@@ -128,7 +128,7 @@ describe("a database", () => {
     expect(await json(["get", "people/bob", "-d", "copy"])).toMatchObject({ Name: "Bob" });
   });
 
-  test("takes CSV with ids of a field, and gives every column of every document", async () => {
+  test("imports CSV with ids from a field, and exports every column of every document", async () => {
     writeFileSync(path("cities.csv"), "Code,Name,Size\nRM,Rome,2.8\nOS,Oslo,0.7\n");
     const words = [
       "import",
@@ -158,7 +158,7 @@ describe("a database", () => {
     expect(readFileSync(path("query.csv"), "utf8")).not.toContain("Oslo");
   });
 
-  test("keeps what stands before a malformed line, and names the line", async () => {
+  test("keeps the documents before a malformed line, and reports the line", async () => {
     writeFileSync(path("bad.csv"), "Name\nAnn\nBob\nx,y\n");
     const bad = await jackdaw(["import", path("bad.csv"), "-c", "Bad"]);
     expect([bad.code, bad.err]).toEqual([
@@ -178,7 +178,7 @@ describe("a database", () => {
     );
   });
 
-  test("refuses what cannot be done, and leaves no file behind", async () => {
+  test("rejects invalid exports, and leaves no file", async () => {
     const both = ["export", path("no.csv"), "-c", "Cities", "--query", "from Cities"];
     expect((await jackdaw(both)).code).toBe(failureCodes.usage);
     expect((await jackdaw(["export", path("no.csv"), "--query", "form X"])).code).toBe(1);

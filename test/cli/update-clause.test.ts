@@ -16,10 +16,10 @@ test.each([
     "from Updates where update = 1 // update {",
   ],
   ["from 'it\\'s' update { }", "from 'it\\'s'"],
-])("what is found is what stands before the update: %s", (text, query) => {
+])("finds the query before the update clause: %s", (text, query) => {
   expect(withoutUpdate(text)).toBe(query);
 });
 
-test("a query without one is no patch", () => {
+test("a query without one is not a patch", () => {
   expect(() => withoutUpdate("from Users select 'update { }'")).toThrow("no 'update");
 });

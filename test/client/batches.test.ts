@@ -1,4 +1,4 @@
-/** Commands of every type that the official client can put into one batch, and how far operations tell they are. */
+/** All command types of the official client in one batch, and the progress of operations. */
 import {
   BatchPatchCommandData,
   CopyAttachmentCommandData,
@@ -25,7 +25,7 @@ import { closeStores, openStore, startServer, ways } from "../support/client-sto
 
 afterAll(closeStores);
 
-/** What the types of the client ask for, and its constructors take as "none". */
+/** Required by the client's types; its constructors treat it as "none". */
 const none = null as never;
 
 describe.each(ways)("a batch $name", (way) => {
@@ -40,7 +40,7 @@ describe.each(ways)("a batch $name", (way) => {
       "@metadata": { "@collection": "Notes" },
     });
 
-  test("does all that it is told, or nothing", async () => {
+  test("executes everything or nothing", async () => {
     const session = store.openSession();
     const first = PatchRequest.forScript("this.n += args.by");
     first.values = { by: 5 };
@@ -83,7 +83,7 @@ describe.each(ways)("a batch $name", (way) => {
     expect(await store.openSession().advanced.exists("notes/3")).toBe(false);
   });
 
-  test("exchanges values when it is cluster-wide", async () => {
+  test("exchanges values if it is cluster-wide", async () => {
     const open = () => store.openSession({ transactionMode: "ClusterWide" });
     const session = open();
     session.advanced.defer(
@@ -100,7 +100,7 @@ describe.each(ways)("a batch $name", (way) => {
     expect(gone).toBeNull();
   });
 
-  test("of a query tells how far it is, to who listens", async () => {
+  test("of a query reports its progress to listeners", async () => {
     const insert = store.bulkInsert();
     for (let i = 0; i < 3000; i++) await insert.store({ n: i }, `many/${i}`);
     await insert.finish();
@@ -123,7 +123,7 @@ describe.each(ways)("a batch $name", (way) => {
     changes.dispose();
   });
 
-  test("goes to the node that the topology names", async () => {
+  test("is sent to the node in the topology", async () => {
     const command = new GetClusterTopologyCommand();
     await store.getRequestExecutor().execute(command);
     expect(command.result).toMatchObject({ leader: "A", nodeTag: "A" });

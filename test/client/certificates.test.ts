@@ -1,4 +1,7 @@
-/** The official clients make certificates for others, and those get in with them, as PEM and as PFX, until they may no longer. */
+/**
+ * The official clients create certificates, which are accepted as PEM and as PFX until they are
+ * revoked.
+ */
 import { execFileSync } from "node:child_process";
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +56,7 @@ describe.each([
     await session.saveChanges();
   }
 
-  test("makes one, that gets in as PEM and as PFX, to its database only", async () => {
+  test("creates one, which is accepted as PEM and as PFX, for its database only", async () => {
     const name = `ann-${version}`;
     const files = await withStore("db", admin(), async (store) => {
       const operation = new client.CreateClientCertificateOperation(
@@ -83,7 +86,7 @@ describe.each([
     await expect(withStore("db", pem, write)).rejects.toThrow(/unknown to the server/);
   });
 
-  test("gives the server another certificate, and is told when that is none", async () => {
+  test("replaces the server's certificate, and receives an error if it is invalid", async () => {
     const replaceBy = (bytes: Buffer) =>
       withStore("db", admin(), (store) =>
         store.maintenance.server.send(new client.ReplaceClusterCertificateOperation(bytes, true)),

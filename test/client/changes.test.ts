@@ -1,4 +1,7 @@
-/** The official clients follow changes: every kind, over HTTP and over mutual TLS, with both supported versions. */
+/**
+ * The official clients follow changes of every type, over HTTP and over mutual TLS, with both
+ * supported versions.
+ */
 
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
@@ -7,7 +10,7 @@ import { openedDatabase } from "../../engine/api/database.ts";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** Both versions have the parts that are used here alike. */
+/** The parts used here are equal in both versions. */
 const clients = [
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
@@ -51,7 +54,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
   });
   afterAll(() => store.dispose());
 
-  /** Subscribes and waits until the server has confirmed it. */
+  /** Subscribes and waits for the server's confirmation. */
   async function gathered<Change>(
     observable: current.IChangesObservable<Change>,
   ): Promise<{ readonly all: Change[]; until(count: number): Promise<Change[]> }> {
@@ -73,7 +76,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     await session.saveChanges();
   }
 
-  test("hears of one document, of a prefix, of a collection, and of all", async () => {
+  test("receives changes of one document, of a prefix, of a collection, and of all documents", async () => {
     const changes = store.changes();
     await changes.ensureConnectedNow();
     const one = await gathered(changes.forDocument("users/1"));
@@ -99,7 +102,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("hears no more of what it has let go", async () => {
+  test("receives no more after it has unsubscribed", async () => {
     const changes = store.changes();
     await changes.ensureConnectedNow();
     const heard: unknown[] = [];
@@ -116,7 +119,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("hears of counters in every way of watching them", async () => {
+  test("receives changes of counters in every subscription", async () => {
     await save("counted/1", "Cat");
     const changes = store.changes();
     await changes.ensureConnectedNow();
@@ -142,7 +145,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("hears of time series in every way of watching them", async () => {
+  test("receives changes of time series in every subscription", async () => {
     await save("series/1", "Dan");
     const changes = store.changes();
     await changes.ensureConnectedNow();
@@ -166,7 +169,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("hears of indexes", async () => {
+  test("receives changes of indexes", async () => {
     const changes = store.changes();
     await changes.ensureConnectedNow();
     const one = await gathered(changes.forIndex("Auto/Users/Byname"));
@@ -180,7 +183,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("hears of operations until their end", async () => {
+  test("receives the progress of operations until their end", async () => {
     await save("patched/1", "Eve");
     const changes = store.changes();
     await changes.ensureConnectedNow();
@@ -195,13 +198,13 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     changes.dispose();
   });
 
-  test("keeps replies, if told to, until a change comes", async () => {
+  test("caches replies until a change arrives, if configured", async () => {
     await save("kept/1", "first");
     const executor = store.getRequestExecutor();
     const changes = store.changes();
     await changes.ensureConnectedNow();
     const heard = await gathered(changes.forAllDocuments());
-    // What the clients of other languages do when they cache aggressively.
+    // Clients of other languages do this for aggressive caching.
     changes.forAllDocuments().on("data", () => executor.cache.clear());
     const nameNow = async () => (await store.openSession().load<User>("kept/1"))?.name;
     executor.aggressiveCaching = { duration: 60_000 };
@@ -215,7 +218,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
       });
       await heard.until(1);
       expect(await nameNow()).toBe("second");
-      // Without a change the server is not asked.
+      // Without a change, the server is not queried.
       const requests = executor.numberOfServerRequests;
       expect(await nameNow()).toBe("second");
       expect(executor.numberOfServerRequests).toBe(requests);
@@ -225,7 +228,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     }
   });
 
-  test("is told that its database is gone", async () => {
+  test("is notified that its database was deleted", async () => {
     const name = `doomed-${databases}`;
     await server.running.services.databases.create(name, { DatabaseName: name });
     const own = open(name);
@@ -239,7 +242,8 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     });
     changes.on("error", () => undefined);
     const seen = await gathered(changes.forAllDocuments());
-    // The client rejects a promise that nobody handles for each command that the server has not confirmed by the end.
+    // For each command that is unconfirmed at the end, the client rejects a promise without a
+    // handler.
     const session = own.openSession();
     await session.store(new User("a"), "users/a");
     await session.saveChanges();

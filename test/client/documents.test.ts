@@ -1,4 +1,7 @@
-/** What the official client keeps beside documents: attachments, counters, revisions, time series, compare exchange. */
+/**
+ * Items that the official client stores beside documents: attachments, counters, revisions, time
+ * series, compare exchange.
+ */
 import {
   type AttachmentResult,
   ConfigureExpirationOperation,
@@ -79,7 +82,7 @@ describe.each(ways)("documents $name", (way) => {
     expect(await last.get("users/1", "none")).toBeNull();
   });
 
-  test("have counters, that come with their documents", async () => {
+  test("have counters, which can be included in loads", async () => {
     await save("users/counted");
     const session = store.openSession();
     session.countersFor("users/counted").increment("likes", 5);
@@ -154,7 +157,7 @@ describe.each(ways)("documents $name", (way) => {
     expect(page.map(({ name }) => name)).toEqual(["two"]);
   });
 
-  test("get a revision when a session asks for one", async () => {
+  test("get a revision on the session's request", async () => {
     class Note {
       text = "first";
     }
@@ -170,7 +173,7 @@ describe.each(ways)("documents $name", (way) => {
     expect(kept.map(({ text }) => text)).toEqual(["first"]);
   });
 
-  test("expire, and are refreshed, when their time has come", async () => {
+  test("expire and are refreshed when due", async () => {
     await store.maintenance.send(
       new ConfigureExpirationOperation({ disabled: false, deleteFrequencyInSec: 1 }),
     );
@@ -205,7 +208,7 @@ describe.each(ways)("compare exchange $name", (way) => {
     store = await openStore(await startServer(way));
   });
 
-  test("puts, reads and deletes what nobody else has changed", async () => {
+  test("puts, reads and deletes values that no other client has changed", async () => {
     const put = (value: string, index: number) =>
       store.operations.send(new PutCompareExchangeValueOperation("names/ann", value, index));
     const first = await put("users/1", 0);
@@ -227,7 +230,7 @@ describe.each(ways)("compare exchange $name", (way) => {
     expect((await store.operations.send(get)) ?? null).toBeNull();
   });
 
-  test("goes with documents in cluster-wide sessions, which guard each other", async () => {
+  test("works in cluster-wide sessions with documents, guarded by it", async () => {
     const open = () => store.openSession({ transactionMode: "ClusterWide" });
     const session = open();
     await session.store(new User("Ann"), "users/guarded");

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** Both versions have the parts that are used here alike. */
+/** The parts used here are equal in both versions. */
 const clients = [
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
@@ -100,7 +100,7 @@ describe.each(clients)("client %s", (version, client) => {
     });
   });
 
-  test("facets by range, among what the query finds", async () => {
+  test("facets by range, over the matches of the query", async () => {
     const price = client.RangeBuilder.forPath("price");
     const found = await products()
       .whereEquals("brand", "norda")
@@ -124,7 +124,7 @@ describe.each(clients)("client %s", (version, client) => {
     expect(found["price"]?.values.map(({ count }) => count)).toEqual([1, 2]);
   });
 
-  test("suggestions, of an index and of a collection", async () => {
+  test("suggestions from an index and from a collection", async () => {
     const found = await products()
       .suggestUsing((one) => one.byField("brand", "nord").withDisplayName("names"))
       .execute();
@@ -141,7 +141,7 @@ describe.each(clients)("client %s", (version, client) => {
     expect(dynamic["brand"]?.suggestions).toEqual(["fleet", "norda"]);
   });
 
-  test("moreLikeThis, by a condition and by a document", async () => {
+  test("moreLikeThis with a condition and with a document", async () => {
     const options = {
       minimumTermFrequency: 1,
       minimumDocumentFrequency: 1,

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** Both versions have the parts that are used here alike. */
+/** The parts used here are equal in both versions. */
 const clients = [
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
@@ -94,7 +94,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
   });
   afterAll(() => store.dispose());
 
-  test("deploys a map by its class, and queries by it, projecting what is kept", async () => {
+  test("deploys a map by its class, and queries it, projecting stored fields", async () => {
     await new OrdersByProduct().execute(store);
     const session = store.openSession();
     const found = await session
@@ -125,7 +125,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     ]);
   });
 
-  test("deploys a map and a reduce in C#, and gets what they computed", async () => {
+  test("deploys a map and a reduce in C#, and gets their results", async () => {
     class ProductTotals extends client.AbstractCsharpIndexCreationTask {
       constructor() {
         super();
@@ -151,7 +151,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     await store.maintenance.send(new client.DeleteIndexOperation("ProductTotals"));
   });
 
-  test("deploys maps over counters by their class, and is told of increments", async () => {
+  test("deploys maps over counters by their class, and sees increments", async () => {
     class Visits extends client.AbstractRawJavaScriptCountersIndexCreationTask {
       constructor() {
         super();
@@ -241,7 +241,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(definition.name).toBe("Changing");
   });
 
-  test("is told of a mistake by the exception that it knows", async () => {
+  test("receives an error as the exception that it knows", async () => {
     const definition = new client.IndexDefinition();
     definition.name = "Bad";
     definition.maps = new Set(["map('Orders', o => ({"]);

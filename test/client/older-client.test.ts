@@ -1,4 +1,4 @@
-/** The official client of version 5.4: a little of everything. */
+/** The official client of version 5.4: a sample of each feature. */
 import {
   ConfigureExpirationOperation,
   ConfigureRevisionsOperation,
@@ -58,7 +58,7 @@ describe.each(ways)("the client of 5.4 $name", (way) => {
     expect(await session.load("users/none")).toBeNull();
   });
 
-  test("stores under ids of every kind, and refuses what is not current", async () => {
+  test("stores under ids of every type, and rejects outdated versions", async () => {
     const session = store.openSession();
     const users = [new User("a"), new User("b"), new User("c")] as const;
     await session.store(users[0]);
@@ -140,7 +140,7 @@ describe.each(ways)("the client of 5.4 $name", (way) => {
     expect(found?.name).toBe("wide");
   });
 
-  test("makes databases, and configures them", async () => {
+  test("creates databases and configures them", async () => {
     const { server } = store.maintenance;
     await server.send(new CreateDatabaseOperation({ databaseName: "older" }));
     expect(await server.send(new GetDatabaseNamesOperation(0, 50))).toContain("older");

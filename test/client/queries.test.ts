@@ -79,13 +79,13 @@ describe.each(ways)("a query $name", (way) => {
     expect(names(await either.all())).toEqual(["Bolt"]);
   });
 
-  test("pages, counts, and tells its statistics", async () => {
+  test("pages, counts, and returns statistics", async () => {
     let statistics: QueryStatistics | undefined;
     const page = await products()
       .whereGreaterThan("price", -1)
       .orderBy("name")
-      .statistics((told) => {
-        statistics = told;
+      .statistics((reported) => {
+        statistics = reported;
       })
       .skip(1)
       .take(1)
@@ -99,7 +99,7 @@ describe.each(ways)("a query $name", (way) => {
     expect(await products().whereEquals("name", "none").firstOrNull()).toBeNull();
   });
 
-  test("projects fields, and what a script makes of them", async () => {
+  test("projects fields, and values computed by a script", async () => {
     const fields = products().orderBy("name").selectFields<Product>(["name", "price"]);
     expect((await fields.all()).map(({ name, price, tags }) => [name, price, tags])).toEqual([
       ["Bolt", 1.5, undefined],
@@ -139,7 +139,7 @@ describe.each(ways)("a query $name", (way) => {
     expect(await counted.all()).toMatchObject([{ count: 2 }, { count: 1 }]);
   });
 
-  test("in RQL takes parameters, and includes what rows refer to", async () => {
+  test("in RQL uses parameters, and includes referenced documents", async () => {
     const session = store.openSession();
     const found = await session.advanced
       .rawQuery<Product>("from Products where name = $name include supplier", Product)
@@ -156,8 +156,8 @@ describe.each(ways)("a query $name", (way) => {
     const session = store.openSession();
     let total = 0;
     const query = session.query<Product>(Product).whereLessThan("price", 10).orderBy("name");
-    const stream = await session.advanced.stream(query, (told) => {
-      total = told.totalResults;
+    const stream = await session.advanced.stream(query, (reported) => {
+      total = reported.totalResults;
     });
     const seen: [string, string][] = [];
     for await (const { id, document } of stream as AsyncIterable<{
@@ -180,7 +180,7 @@ describe.each(ways)("a query $name", (way) => {
     expect(byPrefix).toEqual(["products/1", "products/2", "products/3"]);
   });
 
-  test("patches what it finds, and says how many those were", async () => {
+  test("patches its matches, and reports their number", async () => {
     const operation = await store.operations.send(
       new PatchByQueryOperation(
         new IndexQuery("from Products where price < 10 update { this.price *= 2; }"),
@@ -197,7 +197,7 @@ describe.each(ways)("a query $name", (way) => {
     await expect(failing.waitForCompletion()).rejects.toThrow();
   });
 
-  test("deletes what it finds", async () => {
+  test("deletes its matches", async () => {
     const operation = await store.operations.send(
       new DeleteByQueryOperation(new IndexQuery("from Products where name = 'Oil'"), options),
     );
@@ -231,7 +231,7 @@ describe.each(ways)("a patch $name", (way) => {
     expect(await stored()).toMatchObject({ name: "Screw", price: 5, tags: ["b", "c", "d"] });
   });
 
-  test("of a loaded document shows in it after refreshing", async () => {
+  test("of a loaded document is visible in it after a refresh", async () => {
     const session = store.openSession();
     const product = (await session.load<Product>("products/1", Product)) as Product;
     session.advanced.increment(product, "price", 9);
@@ -240,19 +240,19 @@ describe.each(ways)("a patch $name", (way) => {
     expect(product.price).toBe(10);
   });
 
-  test("makes a document where there is none", async () => {
+  test("creates a missing document", async () => {
     const session = store.openSession();
-    const made = new Product("Made", 1, [], "suppliers/1");
-    session.advanced.addOrIncrement("products/counted", made, "price", 5);
+    const created = new Product("Made", 1, [], "suppliers/1");
+    session.advanced.addOrIncrement("products/counted", created, "price", 5);
     await session.saveChanges();
     const again = store.openSession();
-    again.advanced.addOrIncrement("products/counted", made, "price", 5);
+    again.advanced.addOrIncrement("products/counted", created, "price", 5);
     await again.saveChanges();
     const found = await store.openSession().load<Product>("products/counted", Product);
     expect(found?.price).toBe(6);
   });
 
-  test("by a script takes arguments, and answers what became of it", async () => {
+  test("by a script uses arguments, and returns its outcome", async () => {
     const request = PatchRequest.forScript("this.price = args.price; this.note = id(this);");
     request.values = { price: 7 };
     const result = await store.operations.send(new PatchOperation("products/1", "", request));

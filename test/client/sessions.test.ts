@@ -34,7 +34,7 @@ describe.each(ways)("a session $name", (way) => {
     await session.saveChanges();
   });
 
-  test("loads one document and many, each once, and null for what is missing", async () => {
+  test("loads one document and many, each once, and null for missing ones", async () => {
     const session = store.openSession();
     const ann = await session.load<User>("users/a", User);
     expect(ann).toBeInstanceOf(User);
@@ -49,7 +49,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(listed.map(({ name }) => name)).toEqual(["Ann"]);
   });
 
-  test("loads more documents than an address can name", async () => {
+  test("loads more documents than fit into a URL", async () => {
     const session = store.openSession();
     const ids = Array.from({ length: 200 }, (_, i) => `users/${"long".repeat(5)}/${i}`);
     const found = await session.load<User>([...ids, "users/b"], User);
@@ -57,14 +57,14 @@ describe.each(ways)("a session $name", (way) => {
     expect(Object.values(found).filter((user) => user !== null)).toHaveLength(1);
   });
 
-  test("loads what documents refer to in the same request", async () => {
+  test("loads referenced documents in the same request", async () => {
     const session = store.openSession();
     await session.include("city").load("users/a", User);
     expect((await session.load<City>("cities/1", City))?.title).toBe("Paris");
     expect(session.advanced.numberOfRequests).toBe(1);
   });
 
-  test("loads lazily, all in one request, and missing documents too", async () => {
+  test("loads lazily, all in one request, also missing documents", async () => {
     const session = store.openSession();
     const ann = session.advanced.lazily.load<User>("users/a", User);
     const nobody = session.advanced.lazily.load<User>("users/none", User);
@@ -78,7 +78,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(session.advanced.numberOfRequests).toBe(1);
   });
 
-  test("loads a document only when it has changed", async () => {
+  test("loads a document only if it has changed", async () => {
     const first = store.openSession();
     const ann = (await first.load<User>("users/a", User)) as User;
     const vector = first.advanced.getChangeVectorFor(ann);
@@ -104,7 +104,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(await session.advanced.exists("users/a")).toBe(true);
   });
 
-  test("refuses to overwrite what others have changed, when that is asked for", async () => {
+  test("does not overwrite changes of others if concurrency checks are enabled", async () => {
     const setup = store.openSession();
     await setup.store(new User("first"), "users/contested");
     await setup.saveChanges();
@@ -123,7 +123,7 @@ describe.each(ways)("a session $name", (way) => {
     expect((await store.openSession().load<User>("users/contested", User))?.name).toBe("theirs");
   });
 
-  test("makes ids from ranges, by the server, and from identities", async () => {
+  test("creates ids from ranges, by the server, and from identities", async () => {
     const session = store.openSession();
     const ranged = new User("ranged");
     const second = new User("second");
@@ -139,7 +139,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(identity.id).toBe("members/1");
   });
 
-  test("says what has changed, and forgets it on demand", async () => {
+  test("reports changes, and discards them on request", async () => {
     const session = store.openSession();
     const ann = (await session.load<User>("users/a", User)) as User;
     expect(session.advanced.hasChanges()).toBe(false);
@@ -168,7 +168,7 @@ describe.each(ways)("a session $name", (way) => {
     await session.saveChanges();
   });
 
-  test("keeps metadata of its own", async () => {
+  test("stores its own metadata", async () => {
     const session = store.openSession();
     const user = new User("meta");
     await session.store(user, "users/meta");
@@ -191,7 +191,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(third.advanced.getMetadataFor(again)).toMatchObject({ Colour: "blue" });
   });
 
-  test("does not track what it loads, when that is asked for", async () => {
+  test("does not track loaded documents if configured", async () => {
     const session = store.openSession({ noTracking: true });
     const first = await session.load("users/a", User);
     expect(await session.load("users/a", User)).not.toBe(first);
@@ -202,7 +202,7 @@ describe.each(ways)("a session $name", (way) => {
     expect(tracking.advanced.isLoaded("users/a")).toBe(false);
   });
 
-  test("tells listeners what it does", async () => {
+  test("notifies listeners of its actions", async () => {
     const seen: string[] = [];
     const session = store.openSession();
     session.advanced.on("beforeStore", ({ documentId }) => seen.push(`store ${documentId}`));

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** Both versions have the parts that are used here alike. */
+/** The parts used here are equal in both versions. */
 const clients = [
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-let made = 0;
+let created = 0;
 
 describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure }) => {
   class User {
@@ -47,8 +47,8 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
 
   async function newStore(): Promise<current.DocumentStore> {
     const server = isSecure ? secure : plain;
-    made++;
-    const name = `smuggler-${made}`;
+    created++;
+    const name = `smuggler-${created}`;
     await server.running.services.databases.create(name, { DatabaseName: name });
     const store = new client.DocumentStore(server.url, name, authentication(server));
     store.initialize();
@@ -68,10 +68,10 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     return store;
   }
 
-  test("a dump in a file brings everything to another database", async () => {
+  test("transfers everything to another database in a dump file", async () => {
     const source = await filledStore();
     const target = await newStore();
-    const file = join(folder, `${made}.ravendbdump`);
+    const file = join(folder, `${created}.ravendbdump`);
     const exported = await source.smuggler.export(new client.DatabaseSmugglerExportOptions(), file);
     await exported.waitForCompletion();
     const imported = await target.smuggler.import(new client.DatabaseSmugglerImportOptions(), file);
@@ -88,10 +88,10 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(await session.query<User>({ collection: "Users" }).count()).toBe(3);
   });
 
-  test("options choose what goes, and a script changes it", async () => {
+  test("options select items, and a script changes them", async () => {
     const source = await filledStore();
     const target = await newStore();
-    const file = join(folder, `${made}.ravendbdump`);
+    const file = join(folder, `${created}.ravendbdump`);
     const options = new client.DatabaseSmugglerExportOptions();
     options.operateOnTypes = ["Documents"];
     options.collections = ["Users"];
@@ -105,7 +105,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(users.every(({ seen }) => seen)).toBe(true);
   });
 
-  test("a file that is no dump is refused", async () => {
+  test("rejects a file that is not a dump", async () => {
     const store = await newStore();
     const file = join(folder, "broken.ravendbdump");
     writeFileSync(file, "no dump");

@@ -60,7 +60,7 @@ describe.each(ways)("a spatial query $name", (way) => {
   const names = (found: readonly Cafe[]) => found.map(({ name }) => name);
   const place = () => new PointField("lat", "lng");
 
-  test("finds what is within a radius, in the order of distances", async () => {
+  test("finds documents within a radius, in the order of distances", async () => {
     const near = await cafes()
       .spatial(place(), (criteria) => criteria.withinRadius(300, 53.55, 9.97))
       .orderByDistance(place(), 53.5665, 10.0014)
@@ -89,8 +89,8 @@ describe.each(ways)("a spatial query $name", (way) => {
     expect(names(await areas.all())).toEqual(["Fiji"]);
   });
 
-  test("asks an index of its own", async () => {
-    // Miles, because the field says so.
+  test("queries a static index", async () => {
+    // Miles, because the field is defined so.
     const near = indexed()
       .withinRadiusOf("place", 170, 53.55, 9.97)
       .orderByDistance("place", 53.55, 9.97);
@@ -103,7 +103,7 @@ describe.each(ways)("a spatial query $name", (way) => {
     expect(names(await shapes.all())).toEqual(["Fiji"]);
   });
 
-  test("is refused with the server's error", async () => {
+  test("is rejected with the server's error", async () => {
     const wrong = cafes().spatial(place(), (criteria) => criteria.withinRadius(1, 95, 0));
     await expect(wrong.all()).rejects.toThrow(/Bad Y value 95/);
   });

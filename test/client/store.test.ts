@@ -36,7 +36,7 @@ describe.each(ways)("a store $name", (way) => {
     store = await openStore(await startServer(way));
   });
 
-  test("makes, lists, changes, disables and deletes databases", async () => {
+  test("creates, lists, changes, disables and deletes databases", async () => {
     const { server } = store.maintenance;
     await server.send(new CreateDatabaseOperation({ databaseName: "Made" }));
     await expect(
@@ -67,12 +67,12 @@ describe.each(ways)("a store $name", (way) => {
     expect(build.productVersion).toMatch(/^\d+\.\d+$/);
   });
 
-  test("tells statistics", async () => {
+  test("returns statistics", async () => {
     const session = store.openSession();
     await session.store(new User("Ann"), "users/1");
     await session.saveChanges();
     await session.query(User).whereEquals("name", "Ann").waitForNonStaleResults().all();
-    // A database that was opened again meanwhile looks first whether its index is current.
+    // A reopened database first checks whether its index is current.
     await vi.waitFor(async () => {
       const statistics = await store.maintenance.send(new GetStatisticsOperation());
       expect(statistics).toMatchObject({ countOfDocuments: 1, countOfIndexes: 1 });
@@ -107,7 +107,7 @@ describe.each(ways)("a store $name", (way) => {
     await expect.poll(isLimited).toBe(30);
   });
 
-  test("inserts in bulk what comes, with what belongs to it", async () => {
+  test("inserts documents in bulk, with related items", async () => {
     const insert = store.bulkInsert();
     for (let i = 0; i < 300; i++) await insert.store(new User(`bulk ${i}`), `bulk/${i}`);
     await insert.store(new User("ranged"));
@@ -125,7 +125,7 @@ describe.each(ways)("a store $name", (way) => {
     expect(await session.advanced.attachments.exists("bulk/0", "note")).toBe(true);
   });
 
-  test("inserts in bulk compressed, and stops when it is told", async () => {
+  test("inserts in bulk compressed, and can be aborted", async () => {
     const compressed = store.bulkInsert({ useCompression: true });
     for (let i = 0; i < 50; i++) await compressed.store(new User(`z ${i}`), `zipped/${i}`);
     await compressed.finish();

@@ -1,4 +1,7 @@
-/** A server that is killed while it sends: what a worker was told that it acknowledged never comes again, and nothing is left out. */
+/**
+ * A server killed while it sends: confirmed acknowledgments never reappear, and no document is
+ * omitted.
+ */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -9,13 +12,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { requestHttp1 } from "../support/start-test-server.ts";
 import { clientOf, openSubscription, type TcpClient } from "../support/tcp-client.ts";
 
-// From the source and from dist/ alike.
+// For both the source and dist/.
 const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-kill-"));
 let child: ChildProcess | undefined;
 
 beforeAll(() => {
-  // `npm test` builds first; alone, this file tests what was built last.
+  // `npm test` builds first; run alone, this file tests the last build.
   if (!existsSync(join(project, "dist", "server", "main.js"))) {
     execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
   }
@@ -35,7 +38,7 @@ async function start(): Promise<string> {
     const url = /^Server available on: (\S+)$/m.exec(output)?.[1];
     if (url !== undefined) return url;
   }
-  throw new Error("it did not start");
+  throw new Error("the server did not start");
 }
 
 async function send(url: string, what: string, body?: object): Promise<unknown> {
@@ -60,7 +63,7 @@ async function kill(): Promise<void> {
   await ended;
 }
 
-test("after each kill the worker goes on after what was confirmed", async () => {
+test("after each kill, the worker resumes after the confirmed batch", async () => {
   let url = await start();
   await send(url, "PUT /admin/databases?name=db&replicationFactor=1", { DatabaseName: "db" });
   await send(url, "PUT /databases/db/subscriptions", { Name: "s", Query: "from Users" });
@@ -83,7 +86,7 @@ test("after each kill the worker goes on after what was confirmed", async () => 
       confirmed.push(...numbers);
       if (confirmed.length === count) break;
     }
-    // Sent, and not acknowledged; or acknowledged, and nobody knows whether that arrived.
+    // Sent and not acknowledged; or acknowledged, and it is unknown whether that arrived.
     if (confirmed.length < count) await client.batch();
     await kill();
     client.close();

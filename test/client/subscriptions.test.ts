@@ -1,11 +1,14 @@
-/** The official clients take documents from subscriptions, over plain TCP and mutual TLS, with both supported versions. */
+/**
+ * The official clients read subscriptions over plain TCP and mutual TLS, with both supported
+ * versions.
+ */
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { authentication } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** Both versions have the parts that are used here alike. */
+/** The parts used here are equal in both versions. */
 const clients = [
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
@@ -24,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-/** What a worker has got, and what became of it. */
+/** The received items of a worker, and its state. */
 interface Taken<Item extends object> {
   readonly worker: current.SubscriptionWorker<Item>;
   readonly items: current.Item<Item>[];
@@ -112,7 +115,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
 
   const names = (items: readonly current.Item<User>[]) => items.map(({ result }) => result.name);
 
-  test("takes what is there and what comes, in batches, and goes on after what it acknowledged", async () => {
+  test("receives existing and new documents in batches, and resumes after its acknowledgments", async () => {
     await save(new User("ann", 1), new User("bea", 2), new User("cat", 3));
     const subscriptionName = await store.subscriptions.create(User);
     const first = take({ subscriptionName, maxDocsPerBatch: 2 });
@@ -176,7 +179,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(await loaded).toEqual(["bea", 0]);
   });
 
-  test("takes what its user changes within a batch", async () => {
+  test("receives documents that its user changes within a batch", async () => {
     await save(new User("ann", 1));
     const subscriptionName = await store.subscriptions.create({
       query: "from Users where age < 3",
@@ -196,12 +199,12 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
       session.saveChanges().then(() => done(), done);
     });
     await expect.poll(() => ages, { timeout: 8000 }).toEqual([1, 2]);
-    // The third version is stored after the batch was seen here.
+    // The third version is stored after the batch was received.
     const age = async () => (await store.openSession().load<User>("users/ann", User))?.age;
     await expect.poll(age, { timeout: 8000 }).toBe(3);
   });
 
-  test("says what a script did not manage with a document", async () => {
+  test("reports the error of a script for a document", async () => {
     await save(new User("ann", 1), new User("bea", 2));
     const { items, until } = take({
       subscriptionName: await store.subscriptions.create({
@@ -214,7 +217,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(items[1]?.result.name).toBe("bea");
   });
 
-  test("is refused a subscription that another one has, or that is not there", async () => {
+  test("is rejected for a subscription that is in use or does not exist", async () => {
     const subscriptionName = await store.subscriptions.create(User);
     const first = take({ subscriptionName });
     await save(new User("ann", 1));
@@ -243,7 +246,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(seen.size).toBe(users.length);
   });
 
-  test("is dropped, comes again after a change, and ends when the subscription does", async () => {
+  test("is disconnected, reconnects after a change, and ends when the subscription is deleted", async () => {
     await save(new User("ann", 1), new User("bea", 2));
     const subscriptionName = await store.subscriptions.create({
       query: "from Users where age = 1",
@@ -274,7 +277,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(await store.subscriptions.getSubscriptions(0, 10)).toEqual([]);
   });
 
-  test("takes revisions in pairs", async () => {
+  test("receives revisions in pairs", async () => {
     await store.maintenance.send(
       new client.ConfigureRevisionsOperation(
         Object.assign(new client.RevisionsConfiguration(), {
@@ -296,7 +299,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     ]);
   });
 
-  test("ends when nothing is left, if it is told so", async () => {
+  test("ends when no document is left, if configured", async () => {
     await save(new User("ann", 1));
     const subscriptionName = await store.subscriptions.create(User);
     const taken = take({ subscriptionName, closeWhenNoDocsLeft: true });
@@ -304,7 +307,7 @@ describe.each(ways)("client $version, secure: $isSecure", ({ client, isSecure })
     expect(names(taken.items)).toEqual(["ann"]);
   });
 
-  test("goes on after its user failed, if that is to be ignored", async () => {
+  test("continues after an error in user code, if configured", async () => {
     await save(new User("ann", 1), new User("bea", 2));
     const worker = store.subscriptions.getSubscriptionWorker<User>({
       subscriptionName: await store.subscriptions.create(User),

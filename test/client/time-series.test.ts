@@ -44,7 +44,7 @@ describe.each(ways)("a series query $name", (way) => {
   const grown = () =>
     store.openSession().query<User>({ collection: "Users" }).whereGreaterThan("age", 35);
 
-  test("gives entries, with dates", async () => {
+  test("returns entries, with dates", async () => {
     const results = await grown()
       .waitForNonStaleResults()
       .selectTimeSeries(
@@ -63,7 +63,7 @@ describe.each(ways)("a series query $name", (way) => {
     });
   });
 
-  test("gives groups", async () => {
+  test("returns groups", async () => {
     const query = `from Heartrate load Tag as src where src.brand = $brand
       group by '1 month' select min(), max(), average(), count()`;
     const results = await grown()
@@ -133,7 +133,7 @@ describe.each(ways)("a series query $name", (way) => {
     expect(lengths.sort()).toEqual([1, 2]);
   });
 
-  test("names the values that have names", async () => {
+  test("names the values of named series", async () => {
     await store.timeSeries.register("Users", "Prices", ["open", "close"]);
     const session = store.openSession();
     session.timeSeriesFor("users/oren", "Prices").append(day(3), [5, 7]);

@@ -1,6 +1,7 @@
 /**
- * Replies have members beside those of RavenDB: `hint` of errors, `Reached`, `IsPaused` and `MaxOpsPerSec` of operations, and
- * later versions will add more. The official clients must pass over them wherever they are.
+ * Replies have members beyond those of RavenDB: `hint` of errors, `Reached`, `IsPaused` and
+ * `MaxOpsPerSec` of operations, and later versions will add more. The official clients must ignore
+ * them everywhere.
  */
 import * as current from "ravendb";
 import * as older from "ravendb-5.4";
@@ -38,7 +39,7 @@ afterAll(async () => {
 describe.each([
   ["7.2", current],
   ["5.4", older as unknown as typeof current],
-])("members that the client of %s does not know", (version, client) => {
+])("members unknown to the client of %s", (version, client) => {
   const database = `unknown-${version}`;
   let store: current.DocumentStore;
   beforeAll(async () => {
@@ -52,10 +53,10 @@ describe.each([
   });
   afterAll(() => store.dispose());
 
-  /** Whether replies with added members were among the last ones. */
+  /** Whether recent replies had added members. */
   const wasChanged = (reply: RegExp) => proxy.changed.some((one) => reply.test(one));
 
-  test("do not disturb loads, lists and counts", async () => {
+  test("do not affect loads, lists and counts", async () => {
     const session = store.openSession();
     expect((await session.load<Item>("items/1", Item))?.n).toBe(1);
     const loaded = await session.load<Item>(["items/2", "items/none"], Item);
@@ -69,12 +70,12 @@ describe.each([
     expect(wasChanged(/^200 .*\/docs$/) && wasChanged(/^200 .*\/multi_get$/)).toBe(true);
   });
 
-  test("do not disturb the results of queries and of writes", async () => {
+  test("do not affect the results of queries and writes", async () => {
     const session = store.openSession();
     const query = session.query<Item>(Item).whereGreaterThan("n", 1).waitForNonStaleResults();
-    const told: current.QueryStatistics[] = [];
-    const found = await query.statistics((statistics) => void told.push(statistics)).all();
-    expect([found.map(({ n }) => n).sort(), told[0]?.totalResults]).toEqual([[2, 3], 2]);
+    const reported: current.QueryStatistics[] = [];
+    const found = await query.statistics((statistics) => void reported.push(statistics)).all();
+    expect([found.map(({ n }) => n).sort(), reported[0]?.totalResults]).toEqual([[2, 3], 2]);
     const [first] = found;
     if (first !== undefined) first.n += 10;
     await session.saveChanges();
@@ -82,7 +83,7 @@ describe.each([
     expect(wasChanged(/^200 .*\/queries$/) && wasChanged(/^201 .*\/bulk_docs$/)).toBe(true);
   });
 
-  test("do not disturb the states of operations", async () => {
+  test("do not affect the states of operations", async () => {
     const patch = "from Items update { this.seen = true }";
     const operation = await store.operations.send(new client.PatchByQueryOperation(patch));
     await operation.waitForCompletion();
@@ -91,7 +92,7 @@ describe.each([
     expect(wasChanged(/^200 .*\/operations\/state$/)).toBe(true);
   });
 
-  test("do not disturb what errors say", async () => {
+  test("do not affect error messages", async () => {
     const failed = async (work: Promise<unknown>) => {
       const error = await work.then(
         () => undefined,

@@ -76,7 +76,7 @@ describe.each(ways)("a vector search $name", (way) => {
     expect(names(await exact.all())).toEqual(["green", "orange"]);
   });
 
-  test("takes base64, several vectors, and a document", async () => {
+  test("accepts base64, several vectors, and a document", async () => {
     const green = base64Of([0, 1, 0]);
     const encoded = pictures().vectorSearch(
       (field) => field.withBase64("base64"),
@@ -100,7 +100,7 @@ describe.each(ways)("a vector search $name", (way) => {
     expect(names(await like.all())).toEqual(["red", "orange"]);
   });
 
-  test("takes quantised fields, and other conditions beside it", async () => {
+  test("supports quantized fields, and additional conditions", async () => {
     const bytes = pictures()
       .vectorSearch(
         (field) => field.withEmbedding("vector").targetQuantization("Int8"),
@@ -112,7 +112,7 @@ describe.each(ways)("a vector search $name", (way) => {
     expect(names(await bytes.all())).toEqual(["orange"]);
   });
 
-  test("finds in an index of its own", async () => {
+  test("finds vectors in a static index", async () => {
     const found = store
       .openSession()
       .query<Picture>(Picture, PicturesByVector)
@@ -125,7 +125,7 @@ describe.each(ways)("a vector search $name", (way) => {
     expect(names(await found.all())).toEqual(["blue"]);
   });
 
-  test("of text needs a model", async () => {
+  test("of text requires a model", async () => {
     const text = pictures().vectorSearch(
       (field) => field.withText("name"),
       (value) => value.byText("reddish"),

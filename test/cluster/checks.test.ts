@@ -1,4 +1,6 @@
-/** The checks of recorded histories: each finds the kind of fault that it is for, and takes what is right. */
+/**
+ * The checks of recorded histories: each detects its type of fault, and accepts correct histories.
+ */
 import { describe, expect, test } from "vitest";
 import { type Contents, checkHistory, checkSame } from "./checks.ts";
 import { History, type HistoryEvent, type Outcome, type RegisterEvent } from "./history.ts";
@@ -40,13 +42,13 @@ const read = (n: number, call: number, isAtLeader = false) =>
   }) as const;
 
 describe("puts", () => {
-  test("the last acknowledged one is there, or a later or earlier one without an answer", () => {
+  test("the last acknowledged put is present, or another one with unknown outcome", () => {
     expect(problems([put(1, "ok"), put(2, "ok")], documents({ p: { n: 2 } }))).toEqual([]);
     expect(problems([put(1, "ok"), put(2, "unknown")], documents({ p: { n: 2 } }))).toEqual([]);
     expect(problems([put(1, "ok"), put(2, "unknown")], documents({ p: { n: 1 } }))).toEqual([]);
   });
 
-  test("a lost one is found, and one that was refused and is there", () => {
+  test("detects a lost put, and a rejected put that is present", () => {
     expect(problems([put(1, "ok"), put(2, "ok")], documents({ p: { n: 1 } }))).toHaveLength(1);
     expect(problems([put(1, "ok")], {})).toHaveLength(1);
     expect(problems([put(1, "ok"), put(2, "failed")], documents({ p: { n: 2 } }))).toHaveLength(1);
@@ -54,7 +56,7 @@ describe("puts", () => {
 });
 
 describe("appends", () => {
-  test("each is there once when it was acknowledged, and at most once when nobody knows", () => {
+  test("each acknowledged append is present once, and one with unknown outcome at most once", () => {
     const events = [append("a", "ok"), append("b", "unknown"), append("c", "failed")];
     expect(problems(events, documents({ l: { items: ["a"] } }))).toEqual([]);
     expect(problems(events, documents({ l: { items: ["a", "b"] } }))).toEqual([]);
@@ -65,12 +67,12 @@ describe("appends", () => {
     expect(problems(events, documents({ l: { items: ["a", "x"] } }))).toHaveLength(1);
   });
 
-  test("one that its sender repeats may be there twice", () => {
+  test("an append that its sender repeats may be present twice", () => {
     const events = [append("a", "ok", ["l"], true)];
     expect(problems(events, documents({ l: { items: ["a", "a"] } }))).toEqual([]);
   });
 
-  test("half of a transaction is found", () => {
+  test("detects half of a transaction", () => {
     const events = [append("a", "unknown", ["l", "m"])];
     expect(problems(events, documents({ l: { items: ["a"] }, m: { items: ["a"] } }))).toEqual([]);
     expect(problems(events, documents({ l: { items: ["a"] }, m: { items: [] } }))).toHaveLength(1);
@@ -82,7 +84,7 @@ describe("counters", () => {
     ({ kind: "count", id: "d/c", delta, outcome, call: 1, return: 2 }) as const;
   const counted = (value: number) => ({ counters: new Map([["d/c", value]]) });
 
-  test("have the sum of what was acknowledged, and what nobody knows wholly or not at all", () => {
+  test("have the sum of acknowledged increments, plus any complete increments of unknown outcome", () => {
     const events = [count(2, "ok"), count(1, "ok"), count(5, "unknown"), count(7, "failed")];
     expect(problems(events, counted(3))).toEqual([]);
     expect(problems(events, counted(8))).toEqual([]);
@@ -94,14 +96,14 @@ describe("attachments, deletions and subscriptions", () => {
   const attach = (outcome: Outcome) =>
     ({ kind: "attach", id: "d", name: "f", hash: "12", outcome, call: 1, return: 2 }) as const;
 
-  test("an attachment that is lost, or has other bytes, is found", () => {
+  test("detects an attachment that is lost or has other bytes", () => {
     expect(problems([attach("ok")], { attachments: new Map([["d/f", "12"]]) })).toEqual([]);
     expect(problems([attach("ok")], {})).toHaveLength(1);
     expect(problems([attach("ok")], { attachments: new Map([["d/f", "13"]]) })).toHaveLength(1);
     expect(problems([attach("failed")], { attachments: new Map([["d/f", "12"]]) })).toHaveLength(1);
   });
 
-  test("a deleted document that comes back is found, and one that went by itself", () => {
+  test("detects a deleted document that reappears, and a deletion nobody requested", () => {
     const deleted = (outcome: Outcome) =>
       ({ kind: "delete", id: "x", outcome, call: 1, return: 2 }) as const;
     expect(problems([deleted("ok")], {})).toEqual([]);
@@ -110,7 +112,7 @@ describe("attachments, deletions and subscriptions", () => {
     expect(problems([deleted("unknown")], {})).toEqual([]);
   });
 
-  test("a document that was not delivered is found, and one that was never put", () => {
+  test("detects an undelivered document, and a delivered document that was never put", () => {
     const event = { kind: "event", id: "e", outcome: "ok", call: 1, return: 2 } as const;
     const delivered = { kind: "delivered", id: "e" } as const;
     expect(problems([event, delivered, delivered], documents({ e: {} }))).toEqual([]);
@@ -124,25 +126,25 @@ describe("reads", () => {
   const end = documents({ p: { n: 2 } });
   const puts = [put(1, "ok"), put(2, "ok")];
 
-  test("may be late, and never go back", () => {
+  test("may be stale, but never go back", () => {
     expect(problems([...puts, read(1, 30), read(1, 40), read(2, 50)], end)).toEqual([]);
     expect(problems([...puts, read(2, 30), read(1, 40)], end)).toHaveLength(1);
     expect(problems([...puts, read(1, 30), read(0, 40)], end)).toHaveLength(1);
   });
 
-  test("at the leader they show what the session wrote there", () => {
+  test("at the leader, include the session's own writes", () => {
     expect(problems([...puts, read(2, 30, true)], end)).toEqual([]);
     expect(problems([...puts, read(1, 30, true)], end)).toHaveLength(1);
   });
 
-  test("what nobody wrote, was refused, or was not yet written is found", () => {
+  test("detects a value that was never written, was rejected, or was not yet written", () => {
     expect(problems([...puts, read(3, 30)], end)).toHaveLength(1);
     expect(problems([...puts, put(3, "failed"), read(3, 60)], end)).toHaveLength(1);
     expect(problems([...puts, read(2, 15)], end)).toHaveLength(1);
   });
 });
 
-test("copies that differ are found, in each part", () => {
+test("detects copies that differ, in each section", () => {
   const one: Contents = { ...nothing, ...documents({ x: { n: 1, cv: "A:1" } }) };
   expect(
     checkSame(
@@ -199,7 +201,7 @@ describe.skipIf(program === null)("registers, by Porcupine", () => {
     event("read", { reads: { k: { version, value } }, ...parts });
   const check = (events: readonly RegisterEvent[]) => checkLinearizable(program ?? "", events);
 
-  test("a history of one object is taken", () => {
+  test("accepts a history of one object", () => {
     expect(
       check([
         event("read", { reads: { k: absent } }),
@@ -222,21 +224,21 @@ describe.skipIf(program === null)("registers, by Porcupine", () => {
       () => [write("written", "", "5", "x"), event("read", { reads: { k: absent } })],
     ],
     [
-      "a read of old",
+      "a stale read",
       () => [write("written", "", "5", "x"), write("written", "5", "6", "y"), see("5", "x")],
     ],
     [
-      "two with the same expectation",
+      "two writes with the same expected version",
       () => [write("written", "", "5", "x"), write("written", "", "6", "y")],
     ],
-    ["a write that was not made, read", () => [see("5", "x")]],
+    ["a read of a failed write", () => [see("5", "x")]],
     [
-      "one seen, then gone",
+      "a value read, then lost",
       () => [write("unknown", "", "", "x"), see("5", "x"), event("read", { reads: { k: absent } })],
     ],
-    ["a refusal without a reason", () => [write("refused", "", "", "x")]],
+    ["a rejection without a reason", () => [write("refused", "", "", "x")]],
     [
-      "a refusal that tells what is not so",
+      "a rejection with a wrong reason",
       () => [
         write("written", "", "5", "x"),
         write("refused", "4", "", "y", { reads: { k: { version: "6", value: "w" } } }),
@@ -255,11 +257,11 @@ describe.skipIf(program === null)("registers, by Porcupine", () => {
       ],
     ],
     ["a version that changes by itself", () => [write("written", "", "5", "x"), see("6", "x")]],
-  ])("%s is refused", (_, events) => {
+  ])("%s is rejected", (_, events) => {
     expect(check(events())).toEqual(["g illegal"]);
   });
 
-  test("groups are told apart", () => {
+  test("distinguishes groups", () => {
     const fine = write("written", "", "5", "x", { group: "fine" });
     const bad = see("5", "x", { group: "bad" });
     expect(check([fine, bad])).toEqual(["bad illegal"]);

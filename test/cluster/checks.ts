@@ -1,13 +1,13 @@
 /**
- * What a history says about what a cluster has at the end, and about what was read on the way. Pure: each check returns
- * what it found wrong, in words.
+ * Compares a history with the final contents of a cluster, and with reads during the run. Pure:
+ * each check returns its findings as text.
  *
- * Registers (compare-exchange values, documents with expected change vectors) are checked by Porcupine
- * (`linearizable.ts`).
+ * Registers (compare-exchange values, documents with expected change vectors) are checked by
+ * Porcupine (`linearizable.ts`).
  */
 import type { History, Outcome } from "./history.ts";
 
-/** What a node has at the end. */
+/** The final contents of a node. */
 export interface Contents {
   readonly documents: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /** By "document/name". */
@@ -18,7 +18,7 @@ export interface Contents {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Lines that tell what is wrong; none: nothing is. */
+/** Returns a line for each violation; empty if there are no violations. */
 export function checkHistory(history: History, contents: Contents): string[] {
   return [
     ...checkPuts(history, contents),
@@ -31,7 +31,7 @@ export function checkHistory(history: History, contents: Contents): string[] {
   ];
 }
 
-/** The last acknowledged number is there, or one whose outcome is not known. */
+/** The last acknowledged number is present, or one with unknown outcome. */
 function checkPuts(history: History, { documents }: Contents): string[] {
   const wrong: string[] = [];
   for (const [id, events] of groupBy(history.of("put"), ({ id }) => id)) {
@@ -50,7 +50,10 @@ function checkPuts(history: History, { documents }: Contents): string[] {
   return wrong;
 }
 
-/** What was acknowledged is there once, in the order in which one sender was told; what failed is not. */
+/**
+ * Each acknowledged item is present once, in the order of one sender's acknowledgments; failed ones
+ * are absent.
+ */
 function checkAppends(history: History, { documents }: Contents): string[] {
   const wrong: string[] = [];
   const known = new Map<string, Set<string>>();
@@ -66,7 +69,7 @@ function checkAppends(history: History, { documents }: Contents): string[] {
     const counts = new Set(
       ids.map((id) => ((documents.get(id)?.["items"] ?? []) as string[]).includes(item)),
     );
-    // A query patches each document by itself; a batch is one transaction.
+    // A query patches each document separately; a batch is one transaction.
     if (counts.size > 1 && ids.length === 2) wrong.push(`${ids} have half of ${item}`);
   }
   for (const [id, items] of known) {
@@ -83,7 +86,7 @@ function checkCounts(history: History, { counters }: Contents): string[] {
   for (const [id, events] of groupBy(history.of("count"), ({ id }) => id)) {
     const sum = (outcome: Outcome) =>
       events.reduce((total, one) => total + (one.outcome === outcome ? one.delta : 0), 0);
-    // The worker goes on to another counter after one without an answer: there is one at most.
+    // After an unknown outcome, the worker uses another counter, so each counter has at most one.
     const unknown = events.filter(({ outcome }) => outcome === "unknown").map(({ delta }) => delta);
     const allowed = new Set([0]);
     for (const delta of unknown) for (const before of [...allowed]) allowed.add(before + delta);
@@ -132,7 +135,7 @@ function checkEvents(history: History, { documents }: Contents): string[] {
   return wrong;
 }
 
-/** Reads of a session never go back, and never show what nobody wrote. */
+/** Reads of a session never go back, and never return values that were not written. */
 function checkReads(history: History): string[] {
   const wrong: string[] = [];
   const puts = groupBy(history.of("put"), ({ id }) => id);
@@ -158,7 +161,7 @@ function checkReads(history: History): string[] {
   return wrong;
 }
 
-/** What one node has and another has not, or otherwise. */
+/** Returns the differences between the contents of two nodes. */
 export function checkSame(contents: ReadonlyMap<string, Contents>): string[] {
   const wrong: string[] = [];
   const [first, ...others] = contents;

@@ -1,4 +1,4 @@
-/** A program that is started, killed, stopped for a while and started again, and what it says meanwhile. */
+/** A program that is started, killed, suspended and restarted, and its output. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -7,22 +7,25 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** A line of its output that says that it serves. */
+  /** An output line that shows that it is ready. */
   readonly ready: RegExp;
 }
 
-/** Lines of its output that are kept. */
+/** Number of output lines that are retained. */
 const lineCountMax = 4_000;
 const readyMs = 60_000;
 
 export class Child {
   readonly name: string;
   readonly program: Program;
-  /** What it said, over all its lives. */
+  /** Its output over all its lives. */
   readonly lines: string[] = [];
   #process: ChildProcess | null = null;
   #isStopped = false;
-  /** Called before it starts, and when it takes no connections any more: it has ended, or is told to. */
+  /**
+   * Called before it starts, and when it stops accepting connections: it has exited, or was
+   * signalled to.
+   */
   whenChanged: (isRunning: boolean) => void = () => undefined;
 
   constructor(name: string, program: Program) {
@@ -43,7 +46,7 @@ export class Child {
     return this.isRunning ? this.#process?.pid : undefined;
   }
 
-  /** Resolves when it serves. */
+  /** Resolves when it is ready. */
   async start(): Promise<void> {
     if (this.isRunning) return;
     const { command, args, environment, ready } = this.program;
@@ -71,7 +74,7 @@ export class Child {
     }
     const endMs = performance.now() + readyMs;
     while (!isReady) {
-      if (!this.isRunning) throw new Error(`${this.name} ended at once: ${this.lastWords()}`);
+      if (!this.isRunning) throw new Error(`${this.name} ended immediately: ${this.lastWords()}`);
       if (performance.now() > endMs) throw new Error(`${this.name} is late: ${this.lastWords()}`);
       await pause(10);
     }
@@ -81,7 +84,7 @@ export class Child {
     return this.lines.slice(-12).join("\n  ");
   }
 
-  /** As `kill -9`. Resolves when it is gone. */
+  /** Like `kill -9`. Resolves when it has exited. */
   kill(): Promise<void> {
     return this.end("SIGKILL");
   }
@@ -90,7 +93,7 @@ export class Child {
     const child = this.#process;
     if (child === null || !this.isRunning) return;
     const gone = once(child, "exit");
-    // A stopped process hears of nothing else.
+    // A suspended process receives no other signals.
     if (this.#isStopped && signal !== "SIGKILL") this.continue();
     this.whenChanged(false);
     child.kill(signal);

@@ -1,6 +1,7 @@
 /**
- * Traffic through the official client, which finds the nodes by itself, fails over by itself, and sends again what had no
- * answer: so what one of its operations did may be done twice, and a refusal by change vector may be of its own first try.
+ * Traffic through the official client, which finds the nodes, fails over, and retries requests
+ * without a reply. So an operation may be executed twice, and a rejection by change vector may be
+ * caused by its own first attempt.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
@@ -14,7 +15,7 @@ import type { ClusterNodes } from "./cluster-nodes.ts";
 import type { History, Outcome } from "./history.ts";
 import type { Traffic } from "./workers.ts";
 
-/** How long the client may try, and then nobody knows. */
+/** How long the client may retry before the outcome counts as unknown. */
 const saveMs = 30_000;
 const restMs = 50;
 const subscriptionName = "events";
@@ -36,12 +37,15 @@ export function openStore(cluster: ClusterNodes, database: string): DocumentStor
   return store;
 }
 
-/** Sessions that write growing numbers and add to lists, and a subscription that is followed to the end. */
+/**
+ * Sessions that write increasing numbers and append to lists, and a subscription that is read to
+ * the end.
+ */
 export async function runClientWorkers(traffic: Traffic): Promise<void> {
   const store = openStore(traffic.cluster, traffic.database);
   try {
     const subscription = new EventReader(store, traffic.history);
-    await traffic.cluster.eventually("the subscription is made", async () => {
+    await traffic.cluster.eventually("the subscription is created", async () => {
       await subscription.create();
       return null;
     });
@@ -62,7 +66,7 @@ async function tried(work: () => Promise<unknown>, traffic: Traffic): Promise<Ou
     const { name, message } = error as Error;
     const kind = `client ${name}: ${message.replaceAll(/\d+/g, "#").slice(0, 120)}`;
     traffic.problems.set(kind, (traffic.problems.get(kind) ?? 0) + 1);
-    // It may have been the second try of what the first has done.
+    // This may have been the second attempt after a successful first one.
     return "unknown";
   }
 }
@@ -141,14 +145,17 @@ class EventReader {
       }
       callback();
     });
-    // It gives up after some errors; a program opens another, as this does.
+    // It stops after some errors; a program then opens another, as here.
     worker.on("error", () => {
       worker.dispose();
       if (this.#worker === worker && !this.#isDone) setTimeout(() => this.start(), 500).unref();
     });
   }
 
-  /** Resolves when all that was put for sure has come, or after a while; the checks tell what has not. */
+  /**
+   * Resolves when all confirmed puts were delivered, or after a timeout; the checks report missing
+   * ones.
+   */
   async finish({ cluster, history }: Traffic): Promise<void> {
     const wanted = history.of("event").filter(({ outcome }) => outcome === "ok");
     await cluster
@@ -157,7 +164,7 @@ class EventReader {
         return missing.length === 0 ? null : `${missing.length} are missing`;
       })
       .catch(() => undefined);
-    // Those without an answer come too, when they were put.
+    // Puts with unknown outcome are delivered too, if they were executed.
     await pause(1_000);
     this.#isDone = true;
     this.#worker?.dispose();

@@ -1,4 +1,7 @@
-/** Certificates of the nodes of a test: one authority, one server certificate for each node, one administrator. */
+/**
+ * Certificates of the nodes of a test: one authority, one server certificate per node, one
+ * administrator.
+ */
 import { X509Certificate } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +41,7 @@ export class ClusterCertificates {
     return new ClusterCertificates(folder, { ca: authority.certificate, cert, key }, pfx);
   }
 
-  /** Of the node with that number. */
+  /** The certificate of the node with that number. */
   flags(at: number): string[] {
     return [
       `--Security.Certificate.Path=${join(this.#folder, `${at}.pem`)}`,

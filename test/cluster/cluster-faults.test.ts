@@ -1,16 +1,18 @@
 /**
- * Three servers and three servers of NATS, all processes of their own, under traffic of all kinds while they are killed,
- * stopped, cut off, wiped and damaged. What was told to clients meanwhile is checked against what is there at the end.
+ * Three servers and three NATS servers, as separate processes, under traffic of all types while
+ * they are killed, suspended, isolated, wiped and damaged. The replies to clients are then checked
+ * against the final contents.
  *
- * Without settings each of the short faults is done once. CLUSTER_ROUNDS sets another number of rounds, of all faults, in
- * clusters of up to 20 rounds each, with seeds that follow one another; CLUSTER_SEED sets the first; CLUSTER_FAULTS says
- * which faults (parts of their names, separated by commas), CLUSTER_REPORTS where the histories of failures are kept.
+ * By default each of the short faults is injected once. CLUSTER_ROUNDS sets another number of
+ * rounds, with all faults, in clusters of up to 20 rounds each, with consecutive seeds;
+ * CLUSTER_SEED sets the first; CLUSTER_FAULTS selects faults (parts of their names, separated by
+ * commas), CLUSTER_REPORTS the folder for histories of failures.
  */
 import { expect, test } from "vitest";
 import { faults, shortFaults } from "./faults.ts";
 import { runRounds } from "./rounds.ts";
 
-/** What is written grows with the rounds, and all of it is read at the end. */
+/** The amount of data grows with the rounds, and all of it is read at the end. */
 const roundsPerCluster = 20;
 
 const { CLUSTER_ROUNDS, CLUSTER_SEED, CLUSTER_FAULTS } = process.env;
@@ -30,7 +32,7 @@ const clusters = Array.from({ length: Math.ceil(rounds / roundsPerCluster) }, (_
 }));
 
 test.each(clusters)(
-  "what clients were told holds over $count faults, seed $seed",
+  "replies to clients hold over $count faults, seed $seed",
   async ({ seed, count }) => {
     const report = await runRounds({
       rounds: count,

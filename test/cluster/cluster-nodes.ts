@@ -1,9 +1,10 @@
 /**
- * Three servers as processes of their own over three servers of NATS, on loopback, with links between them that can be
- * cut: between a node and NATS, between two nodes, between two servers of NATS.
+ * Three server processes and three NATS servers on loopback, with links that can be cut: between a
+ * node and NATS, between two nodes, and between two NATS servers.
  *
  * Invariants:
- * - Clients reach a node at `directUrl` whatever is cut; the cluster and the official client know it by `url`.
+ * - Clients reach a node at `directUrl` whatever links are cut; the cluster and the official client
+ * know it by `url`.
  * - `stop` ends all processes that were started here.
  */
 import { execFileSync } from "node:child_process";
@@ -38,14 +39,17 @@ const clockLibraries = [
 ];
 
 export interface ClusterOptions {
-  /** 3 */
+  /** Number of nodes; 3 by default. */
   readonly count?: number;
   readonly isSecured?: boolean;
-  /** `child`: each node starts its own server of NATS, and there are no links between these to cut; `none`: a single node. */
+  /**
+   * `child`: each node starts its own NATS server, and links between these cannot be cut; `none`: a
+   * single node.
+   */
   readonly nats?: "own" | "child" | "none";
-  /** Shall the clock of each node be able to jump? */
+  /** Whether the clock of each node can be changed. */
   readonly hasClocks?: boolean;
-  /** Shall the last node have a disk that can be filled? */
+  /** Whether the last node has a disk that can be filled. */
   readonly hasSmallDisk?: boolean;
   readonly flags?: readonly string[];
 }
@@ -55,13 +59,13 @@ export interface ClusterNode {
   readonly tag: string;
   readonly child: Child;
   readonly folder: string;
-  /** As the cluster knows it, through its proxy. */
+  /** The URL known to the cluster, through its proxy. */
   readonly url: string;
   readonly directUrl: string;
   readonly send: HttpSender;
-  /** null: its disk cannot be filled. */
+  /** null if its disk cannot be filled. */
   readonly disk: SmallDisk | null;
-  /** The address that its own connections come from. */
+  /** The source address of its connections. */
   readonly origin: string;
 }
 
@@ -103,7 +107,7 @@ export class ClusterNodes {
     this.hasClocks = parts.hasClocks;
   }
 
-  /** Resolves when all processes serve; not yet when they are one cluster (`complete`). */
+  /** Resolves when all processes are ready, but not yet one cluster (`complete`). */
   static async start(options: ClusterOptions = {}): Promise<ClusterNodes> {
     const count = options.count ?? 3;
     const folder = mkdtempSync(join(tmpdir(), "jackdaw-cluster-"));
@@ -225,7 +229,7 @@ export class ClusterNodes {
     return all;
   }
 
-  /** Resolves when all nodes know one another and who leads. */
+  /** Resolves when all nodes know each other and the leader. */
   async complete(): Promise<void> {
     await this.eventually("the cluster is complete", async () => {
       for (const { send } of this.nodes) {
@@ -240,10 +244,10 @@ export class ClusterNodes {
     });
   }
 
-  /** Makes a database with a copy on each node; resolves when each node has it. */
+  /** Creates a database with a copy on each node; resolves when each node has it. */
   async createDatabase(name: string, replicationFactor = this.nodes.length): Promise<void> {
     const path = `/admin/databases?name=${name}&replicationFactor=${replicationFactor}`;
-    await this.eventually("the database is made", async () => {
+    await this.eventually("the database is created", async () => {
       const { status, text } = await this.any.send.put(path, { DatabaseName: name });
       return status === 201 || (status === 409 && /exists/i.test(text))
         ? null
@@ -258,14 +262,14 @@ export class ClusterNodes {
     });
   }
 
-  /** A node that runs. */
+  /** A running node. */
   get any(): ClusterNode {
     const node = this.nodes.find(({ child }) => child.isRunning && !child.isStopped);
-    if (node === undefined) throw new Error("no node runs");
+    if (node === undefined) throw new Error("no node is running");
     return node;
   }
 
-  /** Asks until `check` finds nothing wrong. @throws when it still does after `limitMs` */
+  /** Repeats `check` until it returns null. @throws if it still fails after `limitMs` */
   async eventually(
     what: string,
     check: () => Promise<string | null>,
@@ -282,7 +286,10 @@ export class ClusterNodes {
     }
   }
 
-  /** The node that leads a database, as a node tells that can be asked. @throws when none tells within a minute */
+  /**
+   * Returns the leader of a database, as reported by any running node. @throws if no node reports
+   * one within a minute
+   */
   async leaderOf(database: string): Promise<ClusterNode> {
     let found: ClusterNode | undefined;
     await this.eventually(`${database} has a leader`, async () => {
@@ -299,7 +306,7 @@ export class ClusterNodes {
     return found as ClusterNode;
   }
 
-  /** The server of NATS that leads the stream of a database. null: none does at the moment */
+  /** The NATS server that leads the stream of a database; null if it has no leader. */
   async natsLeaderOf(stream: RegExp): Promise<NatsNode | null> {
     for (const { child, folder } of this.nats) {
       if (!child.isRunning || child.isStopped) continue;
@@ -322,7 +329,7 @@ export class ClusterNodes {
     for (const proxy of this.#natsProxies) proxy.cut(node.origin);
   }
 
-  /** No node reaches it, and it reaches none; clients do. */
+  /** Isolates a node from the other nodes; clients still reach it. */
   cutFromPeers(node: ClusterNode): void {
     for (const other of this.nodes) {
       if (other === node) continue;
@@ -331,14 +338,14 @@ export class ClusterNodes {
     }
   }
 
-  /** Cuts a server of NATS off from the other two; nodes still reach it. */
+  /** Isolates a NATS server from the other two; nodes still reach it. */
   cutNats({ at }: NatsNode): void {
     for (const [link, proxy] of this.#routeProxies) {
       if (link.split(">").includes(String(at))) proxy.cut();
     }
   }
 
-  /** One way of one link only. */
+  /** Cuts one direction of a link. */
   cutRoute(from: number, to: number): void {
     this.#routeProxies.get(`${from}>${to}`)?.cut();
   }
@@ -348,13 +355,13 @@ export class ClusterNodes {
     for (const proxy of proxies) proxy.heal();
   }
 
-  /** Sets the clock of a node, in seconds from the true one. */
+  /** Sets the clock of a node, as an offset from the real time in seconds. */
   setClock(node: ClusterNode, seconds: number): void {
     const sign = seconds < 0 ? "-" : "+";
     writeFileSync(join(this.#folder, `clock-${node.tag}`), `${sign}${Math.abs(seconds)}\n`);
   }
 
-  /** Removes all that a node has. It must not run. */
+  /** Removes all data of a node, which must not be running. */
   wipe({ child, folder }: ClusterNode | NatsNode): void {
     if (child.isRunning) throw new Error(`${child.name} runs`);
     rmSync(folder, { recursive: true, force: true });
@@ -363,8 +370,8 @@ export class ClusterNodes {
   }
 
   /**
-   * Damages the messages that a server of NATS, which must not run, has of a stream.
-   * @returns false: it has none that can be
+   * Damages the messages of a stream on a NATS server, which must not be running.
+   * @returns false if it has no messages that can be damaged.
    */
   damage({ child, storeFolder }: NatsNode, stream: RegExp, how: "flip" | "cut"): boolean {
     if (child.isRunning) throw new Error(`${child.name} runs`);
@@ -385,14 +392,14 @@ export class ClusterNodes {
     return true;
   }
 
-  /** What all processes said last, for a test that failed. */
+  /** The last output of all processes, for a failed test. */
   lastWords(): string {
     return [...this.nodes, ...this.nats]
       .map(({ child }) => `${child.name}:\n  ${child.lastWords()}`)
       .join("\n");
   }
 
-  /** Ends the nodes, in order that each has on disk what it acknowledged; the servers of NATS too. */
+  /** Stops the nodes, so that each has its acknowledged writes on disk, and the NATS servers. */
   async end(): Promise<void> {
     await Promise.all(this.nodes.map(({ child }) => child.end("SIGTERM")));
     await Promise.all(this.nats.map(({ child }) => child.end("SIGTERM")));
@@ -412,7 +419,7 @@ export class ClusterNodes {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** Servers of NATS that killed nodes have left. */
+  /** NATS servers left running by killed nodes. */
   async #stopChildren(): Promise<void> {
     for (const { folder } of this.nodes) {
       for (const path of pidFiles(folder)) {
@@ -484,7 +491,7 @@ function natsNode(options: {
       tls: undefined,
     }),
   );
-  // What they tell one another of themselves leads nowhere: they reach each other through the proxies only.
+  // The addresses that they advertise are unusable: they reach each other only through the proxies.
   if (routes.length > 0) configuration.cluster.advertise = "127.0.0.1:1";
   const path = join(folder, "nats.conf");
   const child = new Child(`nats-server ${at}`, {

@@ -1,4 +1,7 @@
-/** The machinery of the proofs on a single node: its traffic is understood, and its checks hold without any fault. */
+/**
+ * The test harness on a single node: its traffic is recorded correctly, and its checks pass without
+ * faults.
+ */
 import { expect, test } from "vitest";
 import { runRounds } from "./rounds.ts";
 
@@ -6,7 +9,7 @@ test("a single node without faults passes all checks", { timeout: 120_000 }, asy
   const report = await runRounds({
     rounds: 1,
     seed: 1,
-    only: ["all nodes are killed at once"],
+    only: ["all nodes are killed together"],
     options: { count: 1, nats: "none" },
     print: (line) => console.log(line),
   });

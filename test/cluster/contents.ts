@@ -1,4 +1,4 @@
-/** All that a node has of a database, as its own copy answers. */
+/** All contents of a database on a node, from its own copy. */
 import { createHash } from "node:crypto";
 import type { Contents } from "./checks.ts";
 import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
@@ -51,9 +51,9 @@ export async function contentsOf({ send }: ClusterNode, database: string): Promi
   return { documents, counters, attachments, values };
 }
 
-/** Resolves when all nodes say the same of their copies' size and end. */
+/** Resolves when all nodes report the same size and end of their copies. */
 export async function caughtUp(cluster: ClusterNodes, database: string): Promise<void> {
-  await cluster.eventually("all copies are at the same end", async () => {
+  await cluster.eventually("all copies end at the same position", async () => {
     const ends = new Map<string, string>();
     for (const { tag, send } of cluster.nodes) {
       const { status, text } = await send.get(`/databases/${database}/stats`);

@@ -1,14 +1,14 @@
 /**
- * A TCP proxy on loopback that stands for a network link: while it is cut nothing passes, and what was sent comes when it
- * is whole again, as over a network that lost packets for a while. Links can be told apart by the address that a
- * connection comes from (`from-own-address.cjs` gives each process its own).
+ * A TCP proxy on loopback that represents a network link: while it is cut, data is delayed until it
+ * is healed, as in a network that lost packets for a while. Links are distinguished by the source
+ * address of a connection (`from-own-address.cjs` gives each process its own).
  *
  * Invariants:
- * - A cut connection is not closed: whoever waits on it finds out by time alone.
+ * - A cut connection is not closed; its users detect the cut only by timeouts.
  */
 import { createServer, connect as open, type Server, type Socket } from "node:net";
 
-/** From whom a connection comes: its address of loopback; `all`: whoever it is. */
+/** Source of a connection: its loopback address; `all` for any. */
 export type Origin = string | "all";
 
 interface Pair {
@@ -31,7 +31,7 @@ export class CuttingProxy {
     server.on("connection", (near) => this.#connect(near));
   }
 
-  /** `target`: the port of loopback that connections go on to; asked for each. `port` 0: any. */
+  /** `target`: returns the loopback port for each connection. `port` 0: any. */
   static async open(target: () => number, port = 0): Promise<CuttingProxy> {
     const server = createServer({ pauseOnConnect: true });
     await new Promise<void>((resolve, reject) => {
@@ -50,12 +50,12 @@ export class CuttingProxy {
     for (const pair of this.#pairs) this.#apply(pair);
   }
 
-  /** Refuses connections, as a machine does on which nobody listens. */
+  /** Rejects connections, like a machine without a listener. */
   refuse(): void {
     this.#server.close();
   }
 
-  /** Takes connections again. */
+  /** Accepts connections again. */
   listen(): void {
     if (!this.#server.listening) this.#server.listen(this.port, "127.0.0.1");
   }

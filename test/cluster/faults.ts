@@ -1,6 +1,6 @@
 /**
- * What is done to a cluster while others write: each fault ends with everything running and whole again, which it need
- * not have found out yet.
+ * Faults injected under traffic: each ends with all processes running and all links healed,
+ * although the cluster may not have recovered yet.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { SeededRandom } from "../support/random.ts";
@@ -11,14 +11,14 @@ export interface FaultContext {
   readonly cluster: ClusterNodes;
   readonly database: string;
   readonly random: SeededRandom;
-  /** A node is about to lose what it had: sessions at it end. */
+  /** A node is about to lose its data, so sessions at it end. */
   readonly sessionsEnd: () => void;
 }
 
-/** @returns why it was left out; undefined: it was done */
+/** @returns the reason if it was skipped; undefined if it was done */
 export type Fault = (context: FaultContext) => Promise<string | undefined>;
 
-/** Streams of databases and of the cluster's own values alike. */
+/** Streams of databases and of the cluster's own values. */
 const anyStream = /\bJD_/;
 
 const someNode = ({ cluster, random }: FaultContext) =>
@@ -41,15 +41,15 @@ async function killed(ones: readonly (ClusterNode | NatsNode)[], awayMs: number)
 }
 
 export const faults: Readonly<Record<string, Fault>> = {
-  async "the node that leads is killed"(context) {
+  async "the leader is killed"(context) {
     await killed([await leader(context)], 1_000 + context.random.below(6_000));
     return undefined;
   },
-  async "the server of NATS that leads is killed"(context) {
+  async "the leading NATS server is killed"(context) {
     await killed([await natsLeader(context)], 1_000 + context.random.below(4_000));
     return undefined;
   },
-  async "the node that leads is cut off from NATS"({ cluster, ...context }) {
+  async "the leader is isolated from NATS"({ cluster, ...context }) {
     const node = await leader({ cluster, ...context });
     cluster.cutFromNats(node);
     await pause(4_000 + context.random.below(4_000));
@@ -65,43 +65,43 @@ export const faults: Readonly<Record<string, Fault>> = {
     await node.child.start();
     return undefined;
   },
-  async "the node that leads is stopped for a while"(context) {
+  async "the leader is suspended"(context) {
     const { child } = await leader(context);
     child.stop();
     await pause(2_000 + context.random.below(8_000));
     child.continue();
     return undefined;
   },
-  async "all nodes are killed at once"({ cluster }) {
+  async "all nodes are killed together"({ cluster }) {
     await killed(cluster.nodes, 500);
     return undefined;
   },
-  async "the leading server of NATS is cut off from the others"(context) {
+  async "the leading NATS server is isolated from the others"(context) {
     context.cluster.cutNats(await natsLeader(context));
     await pause(4_000 + context.random.below(4_000));
     context.cluster.heal();
     return undefined;
   },
-  async "a node and its server of NATS are killed"(context) {
+  async "a node and its NATS server are killed"(context) {
     const node = await leader(context);
     const nats = context.cluster.nats[node.at];
     await killed([node, ...(nats === undefined ? [] : [nats])], 3_000);
     return undefined;
   },
-  async "nodes do not reach one of them"(context) {
+  async "a node is isolated from the others"(context) {
     context.cluster.cutFromPeers(someNode(context));
     await pause(4_000);
     context.cluster.heal();
     return undefined;
   },
-  async "a byte of a replica of the stream flips"(context) {
+  async "a byte of a stream replica flips"(context) {
     return damaged(context, "flip");
   },
-  async "all servers of NATS are killed at once"({ cluster }) {
+  async "all NATS servers are killed together"({ cluster }) {
     await killed(cluster.nats, 500);
     return undefined;
   },
-  async "a replica of the stream is cut"(context) {
+  async "a stream replica is truncated"(context) {
     return damaged(context, "cut");
   },
   async "nodes are restarted one after the other"({ cluster }) {
@@ -121,19 +121,19 @@ export const faults: Readonly<Record<string, Fault>> = {
     node.disk.fill();
     await pause(3_000 + random.below(3_000));
     node.disk.free();
-    // A server of NATS that could not write stops its streams until it is started again.
+    // A NATS server that could not write stops its streams until it is restarted.
     const nats = cluster.nats[node.at];
     if (nats !== undefined) await killed([nats], 500);
     return undefined;
   },
-  async "a server of NATS is stopped for a while"(context) {
+  async "a NATS server is suspended"(context) {
     const { child } = someNats(context);
     child.stop();
     await pause(2_000 + context.random.below(8_000));
     child.continue();
     return undefined;
   },
-  async "the clock of the node that leads jumps"(context) {
+  async "the leader's clock jumps"(context) {
     const { cluster, random } = context;
     if (!cluster.hasClocks) return "there is no libfaketime here";
     const node = await leader(context);
@@ -144,14 +144,14 @@ export const faults: Readonly<Record<string, Fault>> = {
     cluster.setClock(node, 0);
     return undefined;
   },
-  async "one way of one link between servers of NATS is cut"({ cluster, random }) {
+  async "a link between NATS servers is cut in one direction"({ cluster, random }) {
     const from = random.below(3);
     cluster.cutRoute(from, (from + 1 + random.below(2)) % 3);
     await pause(5_000);
     cluster.heal();
     return undefined;
   },
-  async "a server of NATS is wiped"(context) {
+  async "a NATS server is wiped"(context) {
     const nats = someNats(context);
     await nats.child.kill();
     context.cluster.wipe(nats);
@@ -181,23 +181,27 @@ export const faults: Readonly<Record<string, Fault>> = {
 };
 
 /**
- * Those that need no rights, no libraries and no minutes: a round of each is what runs everywhere. Left out are the full
- * disk (a file system must be mounted), the clock (libfaketime), and variants of what is here.
+ * Faults that need no rights, libraries or long waits: a round of each runs everywhere. Excluded
+ * are the full disk (needs a mounted file system), the clock (needs libfaketime), and variants of
+ * other faults.
  */
 export const shortFaults: readonly string[] = [
-  "the node that leads is killed",
-  "the server of NATS that leads is killed",
-  "the node that leads is cut off from NATS",
+  "the leader is killed",
+  "the leading NATS server is killed",
+  "the leader is isolated from NATS",
   "a node is wiped",
-  "the node that leads is stopped for a while",
-  "all nodes are killed at once",
-  "the leading server of NATS is cut off from the others",
-  "a replica of the stream is cut",
+  "the leader is suspended",
+  "all nodes are killed together",
+  "the leading NATS server is isolated from the others",
+  "a stream replica is truncated",
   "nodes are restarted one after the other",
   "a node is removed and added",
 ];
 
-/** Asks for a change until it is made. One whose outcome was not known was made when it is refused with `isMade`. */
+/**
+ * Repeats a change until it succeeds. After an unknown outcome, a rejection that matches `isMade`
+ * shows that it was executed.
+ */
 async function changed(
   cluster: ClusterNodes,
   what: string,
@@ -216,7 +220,7 @@ async function changed(
   });
 }
 
-/** Only while the other two have everything: two damaged replicas of three are another fault. */
+/** Only while the other two are complete: two damaged replicas of three are another fault. */
 async function damaged(context: FaultContext, how: "flip" | "cut"): Promise<string | undefined> {
   const { cluster } = context;
   const nats = someNats(context);

@@ -1,12 +1,14 @@
 /**
- * What workers asked for and were told, with when. The checks (`checks.ts`) decide by it alone.
+ * The requests of workers and their replies, with times. It is the only input of the checks
+ * (`checks.ts`).
  *
  * Invariants:
- * - An operation whose answer did not come, or leaves it open, is `unknown`: it may have been done, or be done later.
+ * - An operation without a reply, or with an inconclusive one, is `unknown`: it may have been
+ * executed, or may be later.
  */
 import { NoReply } from "./http-sender.ts";
 
-/** `failed`: surely nothing was done. */
+/** `failed`: certainly not executed. */
 export type Outcome = "ok" | "failed" | "unknown";
 
 interface Timed {
@@ -16,19 +18,22 @@ interface Timed {
   readonly return: number;
 }
 
-/** A number that grows, written to one document by one worker. */
+/** An increasing number, written to one document by one worker. */
 export interface PutEvent extends Timed {
   readonly kind: "put";
   readonly id: string;
   readonly n: number;
 }
 
-/** An item that was added at the end of a document's list; with several ids, of each in one transaction. */
+/** An item appended to a document's list; with several ids, to each in one transaction. */
 export interface AppendEvent extends Timed {
   readonly kind: "append";
   readonly ids: readonly string[];
   readonly item: string;
-  /** May the sender have sent it several times by itself? Then only its effect is checked, not that it is there once. */
+  /**
+   * Whether the sender may have retried. Then only its effect is checked, not that it is present
+   * once.
+   */
   readonly isRepeated: boolean;
 }
 
@@ -51,14 +56,14 @@ export interface DeleteEvent extends Timed {
   readonly id: string;
 }
 
-/** A read of one session at one node; a session ends where its node loses what it had. */
+/** A read of one session at one node; a session ends when its node loses its data. */
 export interface ReadEvent extends Timed {
   readonly kind: "read";
   readonly session: string;
   readonly id: string;
-  /** 0: there was no document. */
+  /** 0 if the document did not exist. */
   readonly n: number;
-  /** Had this session's own write been acknowledged by the leader, which was asked? */
+  /** Whether this session's own write was acknowledged by the queried leader. */
   readonly isAtLeader: boolean;
 }
 
@@ -68,13 +73,13 @@ export interface EventPutEvent extends Timed {
   readonly id: string;
 }
 
-/** What a worker of the subscription was given. */
+/** An item delivered to a worker of the subscription. */
 export interface DeliveredEvent {
   readonly kind: "delivered";
   readonly id: string;
 }
 
-/** For the checker of linearizability, as `test/linearizability` reads it. */
+/** For the linearizability checker, in the format of `test/linearizability`. */
 export interface RegisterEvent {
   readonly kind: "register";
   readonly group: string;
@@ -114,7 +119,7 @@ export class History {
     return this.events.filter((event) => event.kind === kind) as never;
   }
 
-  /** How many operations had each outcome, by kind: what a run was worth. */
+  /** The number of operations per outcome, by type, as a measure of coverage. */
   summary(): string {
     const counts = new Map<string, Record<string, number>>();
     for (const event of this.events) {
@@ -132,11 +137,11 @@ export class History {
   }
 }
 
-export interface Asked<Result> {
+export interface Response<Result> {
   readonly call: number;
   readonly return: number;
   readonly outcome: Outcome;
-  /** null: without an answer. */
+  /** null without a reply. */
   readonly reply: Result | null;
   readonly problem: string | null;
 }
@@ -144,13 +149,13 @@ export interface Asked<Result> {
 const nothingDone = /nothing was (?:done|written)/;
 
 /**
- * Sends a request that changes something. An answer of the kind 5xx may have been given after the change was on its way,
- * unless it says that nothing was done, which is a promise like an acknowledgment; one of the kind 4xx refuses.
+ * Sends a request that changes something. A 5xx status may arrive after the change was forwarded,
+ * unless the reply states that nothing was done, which is as binding as an acknowledgment. A 4xx
+ * status is a rejection.
  */
-export async function ask<Result extends { readonly status: number; readonly text: string }>(
-  history: History,
-  send: () => Promise<Result>,
-): Promise<Asked<Result>> {
+export async function sendRequest<
+  Result extends { readonly status: number; readonly text: string },
+>(history: History, send: () => Promise<Result>): Promise<Response<Result>> {
   const call = history.now();
   try {
     const reply = await send();

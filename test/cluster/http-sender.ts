@@ -1,10 +1,13 @@
-/** Plain requests to one server over kept connections, whose failures tell whether the server can have had them. */
+/**
+ * HTTP requests to one server over keep-alive connections; failures report whether the server may
+ * have received the request.
+ */
 import * as http from "node:http";
 import * as https from "node:https";
 
 export interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** 8,000 */
+  /** In milliseconds; 8,000 by default. */
   readonly timeoutMs?: number;
 }
 
@@ -21,9 +24,9 @@ export interface ClientCertificate {
   readonly key: string;
 }
 
-/** A request without an answer. */
+/** A request without a reply. */
 export class NoReply extends Error {
-  /** false: it did not even come to a connection, so nothing was done. */
+  /** false if no connection was established, so nothing was executed. */
   readonly mayBeDone: boolean;
 
   constructor(message: string, mayBeDone: boolean) {
@@ -56,7 +59,7 @@ export class HttpSender {
     return this.request("POST", path, body, options);
   }
 
-  /** `body`: sent as it is when it is a buffer, else as JSON. @throws NoReply */
+  /** `body`: sent verbatim if it is a buffer, else as JSON. @throws NoReply */
   request(
     method: string,
     path: string,
@@ -77,7 +80,7 @@ export class HttpSender {
           ...headers,
         },
       });
-      const late = setTimeout(() => request.destroy(new Error("no answer in time")), timeoutMs);
+      const late = setTimeout(() => request.destroy(new Error("no reply in time")), timeoutMs);
       let isConnected = false;
       request.on("socket", (socket) => {
         if (socket.connecting) socket.once("connect", () => (isConnected = true));

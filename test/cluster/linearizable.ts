@@ -1,6 +1,7 @@
 /**
- * Asks Porcupine, a known checker, whether the registers of a history could have been one object. The program around it
- * (test/linearizability) is built with Go on first use and kept until its source changes.
+ * Runs Porcupine, an established checker, to decide whether the registers of a history are
+ * linearizable. The program around it (test/linearizability) is built with Go on first use and
+ * cached until its source changes.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +13,7 @@ import type { RegisterEvent } from "./history.ts";
 const source = join(projectRoot, "test/linearizability");
 const secondsPerGroup = 30;
 
-/** The program; null: there is no Go here to build it with. */
+/** The program; null if Go is not available to build it. */
 export function checkerPath(): string | null {
   const hash = createHash("sha256");
   for (const name of ["main.go", "go.mod", "go.sum"]) hash.update(readFileSync(join(source, name)));
@@ -29,7 +30,7 @@ export function checkerPath(): string | null {
   return path;
 }
 
-/** Names of groups that are no single object, or that could not be decided. */
+/** Names of groups that are not linearizable or could not be decided. */
 export function checkLinearizable(program: string, events: readonly RegisterEvent[]): string[] {
   const input = events.map((event) => JSON.stringify(event)).join("\n");
   const { status, stdout, stderr } = spawnSync(program, [String(secondsPerGroup)], {

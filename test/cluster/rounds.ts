@@ -1,4 +1,4 @@
-/** Rounds of faults under traffic, and what the checks say of it at the end. */
+/** Rounds of faults under traffic, and the results of the checks at the end. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,30 +17,30 @@ export interface Rounds {
   readonly rounds: number;
   readonly seed: number;
   readonly options: ClusterOptions;
-  /** Names of faults: each is done once, in some order, and then any; left out: all. */
+  /** Names of faults: each is injected once, in some order, and then any; all by default. */
   readonly only?: readonly string[];
   readonly print: (line: string) => void;
 }
 
 export interface RoundsReport {
-  /** What is wrong; empty: nothing. */
+  /** The violations; empty if the run is correct. */
   readonly problems: readonly string[];
   readonly summary: string;
-  /** What could not be done here, and why. */
+  /** Skipped faults and checks, with the reason. */
   readonly leftOut: ReadonlySet<string>;
 }
 
 const database = "proof";
-/** Until all nodes take writes again after a fault. */
+/** Maximum time until all nodes accept writes again after a fault. */
 const recoveryMs = 60_000;
 const quietMs = 1_000;
 const problemCountMax = 20;
 const withoutChecker =
   "linearizability of compare-exchange values and of documents by change vector: there is no Go here, with which the Porcupine checker is built";
 
-export async function runRounds(asked: Rounds): Promise<RoundsReport> {
-  const { print } = asked;
-  const cluster = await ClusterNodes.start(asked.options);
+export async function runRounds(requested: Rounds): Promise<RoundsReport> {
+  const { print } = requested;
+  const cluster = await ClusterNodes.start(requested.options);
   const history = new History();
   const problems: string[] = [];
   const leftOut = new Set<string>();
@@ -58,11 +58,11 @@ export async function runRounds(asked: Rounds): Promise<RoundsReport> {
   try {
     await cluster.complete();
     await cluster.createDatabase(database);
-    const working = Promise.all([runWorkers(traffic, asked.seed), runClientWorkers(traffic)]);
-    // Told below; until then it must not end the process.
+    const working = Promise.all([runWorkers(traffic, requested.seed), runClientWorkers(traffic)]);
+    // Reported below; until then it must not end the process.
     working.catch(() => undefined);
     try {
-      await runFaults(asked, cluster, leftOut, () => sessions++);
+      await runFaults(requested, cluster, leftOut, () => sessions++);
     } catch (error) {
       problems.push((error as Error).message);
     }
@@ -73,7 +73,7 @@ export async function runRounds(asked: Rounds): Promise<RoundsReport> {
     problems.push((error as Error).stack ?? String(error));
   } finally {
     isDone = true;
-    if (problems.length > 0) print(keep(history, cluster, asked.seed));
+    if (problems.length > 0) print(keep(history, cluster, requested.seed));
     await cluster.stop();
   }
   for (const [kind, count] of refusals) print(`  ${count} x ${kind}`);
@@ -95,7 +95,7 @@ async function runFaults(
     const name = names[at] as string;
     const beganMs = performance.now();
     const fault = faults[name];
-    if (fault === undefined) throw new Error(`there is no fault "${name}"`);
+    if (fault === undefined) throw new Error(`the fault "${name}" does not exist`);
     const reason = await fault(context);
     if (reason !== undefined) leftOut.add(`${name}: ${reason}`);
     const faultMs = performance.now() - beganMs;
@@ -107,7 +107,7 @@ async function runFaults(
   }
 }
 
-/** The names in an order that the seed decides. */
+/** The names in an order determined by the seed. */
 function shuffled(names: readonly string[], random: SeededRandom): string[] {
   const order = [...names];
   for (let at = order.length - 1; at > 0; at--) {
@@ -117,7 +117,7 @@ function shuffled(names: readonly string[], random: SeededRandom): string[] {
   return order;
 }
 
-/** Resolves, with the time that it took, when each node has taken a write. */
+/** Resolves with the elapsed time when each node has accepted a write. */
 async function recovered(cluster: ClusterNodes, after: string): Promise<number> {
   const beganMs = performance.now();
   const takesWrites = async ({ tag, send }: ClusterNode) => {
@@ -153,7 +153,7 @@ async function checkAll(
   return problems;
 }
 
-/** Writes what is known of a run that failed. @returns where */
+/** Writes the data of a failed run. @returns the folder */
 function keep(history: History, cluster: ClusterNodes, seed: number): string {
   const folder = join(process.env["CLUSTER_REPORTS"] ?? tmpdir(), `jackdaw-history-${seed}`);
   mkdirSync(folder, { recursive: true });
@@ -162,5 +162,5 @@ function keep(history: History, cluster: ClusterNodes, seed: number): string {
   for (const { child } of [...cluster.nodes, ...cluster.nats]) {
     writeFileSync(join(folder, `${child.name.replaceAll(" ", "-")}.log`), child.lines.join("\n"));
   }
-  return `the history and what the processes said are in ${folder}`;
+  return `the history and the output of the processes are in ${folder}`;
 }

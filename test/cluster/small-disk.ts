@@ -1,13 +1,13 @@
 /**
- * A disk that can be filled: a file system in memory, which only the superuser of Linux can mount. It takes as much memory
- * as there is on it, and is full when it is made as small as that.
+ * A disk that can be filled: a file system in memory, which only the superuser of Linux can mount.
+ * It uses as much memory as its contents, and is filled by shrinking it.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, statfsSync } from "node:fs";
 
 /** More than any run writes. */
 const freeMegabytes = 8_192;
-/** Between a look at what is used and the new size, something may be written. */
+/** Slack for writes between reading the usage and setting the size. */
 const triesMax = 50;
 
 export class SmallDisk {
@@ -17,7 +17,7 @@ export class SmallDisk {
     this.folder = folder;
   }
 
-  /** null: this process may not. */
+  /** null without the required privileges. */
   static mount(folder: string): SmallDisk | null {
     mkdirSync(folder, { recursive: true });
     try {
@@ -29,7 +29,7 @@ export class SmallDisk {
     }
   }
 
-  /** Takes all that is left. @throws when that does not succeed */
+  /** Fills the disk. @throws if that fails */
   fill(): void {
     for (let left = triesMax; ; left--) {
       const { blocks, bfree, bsize } = statfsSync(this.folder);
@@ -54,7 +54,7 @@ export class SmallDisk {
     try {
       execFileSync("umount", ["-l", this.folder], { stdio: "ignore" });
     } catch {
-      // Nothing of the project is on it; the system drops it at its end.
+      // It contains nothing of the project; the system removes it.
     }
   }
 }

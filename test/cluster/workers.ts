@@ -1,18 +1,18 @@
 /**
- * Traffic over plain HTTP: each worker repeats operations at nodes of its own choice, and records what it was told. None
- * of them tries an operation again.
+ * Traffic over plain HTTP: each worker repeats operations on nodes of its choice, and records the
+ * replies. Workers do not retry operations.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { SeededRandom } from "../support/random.ts";
 import type { ClusterNode, ClusterNodes } from "./cluster-nodes.ts";
-import { ask, type History, type Outcome, type RegisterEvent } from "./history.ts";
+import { type History, type Outcome, type RegisterEvent, sendRequest } from "./history.ts";
 
-/** After something went wrong, lest it fills the history while there is no leader. */
+/** Delay after an error, to limit the history while there is no leader. */
 const troubleMs = 150;
-/** Between two operations of a worker: three nodes and their clients share two processors. */
+/** Delay between two operations of a worker: three nodes and their clients share two processors. */
 const restMs = 20;
-/** Operations without an answer that a group of registers may have: each makes checking much harder. */
+/** Maximum number of unknown outcomes per group of registers: each makes checking much harder. */
 const unknownCountMax = 3;
 const operationCountMax = 150;
 
@@ -21,14 +21,14 @@ export interface Traffic {
   readonly database: string;
   readonly history: History;
   readonly isDone: () => boolean;
-  /** Grows when what nodes have may have gone back: one was wiped. */
+  /** Increases when the contents of nodes may have gone back because one was wiped. */
   readonly sessionEpoch: () => number;
   readonly problems: Map<string, number>;
 }
 
 type Worker = (traffic: Traffic, random: SeededRandom, number: number) => Promise<void>;
 
-/** Runs all workers until the traffic is done. */
+/** Runs all workers until the traffic ends. */
 export async function runWorkers(traffic: Traffic, seed: number): Promise<void> {
   const all: Worker[] = [
     registers("values", valueRegister),
@@ -57,7 +57,7 @@ function pick(traffic: Traffic, random: SeededRandom): ClusterNode {
 
 async function rest(traffic: Traffic, outcome: Outcome, problem: string | null): Promise<void> {
   if (problem !== null) {
-    // Ports and numbers make each problem another one.
+    // Ports and numbers would make each problem different.
     const kind = `${outcome}: ${problem.replaceAll(/\d+/g, "#").slice(0, 160)}`;
     traffic.problems.set(kind, (traffic.problems.get(kind) ?? 0) + 1);
   }
@@ -67,7 +67,7 @@ async function rest(traffic: Traffic, outcome: Outcome, problem: string | null):
 const documentPath = (database: string, id: string) =>
   `/databases/${database}/docs?id=${encodeURIComponent(id)}`;
 
-/** Writes growing numbers and reads them at the same node, which is another one from time to time. */
+/** Writes increasing numbers and reads them at the same node, which changes from time to time. */
 const putter: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   let node = pick(traffic, random);
@@ -75,7 +75,8 @@ const putter: Worker = async (traffic, random, worker) => {
   let epoch = traffic.sessionEpoch();
   let id = "";
   for (let n = 1; !traffic.isDone(); n++) {
-    // A document that had a write without an answer is left: what is told of the next is exact.
+    // A document is abandoned after an unknown outcome, so that the outcomes for the next one are
+    // exact.
     if (id === "") id = `puts/${worker}-${n}`;
     if (n % 40 === 0 || epoch !== traffic.sessionEpoch()) {
       node = pick(traffic, random);
@@ -83,19 +84,22 @@ const putter: Worker = async (traffic, random, worker) => {
       session++;
     }
     const isLeading = await leads(traffic, node);
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       node.send.put(documentPath(database, id), { n, "@metadata": { "@collection": "Puts" } }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "put", id, n, call, return: end, outcome });
     const isAtLeader = outcome === "ok" && isLeading && (await leads(traffic, node));
     await readPut(traffic, node, `${worker}/${session}/${node.tag}`, id, isAtLeader);
     if (outcome === "unknown") id = "";
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
-/** Does this node itself say that it leads? Topologies name nodes in an order, also when none does. */
+/**
+ * Whether this node reports itself as the leader. Topologies list nodes in an order even without a
+ * leader.
+ */
 async function leads({ database }: Traffic, node: ClusterNode): Promise<boolean> {
   try {
     const { status, text } = await node.send.get("/cluster/status", { timeoutMs: 3_000 });
@@ -117,8 +121,8 @@ async function readPut(
   isAtLeader: boolean,
 ): Promise<void> {
   const epoch = sessionEpoch();
-  const asked = await ask(history, () => send.get(documentPath(database, id)));
-  const { call, return: end, reply } = asked;
+  const requested = await sendRequest(history, () => send.get(documentPath(database, id)));
+  const { call, return: end, reply } = requested;
   if (reply === null || (reply.status !== 200 && reply.status !== 404)) return;
   if (epoch !== sessionEpoch()) return;
   const n = reply.status === 404 ? 0 : (firstResult(reply.text)?.["n"] as number);
@@ -133,7 +137,7 @@ export function firstResult(text: string): Record<string, unknown> | undefined {
 
 const pushScript = "this.items = this.items || []; this.items.push(args.item)";
 
-/** Adds items to the lists of one or two documents by patches, in one transaction. */
+/** Appends items to the lists of one or two documents by patches, in one transaction. */
 const appender: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
@@ -143,19 +147,19 @@ const appender: Worker = async (traffic, random, worker) => {
     const patch = { Script: pushScript, Values: { item } };
     const create = { Script: "this.items = [args.item]", Values: { item } };
     const Commands = ids.map((Id) => ({ Id, Type: "PATCH", Patch: patch, PatchIfMissing: create }));
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.post(`/databases/${database}/bulk_docs`, { Commands }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "append", ids, item, isRepeated: false, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
 /**
- * Adds items to the lists of all documents of a collection by one query. A query leaves a document as it is that was
- * written since the query began: after one whose outcome is not known, which may still be at work, there is another
- * collection.
+ * Appends items to the lists of all documents of a collection by one query. A query skips documents
+ * written after it began. After an unknown outcome the query may still be running, so another
+ * collection is used.
  */
 const queryPatcher: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
@@ -175,12 +179,12 @@ const queryPatcher: Worker = async (traffic, random, worker) => {
       },
     };
     const node = pick(traffic, random);
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       node.send.request("PATCH", `/databases/${database}/queries?allowStale=true`, query),
     );
-    let { outcome } = asked;
-    if (asked.reply !== null && outcome === "ok") {
-      outcome = await operationOutcome(traffic, node, asked.reply.text);
+    let { outcome } = requested;
+    if (requested.reply !== null && outcome === "ok") {
+      outcome = await operationOutcome(traffic, node, requested.reply.text);
     }
     const end = history.now();
     history.add({
@@ -188,12 +192,12 @@ const queryPatcher: Worker = async (traffic, random, worker) => {
       ids,
       item,
       isRepeated: false,
-      call: asked.call,
+      call: requested.call,
       return: end,
       outcome,
     });
     if (outcome === "unknown") collection = "";
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
     await pause(200);
   }
 };
@@ -204,7 +208,7 @@ async function putSet(
   id: string,
   collection: string,
 ): Promise<void> {
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const document = { items: [], "@metadata": { "@collection": collection } };
     const path = documentPath(traffic.database, id);
     const { status } = await pick(traffic, random).send.put(path, document);
@@ -212,17 +216,17 @@ async function putSet(
   });
 }
 
-/** What became of an operation; unknown when the node that runs it does not tell. */
+/** The outcome of an operation; unknown if the node that runs it does not answer. */
 async function operationOutcome(
   { database, cluster }: Traffic,
-  asked: ClusterNode,
+  requested: ClusterNode,
   text: string,
 ): Promise<Outcome> {
   const { OperationId, OperationNodeTag } = JSON.parse(text) as {
     OperationId: number;
     OperationNodeTag?: string;
   };
-  const node = cluster.nodes.find(({ tag }) => tag === OperationNodeTag) ?? asked;
+  const node = cluster.nodes.find(({ tag }) => tag === OperationNodeTag) ?? requested;
   for (let tries = 0; tries < 40; tries++) {
     const reply = await node.send
       .get(`/databases/${database}/operations/state?id=${OperationId}`, { timeoutMs: 3_000 })
@@ -230,7 +234,7 @@ async function operationOutcome(
     if (reply === null || reply.status !== 200) return "unknown";
     const { Status } = JSON.parse(reply.text) as { Status: string };
     if (Status === "Completed") return "ok";
-    // Some of it may have been done.
+    // A part of it may have been executed.
     if (Status !== "InProgress") return "unknown";
     await pause(50);
   }
@@ -240,7 +244,7 @@ async function operationOutcome(
 const counting: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   const document = `counted/${worker}`;
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const reply = await pick(traffic, random).send.put(documentPath(database, document), {});
     return reply.status === 201 ? null : `${reply.status}`;
   });
@@ -256,10 +260,10 @@ const counting: Worker = async (traffic, random, worker) => {
         },
       ],
     };
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.post(`/databases/${database}/counters`, body),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({
       kind: "count",
       id: `${document}/${CounterName}`,
@@ -269,17 +273,17 @@ const counting: Worker = async (traffic, random, worker) => {
       outcome,
     });
     if (outcome === "unknown") name++;
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
-/** From a few bytes to more than one message of the stream can hold. */
+/** From a few bytes to more than fits into one message of the stream. */
 const attachmentBytes = [10, 1_000, 100_000, 1_500_000];
 
 const attaching: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   const id = `attached/${worker}`;
-  await traffic.cluster.eventually("a document is there", async () => {
+  await traffic.cluster.eventually("a document exists", async () => {
     const reply = await pick(traffic, random).send.put(documentPath(database, id), {});
     return reply.status === 201 ? null : `${reply.status}`;
   });
@@ -289,30 +293,32 @@ const attaching: Worker = async (traffic, random, worker) => {
     const content = Buffer.alloc(size, `${worker}-${n} `);
     const hash = createHash("sha256").update(content).digest("hex");
     const path = `/databases/${database}/attachments?id=${id}&name=${encodeURIComponent(name)}&contentType=x/y`;
-    const asked = await ask(history, () => pick(traffic, random).send.put(path, content));
-    const { call, return: end, outcome } = asked;
+    const requested = await sendRequest(history, () =>
+      pick(traffic, random).send.put(path, content),
+    );
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "attach", id, name, hash, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
     await pause(300);
   }
 };
 
-/** Puts a document and deletes it: one whose deletion was acknowledged never comes back. */
+/** Puts and deletes a document: after an acknowledged deletion it never reappears. */
 const deleting: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
     const id = `deleted/${worker}-${n}`;
-    const put = await ask(history, () =>
+    const put = await sendRequest(history, () =>
       pick(traffic, random).send.put(documentPath(database, id), { n }),
     );
     await rest(traffic, put.outcome, put.problem);
     if (put.outcome !== "ok") continue;
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.request("DELETE", documentPath(database, id)),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "delete", id, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
@@ -320,19 +326,19 @@ const eventPutter: Worker = async (traffic, random, worker) => {
   const { history, database } = traffic;
   for (let n = 0; !traffic.isDone(); n++) {
     const id = `events/${worker}-${n}`;
-    const asked = await ask(history, () =>
+    const requested = await sendRequest(history, () =>
       pick(traffic, random).send.put(documentPath(database, id), {
         n,
         "@metadata": { "@collection": "Events" },
       }),
     );
-    const { call, return: end, outcome } = asked;
+    const { call, return: end, outcome } = requested;
     history.add({ kind: "event", id, call, return: end, outcome });
-    await rest(traffic, outcome, asked.problem);
+    await rest(traffic, outcome, requested.problem);
   }
 };
 
-/** What is known of a register: its version is what the next write expects. */
+/** The last known state of a register; the next write expects its version. */
 interface Seen {
   version: string;
   value: string;
@@ -351,7 +357,9 @@ type Register = (
   value: string,
 ) => Promise<{ readonly event: RegisterStep; readonly call: number; readonly return: number }>;
 
-/** Three clients that share registers, of which there are new ones when the history of those grows hard to check. */
+/**
+ * Three clients that share registers, which are replaced when their history becomes hard to check.
+ */
 function registers(name: string, operate: Register): Worker {
   return async (traffic, random) => {
     let group = 0;
@@ -368,20 +376,20 @@ function registers(name: string, operate: Register): Worker {
         }
         if (group !== last) seen.clear();
         last = group;
-        const begun = `${name}-${group}`;
-        const keys = [0, 1, 2].map((at) => `${begun}-${at}`);
+        const started = `${name}-${group}`;
+        const keys = [0, 1, 2].map((at) => `${started}-${at}`);
         operations++;
         const done = await operate(traffic, own, keys, seen, `${number}-${n}`);
         const { problem, ...event } = done.event;
         traffic.history.add({
           kind: "register",
-          group: begun,
+          group: started,
           client: number,
           call: done.call,
           return: done.return,
           ...event,
         });
-        if (event.outcome === "unknown" && begun === `${name}-${group}`) unknown++;
+        if (event.outcome === "unknown" && started === `${name}-${group}`) unknown++;
         const isOpen = event.outcome === "unknown";
         await rest(traffic, problem === null ? "ok" : isOpen ? "unknown" : "failed", problem);
       }
@@ -393,7 +401,7 @@ function registers(name: string, operate: Register): Worker {
 
 const absent: Seen = { version: "", value: "" };
 
-/** Compare-exchange values, alone or two in a transaction of the cluster. */
+/** Compare-exchange values, alone or two in a cluster-wide transaction. */
 const valueRegister: Register = async (traffic, random, keys, seen, value) => {
   const { history, database } = traffic;
   const { send } = pick(traffic, random);
@@ -401,15 +409,15 @@ const valueRegister: Register = async (traffic, random, keys, seen, value) => {
   const path = `/databases/${database}/cmpxchg?key=${key}`;
   const chosen = random.below(10);
   if (chosen < 4 || !seen.has(key)) {
-    const asked = await ask(history, () => send.get(path));
-    const { reply } = asked;
+    const requested = await sendRequest(history, () => send.get(path));
+    const { reply } = requested;
     if (reply === null || (reply.status !== 200 && reply.status !== 404))
-      return { ...asked, event: none(asked.problem) };
+      return { ...requested, event: none(requested.problem) };
     const row =
       reply.status === 404 ? undefined : (firstResult(reply.text) as ValueRow | undefined);
     const now = seenOf(row);
     seen.set(key, now);
-    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+    return { ...requested, event: { outcome: "read", reads: { [key]: now }, problem: null } };
   }
   if (chosen < 8) return putValue(traffic, send, path, key, seen, value);
   const two = keys.filter((one) => seen.has(one)).slice(0, 2);
@@ -424,17 +432,20 @@ const valueRegister: Register = async (traffic, random, keys, seen, value) => {
     { Id: `together/${keys[0]}-${value}`, Type: "PUT", Document: { value } },
   ];
   const body = { Commands, TransactionMode: "ClusterWide" };
-  const asked = await ask(history, () => send.post(`/databases/${database}/bulk_docs`, body));
+  const requested = await sendRequest(history, () =>
+    send.post(`/databases/${database}/bulk_docs`, body),
+  );
   const writes = Object.fromEntries(
     two.map((one) => [one, { expected: before.get(one)?.version ?? "", version: "", value }]),
   );
   for (const one of two) seen.delete(one);
-  const { outcome, reply } = asked;
-  if (outcome === "ok") return { ...asked, event: { outcome: "written", writes, problem: null } };
+  const { outcome, reply } = requested;
+  if (outcome === "ok")
+    return { ...requested, event: { outcome: "written", writes, problem: null } };
   if (reply?.status === 409)
-    return { ...asked, event: { outcome: "refused", writes, problem: null } };
-  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
-  return { ...asked, event: { outcome, writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "refused", writes, problem: null } };
+  if (outcome === "failed") return { ...requested, event: none(requested.problem) };
+  return { ...requested, event: { outcome, writes, problem: requested.problem } };
 };
 
 interface ValueRow {
@@ -458,42 +469,42 @@ async function putValue(
   value: string,
 ): ReturnType<Register> {
   const expected = seen.get(key)?.version ?? "";
-  const asked = await ask(history, () =>
+  const requested = await sendRequest(history, () =>
     send.put(`${path}&index=${expected || 0}`, { Object: value }),
   );
-  const { outcome, reply } = asked;
+  const { outcome, reply } = requested;
   seen.delete(key);
   const writes = { [key]: { expected, version: "", value } };
-  if (outcome === "failed") return { ...asked, event: none(asked.problem) };
+  if (outcome === "failed") return { ...requested, event: none(requested.problem) };
   if (outcome === "unknown" || reply === null) {
-    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "unknown", writes, problem: requested.problem } };
   }
   const row = JSON.parse(reply.text) as ValueRow & { readonly Successful: boolean };
   if (!row.Successful) {
     return {
-      ...asked,
+      ...requested,
       event: { outcome: "refused", writes, reads: { [key]: seenOf(row) }, problem: null },
     };
   }
   const version = String(row.Index);
   seen.set(key, { version, value });
   return {
-    ...asked,
+    ...requested,
     event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
   };
 }
 
-/** Documents that are replaced by change vector, and read as transactions of the cluster read. */
+/** Documents replaced by change vector, and read like cluster-wide transactions read. */
 const documentRegister: Register = async (traffic, random, keys, seen, value) => {
   const { history, database } = traffic;
   const { send } = pick(traffic, random);
   const key = keys[random.below(keys.length)] as string;
   const path = documentPath(database, key);
   if (random.below(10) < 4 || !seen.has(key)) {
-    const asked = await ask(history, () => send.get(`${path}&txMode=ClusterWide`));
-    const { reply } = asked;
+    const requested = await sendRequest(history, () => send.get(`${path}&txMode=ClusterWide`));
+    const { reply } = requested;
     if (reply === null || (reply.status !== 200 && reply.status !== 404))
-      return { ...asked, event: none(asked.problem) };
+      return { ...requested, event: none(requested.problem) };
     const document = reply.status === 404 ? undefined : firstResult(reply.text);
     const metadata = document?.["@metadata"] as { "@change-vector": string } | undefined;
     const now =
@@ -501,24 +512,25 @@ const documentRegister: Register = async (traffic, random, keys, seen, value) =>
         ? absent
         : { version: metadata?.["@change-vector"] ?? "", value: document["value"] as string };
     seen.set(key, now);
-    return { ...asked, event: { outcome: "read", reads: { [key]: now }, problem: null } };
+    return { ...requested, event: { outcome: "read", reads: { [key]: now }, problem: null } };
   }
   const expected = seen.get(key)?.version ?? "";
   seen.delete(key);
   const headers = { "if-match": `"${expected}"` };
-  const asked = await ask(history, () => send.put(path, { value }, { headers }));
-  const { outcome, reply } = asked;
+  const requested = await sendRequest(history, () => send.put(path, { value }, { headers }));
+  const { outcome, reply } = requested;
   const writes = { [key]: { expected, version: "", value } };
-  // A leader that does not know yet that it was replaced may refuse what the next one would take: nothing was done.
+  // A leader that does not know of its successor may reject a request that the successor would
+  // accept: nothing was executed.
   if (outcome === "failed")
-    return { ...asked, event: none(reply?.status === 409 ? null : asked.problem) };
+    return { ...requested, event: none(reply?.status === 409 ? null : requested.problem) };
   if (outcome === "unknown" || reply === null) {
-    return { ...asked, event: { outcome: "unknown", writes, problem: asked.problem } };
+    return { ...requested, event: { outcome: "unknown", writes, problem: requested.problem } };
   }
   const { ChangeVector: version } = JSON.parse(reply.text) as { ChangeVector: string };
   seen.set(key, { version, value });
   return {
-    ...asked,
+    ...requested,
     event: { outcome: "written", writes: { [key]: { expected, version, value } }, problem: null },
   };
 };

@@ -27,10 +27,10 @@ import { conversationOf, converse } from "./socket-maker.ts";
 
 export interface FuzzOptions {
   readonly seed: number;
-  /** Numbers of requests, from here on. */
+  /** Number of requests from the start number. */
   readonly from: number;
   readonly count: number;
-  /** Told of each failure as it is met. */
+  /** Called for each failure when it occurs. */
   readonly onFailure: (text: string) => void;
   readonly onRound?: (text: string) => void;
   readonly failuresMax?: number;
@@ -39,7 +39,7 @@ export interface FuzzOptions {
 export interface FuzzResult {
   readonly sent: number;
   readonly failures: number;
-  /** Answers by status; 0: a conversation, which has none. */
+  /** Number of replies by status; 0 for conversations, which have no status. */
   readonly statuses: ReadonlyMap<number, number>;
   readonly slowestMs: number;
   /** Milliseconds by method and path. */
@@ -48,7 +48,7 @@ export interface FuzzResult {
 
 const bystander = "bystander-of-all";
 const requestsPerRound = 5_000;
-/** One of so many numbers is a conversation, and one asks the bystander. */
+/** One in this many inputs is a conversation, and one queries the bystander database. */
 const conversationEvery = 23;
 const bystanderEvery = 17;
 const answerMs = 20_000;
@@ -58,15 +58,14 @@ interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: Buffer;
-  /** It ended before its end. */
+  /** It ended early. */
   readonly isCut: boolean;
 }
 
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-fuzz-"));
   const run = new FuzzRun(options, folder);
-  const onRejection = (error: unknown) =>
-    run.fail("a promise was rejected and nobody heard", error);
+  const onRejection = (error: unknown) => run.fail("a promise rejection was not handled", error);
   process.on("unhandledRejection", onRejection);
   process.on("uncaughtException", onRejection);
   try {
@@ -88,17 +87,17 @@ class FuzzRun {
   readonly #statuses = new Map<number, number>();
   #server: RunningServer | null = null;
   #number = 0;
-  /** Where the round began: what came before in it may matter. */
+  /** The start of the round: earlier requests in it may matter. */
   #roundAt = 0;
   #sent = 0;
   #failures = 0;
   #slowestMs = 0;
   readonly #spentMs = new Map<string, number>();
-  /** The first error that the server wrote since the last request began. */
+  /** The first error that the server logged since the last request began. */
   #logged: Error | null = null;
-  /** Failures are shown once for each place that they come from. */
+  /** Failures are shown once for each location of origin. */
   readonly #seen = new Map<string, number>();
-  /** What is being sent, for failures that have no answer. */
+  /** The current input, for failures without a reply. */
   #current = "";
 
   constructor(options: FuzzOptions, folder: string) {
@@ -193,14 +192,14 @@ class FuzzRun {
     );
   }
 
-  /** A database with something of everything, in place of those of the last round. */
+  /** Replaces the database of the last round by one with data of every type. */
   async #begin(): Promise<void> {
     this.#current = "the begin of a round";
     for (const name of this.#databases.names()) {
       if (name !== bystander) await this.#databases.delete(name);
     }
     await this.#databases.create(databaseName, { DatabaseName: databaseName });
-    // All that is right, so that what is changed finds something to be about.
+    // All seeds are valid, so that mutated requests find data.
     for (const seed of writtenSeeds) {
       if (!seed.path.startsWith(`/databases/${databaseName}/`) || seed.method === "DELETE")
         continue;
@@ -242,7 +241,7 @@ class FuzzRun {
     if (status !== 200) this.fail(`another database's GET was answered ${status}`);
   }
 
-  /** A request may have deleted or disabled the database, which is its right. */
+  /** A request may legitimately have deleted or disabled the database. */
   async #revive(): Promise<void> {
     const databases = this.#databases;
     if (!databases.has(databaseName)) await databases.create(databaseName, {});
@@ -269,7 +268,7 @@ class FuzzRun {
     else if (answer.isCut && answer.status !== 431 && !isWait(request)) {
       this.fail(`an answer of status ${answer.status} was cut off, or never came: ${text}`);
     } else if (isJson(request, answer) && !parses(answer.body)) {
-      this.fail(`what is said to be JSON is none: ${text}`);
+      this.fail(`a reply labeled JSON is not valid JSON: ${text}`);
     }
   }
 
@@ -308,7 +307,7 @@ class FuzzRun {
         end(true);
       }, answerMs);
       request.on("error", (error) => {
-        // Who asks for something else than HTTP/1.1 by a header may be told to go.
+        // A client that requests another protocol in a header may be disconnected.
         if (status === 0) chunks.push(Buffer.from(String(error)));
         end(true);
       });
@@ -324,14 +323,14 @@ class FuzzRun {
     });
   }
 
-  /** The whole check at the end of a round. */
+  /** The complete check at the end of a round. */
   async #check(): Promise<void> {
     this.#current = "the end of a round";
     try {
       await this.#revive();
-      const face = await this.#databases.find(databaseName);
-      if (face === undefined) throw new Error("the database is gone");
-      const database = openedDatabase(face);
+      const databaseApi = await this.#databases.find(databaseName);
+      if (databaseApi === undefined) throw new Error("the database is gone");
+      const database = openedDatabase(databaseApi);
       await database.operations.stop();
       database.checkInvariants();
       database.queries.indexes.checkInvariants();
@@ -340,14 +339,14 @@ class FuzzRun {
       await database.flush();
       await this.#compareWithFiles(database);
     } catch (error) {
-      this.fail("the database is not what it must be", error);
+      this.fail("the final check of the database failed", error);
     }
     const { heapUsed } = process.memoryUsage();
     if (heapUsed > heapBytesMax) this.fail(`the heap has ${heapUsed} bytes`);
   }
 
   async #compareWithFiles(database: OpenDatabase): Promise<void> {
-    // Indexes and tasks may still write: what is compared is of one moment, and so is the copy.
+    // Indexes and tasks may still write, so the comparison uses one view, and the copy as well.
     await database.compactionEnded();
     while (database.logMetrics.unsyncedBytes > 0) await database.flush();
     const picture = JSON.stringify(pictureOf(database), bigints);
@@ -363,8 +362,7 @@ class FuzzRun {
       try {
         again.checkInvariants();
         const found = JSON.stringify(pictureOf(again), bigints);
-        if (found !== picture)
-          throw new Error(`its files say something else ${difference(picture, found)}`);
+        if (found !== picture) throw new Error(`its files differ: ${difference(picture, found)}`);
       } finally {
         await again.abandon();
       }
@@ -385,20 +383,20 @@ function difference(one: string, other: string): string {
 }
 
 /**
- * 503 is declared where a database is disabled, or is not there and its topology is asked for, and for the health of a
- * server in which an index has failed, as a request may deploy one that does.
+ * 503 is the defined reply for a disabled database, for the topology of a missing one, and for the
+ * health of a server with a failed index, which a request may have deployed.
  */
 function isDeclared(status: number, text: string): boolean {
   const declared = /DatabaseDisabledException|"Database .* wasn't found"|^not ready$/m;
   return status === 503 && declared.test(text);
 }
 
-/** Is it to wait as long as it says: for a time, or for indexes that may be paused? */
+/** Whether it may legitimately wait: for a time, or for indexes that may be paused. */
 function isWait({ target }: FuzzRequest): boolean {
   return target.startsWith("/admin/test/delay") || /[?&]waitFor\w+Timeout=/i.test(target);
 }
 
-/** Texts of C#, whose replies RavenDB 7.2.7 labels as JSON. */
+/** C# texts, whose replies RavenDB 7.2.7 labels as JSON. */
 const codePath = /\/(?:docs\/class|sample-data\/classes|c-sharp-index-definition)(?:\?|$)/;
 
 function isJson({ method, target }: FuzzRequest, { status, type, body }: Answer): boolean {

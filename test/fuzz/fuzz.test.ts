@@ -12,8 +12,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe("what is sent", () => {
-  test("is the same for the same number, whatever came before", () => {
+describe("a generated request", () => {
+  test("is the same for the same number, independent of earlier ones", () => {
     const numbers = [0, 1, 7, 999_999];
     const first = numbers.map((number) => requestOf(5, number));
     expect(numbers.toReversed().map((number) => requestOf(5, number))).toEqual(first.toReversed());
@@ -21,7 +21,7 @@ describe("what is sent", () => {
     expect(conversationOf(5, 7)).toEqual(conversationOf(5, 7));
   });
 
-  test("is about every route of the table", () => {
+  test("covers every route of the table", () => {
     const known = new Set(seeds.map(({ method, path }) => `${method} ${path}`));
     for (const { kind, method, path } of routes) {
       if (kind === "websocket") continue;
@@ -30,7 +30,7 @@ describe("what is sent", () => {
     }
   });
 
-  test("is shown as a command that sends it again", () => {
+  test("is printed as a command that repeats it", () => {
     const body = Buffer.from(`{"it's":1}`);
     const headers = [["X-Other", "a'b"]] as const;
     const request = { method: "PUT", target: "/databases/fuzz/docs?id=a", headers, body };
@@ -39,7 +39,7 @@ describe("what is sent", () => {
     );
   });
 
-  test("has values that are changed in most cases, and text that can be sent in all", () => {
+  test("has changed values in most cases, and can always be sent", () => {
     let changed = 0;
     for (let number = 0; number < 500; number++) {
       const value = { a: [1, { b: "x" }], c: null };
@@ -52,7 +52,7 @@ describe("what is sent", () => {
   });
 });
 
-test("a few hundred requests meet no mistake", { timeout: 120_000 }, async () => {
+test("a few hundred requests find no failure", { timeout: 120_000 }, async () => {
   const failures: string[] = [];
   const onFailure = (text: string) => failures.push(text);
   const { sent, statuses } = await fuzz({ seed: 11, from: 0, count: 400, onFailure });
@@ -61,7 +61,9 @@ test("a few hundred requests meet no mistake", { timeout: 120_000 }, async () =>
   expect([...statuses.keys()].filter((status) => status >= 500)).toEqual([]);
 });
 
-test("a mistake is found, and what repeats it is told", { timeout: 120_000 }, async () => {
+test("a failure is found and reported with the command that repeats it", {
+  timeout: 120_000,
+}, async () => {
   const real = QueryString.prototype.int;
   vi.spyOn(QueryString.prototype, "int").mockImplementation(function (this: QueryString, name, or) {
     if (/[^0-9]/.test(this.get(name) ?? "")) throw new InvariantError("broken");

@@ -1,4 +1,7 @@
-/** Values on which programs fail: range limits, almost valid forms, characters with a special meaning elsewhere. */
+/**
+ * Values on which programs fail: range limits, almost valid formats, characters with a special
+ * meaning elsewhere.
+ */
 import type { SeededRandom } from "../support/random.ts";
 
 export const numbers: readonly string[] = [
@@ -58,7 +61,7 @@ export const numbers: readonly string[] = [
   "8640000000000001",
 ];
 
-/** Texts of JSON values, some of which are none. */
+/** Texts of JSON values, some of them invalid. */
 export const rawValues: readonly string[] = [
   ...numbers,
   "true",
@@ -254,7 +257,7 @@ const texts: readonly string[] = [
   '"1"',
 ];
 
-/** Lengths at which names and texts are refused, or a buffer is made larger. */
+/** Lengths at which names and texts are rejected, or a buffer grows. */
 const lengths = [
   63, 64, 65, 127, 128, 129, 255, 256, 257, 510, 511, 512, 513, 1023, 1025, 4096, 16_385, 65_535,
   65_536, 70_000,

@@ -1,4 +1,7 @@
-/** JSON as it can be sent, valid or not: keys may be repeated, and a value may be any text. For mutations. */
+/**
+ * JSON as it can be sent, valid or not: keys may be repeated, and a value may be any text. For
+ * mutations.
+ */
 import type { SeededRandom } from "../support/random.ts";
 import { interestingText, rawValues } from "./interesting.ts";
 
@@ -30,13 +33,13 @@ export function textOf(node: JsonNode): string {
   }
 }
 
-/** Where a value stands: it can be read, replaced, and taken out. */
+/** The position of a value: it can be read, replaced, and removed. */
 interface Place {
   readonly value: JsonNode;
   readonly depth: number;
   put(value: JsonNode): void;
   remove(): void;
-  /** Once more, behind itself. */
+  /** Inserts a copy after itself. */
   repeat(): void;
   rename(key: string): void;
 }

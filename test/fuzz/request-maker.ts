@@ -10,13 +10,13 @@ import { parameterNames, queries, type Seed, type SeedBody, scripts, seeds } fro
 
 export interface FuzzRequest {
   readonly method: string;
-  /** Path and query, with what cannot stand there escaped. */
+  /** Path and query, with invalid characters escaped. */
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Buffer | undefined;
 }
 
-/** A generator for the `number`th of everything that `seed` makes. */
+/** A generator for the `number`th input of `seed`. */
 export function randomOf(seed: number, number: number): SeededRandom {
   return new SeededRandom((Math.imul(seed, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b)) >>> 0);
 }
@@ -24,7 +24,7 @@ export function randomOf(seed: number, number: number): SeededRandom {
 export function requestOf(seed: number, number: number): FuzzRequest {
   const random = randomOf(seed, number);
   const chosen = seeds[random.below(seeds.length)] as Seed;
-  // A few are sent as they are: what they make is what the others change.
+  // A few are sent unchanged: they create the data that the others change.
   const changes = random.chance(0.1) ? 0 : 1 + random.below(4);
   const where = Array.from({ length: changes }, () => random.below(10));
   const inQuery = where.filter((part) => part < 4).length;
@@ -40,15 +40,15 @@ export function requestOf(seed: number, number: number): FuzzRequest {
   return { method, target, headers, body };
 }
 
-/** The request of a seed as it is. */
+/** The request of a seed, without mutations. */
 export function plainRequest({ method, path, query, body }: Seed): FuzzRequest {
   const headers: [string, string][] = [];
   const random = new SeededRandom(1);
   const parts = query.map(([name, value]) => `${escaped(name)}=${escaped(value)}`);
   const target = escapedPath(path) + (parts.length === 0 ? "" : `?${parts.join("&")}`);
-  const made = body === undefined ? undefined : mutateBody(random, body, 0);
-  if (made?.contentType !== undefined) headers.push(["Content-Type", made.contentType]);
-  return { method, target, headers, body: made?.bytes };
+  const created = body === undefined ? undefined : mutateBody(random, body, 0);
+  if (created?.contentType !== undefined) headers.push(["Content-Type", created.contentType]);
+  return { method, target, headers, body: created?.bytes };
 }
 
 const methods = [
@@ -65,10 +65,10 @@ const methods = [
 ];
 
 function oneOf<Item>(random: SeededRandom, items: readonly Item[]): Item {
-  return items[random.below(items.length)] as Item; // never empty
+  return items[random.below(items.length)] as Item; // Never empty.
 }
 
-/** A seed without a body gets that of another now and then. */
+/** A seed without a body sometimes gets that of another. */
 function borrowed(random: SeededRandom): SeedBody | undefined {
   return random.chance(0.15) ? oneOf(random, seeds).body : undefined;
 }
@@ -121,7 +121,7 @@ const headerNames = [
 function headersOf(random: SeededRandom, changes: number): [string, string][] {
   const headers: [string, string][] = [];
   for (let i = 0; i < changes; i++) {
-    // What a header can hold: the rest goes by raw sockets.
+    // Characters permitted in a header: others are sent through raw sockets.
     const value = interestingText(random)
       .replace(/[^\t\x20-\x7e\x80-\xff]/gu, "?")
       .slice(0, 6000);
@@ -157,12 +157,12 @@ const encodings: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
   ["zstd", (bytes) => bytes],
 ];
 
-interface MadeBody {
+interface GeneratedBody {
   readonly bytes: Buffer;
   readonly contentType: string | undefined;
 }
 
-function mutateBody(random: SeededRandom, body: SeedBody, changes: number): MadeBody {
+function mutateBody(random: SeededRandom, body: SeedBody, changes: number): GeneratedBody {
   switch (body.kind) {
     case "json":
       return {
@@ -199,7 +199,7 @@ function mutateBody(random: SeededRandom, body: SeedBody, changes: number): Made
 
 const boundary = "xyzxyz";
 
-function form(parts: readonly (string | Buffer)[]): MadeBody {
+function form(parts: readonly (string | Buffer)[]): GeneratedBody {
   const pieces = parts.flatMap((part, i) => [
     Buffer.from(
       `--${boundary}\r\nContent-Disposition: form-data; name="p${i}"; filename="f"\r\n\r\n`,
@@ -220,7 +220,7 @@ function mutatedJson(random: SeededRandom, value: unknown, changes: number): str
   return textOf(root);
 }
 
-/** Queries and scripts are changed word by word, wherever they stand. */
+/** Queries and scripts are changed word by word, wherever they occur. */
 function codeIn(random: SeededRandom, root: ReturnType<typeof nodeOf>): true | null {
   if (root.kind === "array") {
     for (const item of root.items) if (codeIn(random, item) !== null) return true;
@@ -249,7 +249,7 @@ function codeOf(text: string): string {
 
 const words = [...queries, ...scripts].flatMap((text) => text.match(/\w+|[^\w\s]/g) ?? []);
 
-/** Words taken out, doubled, changed with others, or put in. */
+/** Removes, duplicates, swaps or inserts words. */
 function mutateText(random: SeededRandom, text: string): string {
   const parts = text.match(/\w+|\s+|[^\w\s]/g) ?? [];
   for (let i = 0; i < 1 + random.below(3); i++) {
@@ -293,7 +293,7 @@ function mutatedBulk(
   return Buffer.from(`[${texts.join(",")}]`);
 }
 
-/** Cut off, a byte changed, some doubled, taken out or put in. */
+/** Truncates, changes a byte, or duplicates, removes or inserts some. */
 export function mutateBytes(random: SeededRandom, bytes: Buffer): Buffer {
   const at = random.below(bytes.length + 1);
   const count = 1 + random.below(8);
@@ -328,7 +328,7 @@ function escapedPath(path: string): string {
   return path.split("/").map(escaped).join("/");
 }
 
-/** The request as a command, and its body as a file would be made. */
+/** The request as a command, with its body written to a file. */
 export function describeRequest(
   origin: string,
   { method, target, headers, body }: FuzzRequest,

@@ -6,27 +6,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { routes } from "../../server/endpoints/route-table.ts";
 
-/** A body before it is text. */
+/** A body before serialization. */
 export type SeedBody =
   | { readonly kind: "json"; readonly value: unknown }
   | { readonly kind: "text"; readonly text: string }
-  /** Items of an array; behind each, raw bytes as they are. */
+  /** Items of an array; each is followed by raw bytes unchanged. */
   | { readonly kind: "bulk"; readonly items: readonly (readonly [item: unknown, raw: string])[] }
-  /** Parts of a form: JSON, or text. */
+  /** Sections of a form: JSON, or text. */
   | { readonly kind: "form"; readonly parts: readonly unknown[] }
-  /** A dump with its options; `null`: the dump alone. */
+  /** A dump with its options; `null`: only the dump. */
   | { readonly kind: "dump"; readonly options: unknown; readonly dump: unknown };
 
 export interface Seed {
   readonly method: string;
-  /** With the database in it. */
+  /** With the name of the database. */
   readonly path: string;
   readonly query: readonly (readonly [name: string, value: string])[];
   readonly body: SeedBody | undefined;
 }
 
 export const databaseName = "fuzz";
-/** The folder that backups are confined to. */
+/** The root folder of backups. */
 export const backupRoot = join(tmpdir(), "jackdaw-fuzz-backups");
 const at = "2020-01-01T00:00:00.0000000Z";
 const later = "2021-06-01T00:00:00.0000000Z";
@@ -672,7 +672,7 @@ export const parameterNames: readonly string[] = [
   "waitForSpecificIndex",
 ];
 
-/** Routes that no seed above is for get one with nothing but the path. */
+/** Routes without a seed above get one with only the path. */
 export const seeds: readonly Seed[] = [...writtenSeeds, ...unwritten()];
 
 function unwritten(): Seed[] {

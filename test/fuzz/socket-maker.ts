@@ -11,7 +11,7 @@ import { databaseName } from "./seeds.ts";
 
 export interface Conversation {
   readonly kind: "tcp" | "web-socket" | "raw";
-  /** What is sent, one after the other. */
+  /** The messages, in order. */
   readonly pieces: readonly Buffer[];
 }
 
@@ -76,7 +76,7 @@ function some<Item>(random: SeededRandom, items: readonly Item[]): Item[] {
   );
 }
 
-/** A request with its head, some bytes of which are others. */
+/** A request with its head, with some bytes changed. */
 function rawRequest(random: SeededRandom, seed: number, number: number): Buffer {
   const { method, target, headers, body } = requestOf(seed, number);
   const lines = [`${method} ${target} HTTP/1.1`, "Host: 127.0.0.1"];
@@ -87,7 +87,7 @@ function rawRequest(random: SeededRandom, seed: number, number: number): Buffer 
   return mutateBytes(random, random.chance(0.5) ? mutateBytes(random, whole) : whole);
 }
 
-/** @returns the beginning of what came back. */
+/** @returns the start of the received bytes */
 export async function converse(
   { kind, pieces }: Conversation,
   ports: { readonly http: number; readonly tcp: number },
@@ -104,7 +104,7 @@ export async function converse(
   });
   for (const piece of pieces) {
     socket.write(piece);
-    // An acknowledgment is for a batch that has come; one that comes too early is a case of its own.
+    // An acknowledgment follows a received batch; an early acknowledgment is a separate case.
     if (kind === "tcp") await Promise.race([closed, sleep(5)]);
   }
   await Promise.race([closed, sleep(kind === "tcp" ? 10 : 30)]);

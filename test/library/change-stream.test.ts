@@ -1,4 +1,4 @@
-/** Loops over changes: what they see, in what order, and how they end. */
+/** Loops over changes: their contents, order, and end. */
 import { afterEach, describe, expect, test } from "vitest";
 import { changesWaitingMax } from "../../engine/base/limits.ts";
 import type { OpenDatabase } from "../../engine/database/open-database.ts";
@@ -20,7 +20,7 @@ async function open() {
 }
 
 describe("a loop over changes", () => {
-  test("sees what is stored and deleted after the call, in order", async () => {
+  test("receives writes and deletions after the call, in order", async () => {
     const { shop } = await open();
     await shop.put("users/0", {}, { collection: "Users" });
     const changes = shop.changes();
@@ -36,7 +36,7 @@ describe("a loop over changes", () => {
     expect(seen).toEqual(["put users/1 Users", "delete users/0 Users", "put orders/1 Orders"]);
   });
 
-  test("sees only the collection and the ids that it asks for", async () => {
+  test("receives only the requested collection and ids", async () => {
     const { engine, shop } = await open();
     const changes = shop.changes({ collection: "users", idPrefix: "USERS/1" });
     for (const id of ["users/1", "users/2", "users/12", "orders/1"]) {
@@ -61,7 +61,7 @@ describe("a loop over changes", () => {
     expect(await shop.changes().next()).toEqual({ done: true, value: undefined });
   });
 
-  test("fails for a database that is no more", async () => {
+  test("fails for a deleted database", async () => {
     const { engine, shop } = await open();
     await engine.deleteDatabase("shop");
     await expect(shop.changes().next()).rejects.toMatchObject({ code: "database-missing" });
@@ -84,7 +84,7 @@ describe("a loop over changes", () => {
   });
 });
 
-test("a stream that nobody reads ends by itself, and listens no longer", async () => {
+test("an unread stream ends automatically, and unsubscribes", async () => {
   const feed = new ChangeFeed();
   const state = { keyspaces: { collections: { nameOf: () => "Users" } } };
   const stream = new ChangeStream({}, new AbortController().signal);
@@ -92,11 +92,11 @@ test("a stream that nobody reads ends by itself, and listens no longer", async (
   stream.follow({ changes } as Database);
   expect(feed.isIdle).toBe(false);
   const change = { kind: "document", type: "Put", id: "a", collectionId: 0, etag: 1 } as const;
-  const tell = (count: number) =>
+  const notify = (count: number) =>
     feed.notify(Array.from({ length: count }, () => ({ ...change, changeVector: "A:1-x" })));
-  tell(changesWaitingMax);
+  notify(changesWaitingMax);
   expect(feed.isIdle).toBe(false);
-  tell(1);
+  notify(1);
   expect(feed.isIdle).toBe(true);
   expect(feed.isFollowed).toBe(false);
   let read = 0;

@@ -1,4 +1,7 @@
-/** Queries of a program: rows are streamed under back-pressure, and a query ends with the loop over it. */
+/**
+ * Queries of a program: rows are streamed with back-pressure, and a query ends with the loop over
+ * it.
+ */
 import { afterEach, expect, test, vi } from "vitest";
 import { rowsWaitingMax } from "../../engine/base/limits.ts";
 import type { Database as OpenDatabase, Queries } from "../../engine/engine.ts";
@@ -9,7 +12,7 @@ afterEach(closeDatabases);
 
 const count = 4 * rowsWaitingMax;
 
-/** A database of `count` users, and one that counts the rows which a query has handed over. */
+/** A database of `count` users, and a counter of the rows that a query has delivered. */
 async function openUsers() {
   const database = await openDatabase();
   const puts = Array.from({ length: count }, (_, n) =>
@@ -33,14 +36,14 @@ async function openUsers() {
     }
   };
   const watched = { queries: { run } } as OpenDatabase;
-  const ask = (rql: string, parameters = {}, options = {}) =>
+  const send = (rql: string, parameters = {}, options = {}) =>
     new EmbeddedQuery<{ N: number }>(async () => watched, rql, parameters, options);
-  return { seen, ask };
+  return { seen, send };
 }
 
-test("all rows come once, whichever way they are read", async () => {
-  const { ask } = await openUsers();
-  const query = ask("from Users where N >= $min", { min: 10 });
+test("returns each row once, in every way of reading", async () => {
+  const { send } = await openUsers();
+  const query = send("from Users where N >= $min", { min: 10 });
   const wanted = Array.from({ length: count - 10 }, (_, n) => n + 10);
   const ordered = (rows: { N: number }[]) => rows.map(({ N }) => N).sort((a, b) => a - b);
   expect(ordered(await query.toArray())).toEqual(wanted);
@@ -52,13 +55,13 @@ test("all rows come once, whichever way they are read", async () => {
   expect(ordered(texts)).toEqual(wanted);
 });
 
-test("the query waits for a loop that is busy", async () => {
-  const { seen, ask } = await openUsers();
-  const rows = ask("from Users")[Symbol.asyncIterator]();
+test("the query waits for a busy loop", async () => {
+  const { seen, send } = await openUsers();
+  const rows = send("from Users")[Symbol.asyncIterator]();
   await rows.next();
   await vi.waitFor(() => expect(seen.rows).toBeGreaterThanOrEqual(rowsWaitingMax));
-  // However long the loop takes: nothing but the loop lets the query go on.
-  for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+  // Independent of the loop's duration: only the loop lets the query continue.
+  for (let tick = 0; tick < 100; tick++) await new Promise((resolve) => setImmediate(resolve));
   expect(seen.rows).toBeLessThanOrEqual(1 + rowsWaitingMax);
   expect(seen.hasEnded).toBe(false);
   let read = 1;
@@ -67,48 +70,48 @@ test("the query waits for a loop that is busy", async () => {
   expect(seen).toEqual({ rows: count, hasEnded: true });
 });
 
-test("a loop that is left ends the query", async () => {
-  const { seen, ask } = await openUsers();
-  for await (const row of ask("from Users")) {
+test("leaving the loop ends the query", async () => {
+  const { seen, send } = await openUsers();
+  for await (const row of send("from Users")) {
     expect(row).toHaveProperty("N");
     break;
   }
   expect(seen.hasEnded).toBe(true);
-  // The row that was read, and those that waited when the loop was left.
+  // The row that was read, and the rows in the queue when the loop was left.
   expect(seen.rows).toBeLessThanOrEqual(1 + rowsWaitingMax);
-  expect(await ask("from Users order by N as long desc").first()).toMatchObject({ N: count - 1 });
-  expect(await ask("from Users where N < 0").first()).toBeNull();
+  expect(await send("from Users order by N as long desc").first()).toMatchObject({ N: count - 1 });
+  expect(await send("from Users where N < 0").first()).toBeNull();
 });
 
-test("a signal ends the query with its reason", async () => {
-  const { ask } = await openUsers();
+test("a signal aborts the query with its reason", async () => {
+  const { send } = await openUsers();
   const controller = new AbortController();
   const { signal } = controller;
   const reason = new Error("enough");
   let read = 0;
   const loop = async () => {
-    for await (const _ of ask("from Users", {}, { signal })) {
+    for await (const _ of send("from Users", {}, { signal })) {
       read++;
       controller.abort(reason);
     }
   };
   await expect(loop()).rejects.toBe(reason);
   expect(read).toBeLessThan(count);
-  await expect(ask("from Users", {}, { signal }).toArray()).rejects.toBe(reason);
+  await expect(send("from Users", {}, { signal }).toArray()).rejects.toBe(reason);
 });
 
-test("a mistake in the query is thrown where its rows are read", async () => {
-  const { ask } = await openUsers();
-  const wrong = ask("from Users where");
+test("an error in the query is thrown where its rows are read", async () => {
+  const { send } = await openUsers();
+  const wrong = send("from Users where");
   await expect(wrong.toArray()).rejects.toMatchObject({ code: "query-syntax" });
   await expect(wrong.first()).rejects.toMatchObject({ code: "query-syntax" });
-  const missing = ask("from Users where N = $n", { n: undefined });
+  const missing = send("from Users where N = $n", { n: undefined });
   await expect(missing.toArray()).rejects.toMatchObject({ name: "EngineError" });
 });
 
-test("a result tells of the whole and has the documents that are included", async () => {
-  const { ask } = await openUsers();
-  const result = await ask("from Users where N = 3 or N = 4 include Next limit 1").result();
+test("a result has the totals and the included documents", async () => {
+  const { send } = await openUsers();
+  const result = await send("from Users where N = 3 or N = 4 include Next limit 1").result();
   expect(result).toMatchObject({ totalResults: 2, isStale: false, indexName: "Auto/Users/ByN" });
   expect(result.rows).toHaveLength(1);
   expect(result.includes).toMatchObject({ "users/5": { N: 5 } });

@@ -1,4 +1,7 @@
-/** The package as a program uses it: databases, documents, batches, counters, attachments, dumps, errors. */
+/**
+ * The package as used by programs: databases, documents, batches, counters, attachments, dumps,
+ * errors.
+ */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +38,7 @@ async function openShop() {
 }
 
 describe("an engine", () => {
-  test("opens a database that is there, and creates one that is not", async () => {
+  test("opens an existing database, and creates a missing one", async () => {
     const folder = newFolder();
     const first = await open(folder);
     await (await first.database("Shop")).put("users/1", { Name: "Ann" });
@@ -47,7 +50,7 @@ describe("an engine", () => {
     expect(await shop.get<User>("users/1")).toMatchObject({ Name: "Ann" });
   });
 
-  test("gives several callers the same new database", async () => {
+  test("returns the same new database to concurrent callers", async () => {
     const engine = await open(newFolder());
     const [one, other] = await Promise.all([engine.database("a"), engine.database("A")]);
     await one.put("x", { N: 1 });
@@ -66,14 +69,14 @@ describe("an engine", () => {
     await expect(shop.get("x")).rejects.toMatchObject({ code: "database-missing" });
   });
 
-  test("refuses a name that is none, and a folder that another engine has", async () => {
+  test("rejects an invalid name, and a folder in use by another engine", async () => {
     const folder = newFolder();
     const engine = await open(folder);
     await expect(engine.database("a/b")).rejects.toMatchObject({ code: "database-name-invalid" });
     await expect(openEngine({ folder })).rejects.toMatchObject({ code: "database-locked" });
   });
 
-  test("is closed once, however often that is asked for", async () => {
+  test("is closed once, for any number of calls", async () => {
     const engine = await open(newFolder());
     const shop = await engine.database("shop");
     await Promise.all([engine.close(), engine.close(), engine[Symbol.asyncDispose]()]);
@@ -92,7 +95,7 @@ describe("an engine", () => {
 });
 
 describe("documents", () => {
-  test("come back as objects with their metadata, and as text with their numbers", async () => {
+  test("are returned as objects with their metadata, and as text with exact numbers", async () => {
     const shop = await openShop();
     const text = '{"N":1.50,"Long":12345678901234567890,"@metadata":{"@collection":"Numbers"}}';
     expect(await shop.put("n/1", text)).toMatchObject({ id: "n/1", collection: "Numbers" });
@@ -102,7 +105,7 @@ describe("documents", () => {
     expect(await shop.getText("n/2")).toBeNull();
   });
 
-  test("take a collection beside what metadata they have", async () => {
+  test("can be given a collection in addition to their metadata", async () => {
     const shop = await openShop();
     const document = { Name: "Ann", "@metadata": { Own: true } };
     await shop.put("users/1", document, { collection: "Users" });
@@ -113,13 +116,13 @@ describe("documents", () => {
     await expect(asText).rejects.toMatchObject({ code: "invalid-argument" });
   });
 
-  test("get ids from the engine when they ask for them", async () => {
+  test("get generated ids on request", async () => {
     const shop = await openShop();
     expect((await shop.put("users/", {})).id).toMatch(/^users\/\d+-A$/);
     expect((await shop.put("users|", {})).id).toBe("users/1");
   });
 
-  test("are stored and deleted only in the version that is expected", async () => {
+  test("are stored and deleted only if the expected version matches", async () => {
     const shop = await openShop();
     const { changeVector } = await shop.put("a", { N: 1 }, { expected: null });
     await expect(shop.put("a", {}, { expected: null })).rejects.toMatchObject({
@@ -147,7 +150,7 @@ describe("documents", () => {
 });
 
 describe("patches", () => {
-  test("say what they did, and show the document as it is", async () => {
+  test("report their outcome, and return the document", async () => {
     const shop = await openShop();
     const script = "if (args.by) this.Age += args.by; else if (args.gone) del(id(this));";
     expect(await shop.patch("a", script)).toEqual({ status: "missing", document: null });
@@ -173,7 +176,7 @@ describe("patches", () => {
 });
 
 describe("batches", () => {
-  test("do all their commands in order", async () => {
+  test("execute all of their commands in order", async () => {
     const shop = await openShop();
     await shop.put("b", {});
     const results = await shop.batch([
@@ -193,7 +196,7 @@ describe("batches", () => {
     expect(await shop.batch([])).toEqual([]);
   });
 
-  test("do nothing when one of them fails", async () => {
+  test("have no effect if one of the commands fails", async () => {
     const shop = await openShop();
     const failing = shop.batch([
       { type: "put", id: "a", document: {} },
@@ -228,7 +231,7 @@ describe("counters", () => {
 });
 
 describe("attachments", () => {
-  test("are streamed in and out", async () => {
+  test("are streamed in both directions", async () => {
     const shop = await openShop();
     await shop.put("a", {});
     async function* pieces() {
@@ -254,7 +257,7 @@ describe("attachments", () => {
 });
 
 describe("dumps", () => {
-  test("bring all or some collections into another database", async () => {
+  test("transfer all or some collections to another database", async () => {
     const engine = await open();
     const shop = await engine.database("shop");
     await shop.put("users/1", { Name: "Ann" }, { collection: "Users" });
@@ -269,7 +272,7 @@ describe("dumps", () => {
   });
 });
 
-test("a query compares with all digits of a bigint", async () => {
+test("a query compares all digits of a bigint", async () => {
   const shop = await openShop();
   await shop.put("a", '{"N":9007199254740993,"@metadata":{"@collection":"Numbers"}}');
   const ids = async (n: bigint) => {
@@ -280,7 +283,7 @@ test("a query compares with all digits of a bigint", async () => {
   expect(await ids(9007199254740992n)).toEqual([]);
 });
 
-test("settings are changed as a whole, by a function of a copy", async () => {
+test("settings are changed as a whole, by a function applied to a copy", async () => {
   const shop = await openShop();
   const Expiration = { Disabled: false, DeleteFrequencyInSec: 60 };
   await shop.changeSettings((settings) => ({ ...settings, Expiration }));

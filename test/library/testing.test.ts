@@ -1,4 +1,4 @@
-/** The server for tests of other programs, as the official client sees it. */
+/** The server for tests of other programs, used with the official client. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestServer, type TestServer } from "../../library/testing.ts";
 import { projectRoot } from "../support/project-root.ts";
 
-/** The folder for temporary files is one of this test's own, in which nobody else makes folders. */
+/** The folder for temporary files belongs to this test alone. */
 const scratch = mkdtempSync(join(tmpdir(), "jackdaw-testing-"));
 beforeAll(() => {
   process.env["TMPDIR"] = scratch;
@@ -23,7 +23,7 @@ const temporaryFolders = () => readdirSync(scratch);
 async function storeAndFind(server: TestServer, name: string): Promise<object[]> {
   const auth = server.authOptions;
   const options = auth && { ...auth, certificate: Buffer.from(auth.certificate) };
-  const store = new DocumentStore(server.url, name, options as never); // its types want one always
+  const store = new DocumentStore(server.url, name, options as never); // The client's types always require one.
   try {
     store.initialize();
     const session = store.openSession();
@@ -47,12 +47,12 @@ describe("a test server", () => {
   });
   afterAll(() => server.close());
 
-  test("listens on the loopback interface, without certificates", () => {
+  test("listens on loopback, without certificates", () => {
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(server.authOptions).toBeUndefined();
   });
 
-  test("gives each test an empty database", async () => {
+  test("provides an empty database to each test", async () => {
     const [one, other] = await Promise.all([server.database(), server.database()]);
     expect(one.name).not.toBe(other.name);
     expect(await storeAndFind(server, one.name)).toMatchObject([{ N: 1 }]);
@@ -60,7 +60,7 @@ describe("a test server", () => {
     expect(await response.json()).toMatchObject({ CountOfDocuments: 0 });
   });
 
-  test("deletes a database that is disposed of", async () => {
+  test("deletes a disposed database", async () => {
     const database = await server.database();
     const url = `${server.url}/databases/${database.name}/stats`;
     expect((await fetch(url)).status).toBe(200);
@@ -76,7 +76,7 @@ describe("a test server", () => {
   });
 });
 
-test("with TLS it has certificates, and leaves no folder behind", async () => {
+test("with TLS it has certificates, and leaves no folder", async () => {
   const before = temporaryFolders();
   const server = await startTestServer({ secure: true });
   expect(temporaryFolders()).toHaveLength(before.length + 1);
@@ -88,7 +88,7 @@ test("with TLS it has certificates, and leaves no folder behind", async () => {
   expect(temporaryFolders()).toEqual(before);
 });
 
-test("takes settings, and refuses those that are none", async () => {
+test("accepts settings, and rejects unknown ones", async () => {
   const server = await startTestServer({ settings: { "Http.MaxJsonRequestSizeInMb": "1" } });
   const { name } = await server.database();
   const body = JSON.stringify({ Query: `from Users where N = "${"x".repeat(2 ** 20)}"` });
@@ -99,8 +99,8 @@ test("takes settings, and refuses those that are none", async () => {
   await expect(wrong).rejects.toThrow("Http.MaxConnections");
 });
 
-test("a program that never closes it ends all the same", async () => {
-  expect(existsSync(`${projectRoot}/dist/bundle/testing.cjs`), "npm run build comes first").toBe(
+test("a program that never closes it exits anyway", async () => {
+  expect(existsSync(`${projectRoot}/dist/bundle/testing.cjs`), "run npm run build first").toBe(
     true,
   );
   const program = `

@@ -1,4 +1,7 @@
-/** The description of the interface: it is valid, it has every route and nothing else, and it says what the code does. */
+/**
+ * The OpenAPI description: it is valid, lists exactly the existing routes, and agrees with the
+ * code.
+ */
 import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, test } from "vitest";
@@ -24,7 +27,7 @@ type PathItem = Readonly<Record<string, unknown>>;
 const text = readFileSync(`${projectRoot}docs/openapi.json`, "utf8");
 const api = JSON.parse(text) as { readonly paths: Readonly<Record<string, PathItem>> };
 
-/** `METHOD path` -> operation, of all that is described. */
+/** `METHOD path` -> operation, for all described operations. */
 const described = new Map<string, Operation>();
 for (const [path, { parameters: _, "x-additional-operations": others, ...known }] of Object.entries(
   api.paths,
@@ -45,7 +48,7 @@ describe("docs/openapi.json", () => {
     expect(validator.version).toBe("3.1");
   });
 
-  test("has every route and no other: after a change to routes run npm run openapi", () => {
+  test("lists exactly the existing routes: after a change to routes run npm run openapi", () => {
     const known = routes.map((route) => `${route.method} ${pathOf(route)}`);
     expect([...described.keys()].sort()).toEqual(known.sort());
   });
@@ -59,7 +62,7 @@ describe("docs/openapi.json", () => {
     }
   });
 
-  test("says the access level of each, and that open ones need no certificate", () => {
+  test("states the access level of each route, and that open ones need no certificate", () => {
     for (const route of routes) {
       const operation = described.get(`${route.method} ${pathOf(route)}`);
       expect(operation?.["x-access"]).toBe(route.access);
@@ -67,12 +70,12 @@ describe("docs/openapi.json", () => {
     }
   });
 
-  test("has an id of its own for each operation", () => {
+  test("has a unique id for each operation", () => {
     const ids = [...described.values()].map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("tells what the code reads and replies", () => {
+  test("describes the parameters and replies in the code", () => {
     const put = described.get("PUT /databases/{database}/docs");
     expect(put?.parameters?.map(({ name, required }) => [name, required])).toEqual([
       ["id", true],
@@ -82,7 +85,7 @@ describe("docs/openapi.json", () => {
     expect(Object.keys(put?.responses ?? {})).toEqual(["201", "default"]);
     const get = described.get("GET /databases/{database}/docs");
     const names = get?.parameters?.map(({ name }) => name) ?? [];
-    // Documented for the interface (the others are RavenDB's).
+    // Documented for clients of this server (the others are RavenDB's).
     for (const name of ["id", "include", "counter", "metadataOnly", "pageSize", "if-none-match"]) {
       expect(names).toContain(name);
     }
@@ -123,11 +126,13 @@ describe("a route", () => {
   test.each(["", "GET /new", "GET /new?id=…"])(
     "with the comment %j is not described",
     (comment) => {
-      expect(withReading({ comment })).toThrow("a descriptive comment above the handler of GET /new");
+      expect(withReading({ comment })).toThrow(
+        "a descriptive comment above the handler of GET /new",
+      );
     },
   );
 
-  test("with a parameter or a body that no text explains is not described", () => {
+  test("with a parameter or a body without a description is not described", () => {
     const parameters = [
       { name: "unheard", reader: "get" as const, fallback: undefined, isRequired: false },
     ];

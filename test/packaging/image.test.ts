@@ -1,6 +1,6 @@
 /**
- * The image without Docker: the package is built of the files that Docker would see, and the entry point and the health
- * check run as processes, laid out as in the image.
+ * The image without Docker: the package is built from the files that Docker would see, and the
+ * entry point and the health check run as processes, with the image's layout.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test("a container made for RavenDB's image has its database, is healthy, and stops on SIGTERM", async () => {
+test("a container created for RavenDB's image has its database, is healthy, and stops on SIGTERM", async () => {
   cpSync(join(projectRoot, "packaging/docker"), folder, { recursive: true });
   symlinkSync(join(projectRoot, "bin"), join(folder, "bin"));
   mkdirSync(join(folder, "data"));
@@ -53,7 +53,7 @@ test("a container made for RavenDB's image has its database, is healthy, and sto
     RAVEN_Logs_Mode: "Information",
     RAVEN_ARGS: "--Features.Availability=Experimental --log-to-console",
     RAVEN_DATABASE: "shop",
-    // What clients use is not where the health check asks.
+    // The address for clients differs from that of the health check.
     RAVEN_PublicServerUrl: "http://db.example.com:8080",
   };
   const health = () => spawnSync(process.execPath, [join(folder, "health.mjs")], { env });
@@ -76,7 +76,7 @@ test("a container made for RavenDB's image has its database, is healthy, and sto
   expect(await ended).toEqual([0, null]);
 });
 
-test("what Docker sees of the sources is enough to build the package", { timeout: 300_000 }, () => {
+test("the files visible to Docker suffice to build the package", { timeout: 300_000 }, () => {
   const context = join(folder, "context");
   const rules = readFileSync(join(projectRoot, "packaging/docker/Dockerfile.dockerignore"), "utf8");
   for (const [, name = ""] of rules.matchAll(/^!(.+)$/gm)) {

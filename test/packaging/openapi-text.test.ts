@@ -1,4 +1,7 @@
-/** docs/openapi.json is what the source says now, byte by byte: reading it takes TypeScript's compiler half a minute. */
+/**
+ * docs/openapi.json matches the source byte for byte. Reading the source with the TypeScript
+ * compiler takes half a minute.
+ */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { openApiText } from "../../packaging/openapi.ts";

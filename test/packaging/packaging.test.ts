@@ -1,6 +1,6 @@
 /**
- * The files for containers and services: the settings that they name are known, the paths in them agree, and what the
- * entry point of the image makes of the variables of RavenDB's image.
+ * The files for containers and services: their settings exist, their paths agree, and the image's
+ * entry point translates the variables of RavenDB's image.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ const { settingValue, dataFolder, serverUrl, insideUrl } = (await import(
   pathToFileURL(`${projectRoot}packaging/docker/container.mjs`).href
 )) as Container;
 
-/** `RAVEN_Name` -> value, of lines `RAVEN_Name=value` and `RAVEN_Name: value`. */
+/** `RAVEN_Name` -> value, from lines `RAVEN_Name=value` and `RAVEN_Name: value`. */
 function variablesIn(text: string): Environment {
   const found = text.matchAll(/^[ A-Z]*(RAVEN_\w+)(?:=|: )"?(.*?)"?(?: \\)?$/gm);
   return Object.fromEntries([...found].map(([, name = "", value = ""]) => [name, value]));
@@ -49,7 +49,7 @@ function load(environment: Environment) {
 describe("the image", () => {
   const inDockerfile = variablesIn(dockerfile);
 
-  test("sets variables of settings, and those that RavenDB's image has beside them", () => {
+  test("sets variables of settings, and variables of RavenDB's image", () => {
     expect(Object.keys(inDockerfile).length).toBeGreaterThan(2);
     const known = Object.keys(settings).map((name) => name.toLowerCase());
     for (const name of Object.keys(inDockerfile)) {
@@ -61,14 +61,14 @@ describe("the image", () => {
     expect(() => load({ ...inDockerfile, RAVEN_ServerUrl: "http://0.0.0.0:8080" })).not.toThrow();
   });
 
-  test("runs as a fixed user without rights, whom its folders belong to", () => {
+  test("runs as a fixed unprivileged user and owner of its folders", () => {
     expect(/^USER (.*)$/m.exec(dockerfile)?.[1]).toBe("999:999");
     const folders = /install -d -o 999 -g 999 -m 0700 (.*)$/m.exec(dockerfile)?.[1]?.split(" ");
     expect(folders).toContain(inDockerfile["RAVEN_DataDir"]);
     expect(dockerfile).toContain(`VOLUME ["${inDockerfile["RAVEN_DataDir"]}"]`);
   });
 
-  test("copies files that are there", () => {
+  test("copies existing files", () => {
     const [, copied = ""] = /^COPY (packaging\/docker.*) \/usr/m.exec(dockerfile) ?? [];
     expect(copied.split(" ").length).toBe(3);
     for (const path of copied.split(" ")) {
@@ -76,7 +76,7 @@ describe("the image", () => {
     }
   });
 
-  test("takes the variables of the compose file made for RavenDB's", () => {
+  test("accepts the variables of the compose file for RavenDB's image", () => {
     const { RAVEN_DATABASE: database, ...variables } = variablesIn(compose);
     expect(database).toBe("shop");
     expect(Object.keys(variables).length).toBeGreaterThan(6);
@@ -102,7 +102,7 @@ describe("the entry point", () => {
     ],
   };
 
-  test("finds settings as the server does: flags, variables in any case, the text of a file", () => {
+  test("finds settings like the server: flags, variables in any case, the text of a file", () => {
     const file = JSON.stringify({ "Security.UnsecuredAccessAllowed": "Local", DataDir: "/c" });
     expect(settingValue("DataDir", { RAVEN_ARGS: "--DataDir=/a", RAVEN_DataDir: "/b" })).toBe("/a");
     expect(settingValue("DataDir", { RAVEN_ARGS: "-x --datadir /a" })).toBe("/a");
@@ -112,20 +112,20 @@ describe("the entry point", () => {
     expect(settingValue("DataDir", { RAVEN_SETTINGS: "{" })).toBeUndefined();
   });
 
-  test("listens on all addresses, or on its own where only a private network is allowed", () => {
+  test("listens on all addresses, or only on its own where a private network is required", () => {
     expect(serverUrl({}, interfaces)).toBe("http://0.0.0.0:8080");
     const allowed = { RAVEN_Security_UnsecuredAccessAllowed: "PrivateNetwork" };
     expect(serverUrl(allowed, interfaces)).toBe("http://172.18.0.2:8080");
     expect(serverUrl({ ...allowed, RAVEN_ServerUrl: "https://[::]:443" })).toBe("https://[::]:443");
   });
 
-  test("asks the server for its health on an address of the container", () => {
+  test("queries the server's health on an address of the container", () => {
     expect(insideUrl({}).href).toBe("http://127.0.0.1:8080/");
     expect(insideUrl({ RAVEN_ServerUrl: "https://[::]:8443" }).href).toBe("https://[::1]:8443/");
     expect(insideUrl({ RAVEN_ServerUrl: "http://10.0.0.1:80;http://b" }).hostname).toBe("10.0.0.1");
   });
 
-  test("uses a folder that is mounted where older images had their data", () => {
+  test("uses a folder mounted at the data folder of older images", () => {
     const environment = { RAVEN_DataDir: "/var/lib/ravendb/data" };
     expect(dataFolder(environment, [join(folder, "none"), folder])).toBe(folder);
     expect(dataFolder(environment, [join(folder, "none")])).toBe("/var/lib/ravendb/data");
@@ -133,7 +133,7 @@ describe("the entry point", () => {
 });
 
 describe("the service", () => {
-  test("stops for good with codes that another attempt would not change", () => {
+  test("does not restart after exit codes that a retry would not change", () => {
     const listed = /^RestartPreventExitStatus=(.*)$/m.exec(unit)?.[1]?.split(" ").map(Number);
     const retried = [
       "unexpected",
@@ -146,7 +146,7 @@ describe("the service", () => {
     expect(listed).toEqual(final.map(([, code]) => code).sort((one, other) => one - other));
   });
 
-  test("has one data folder, and sets settings that are there", () => {
+  test("has one data folder, and uses existing settings", () => {
     const [, environment = ""] = /^Environment=(.*)$/m.exec(unit) ?? [];
     const folder = /RAVEN_DataDir=(\S+)/.exec(environment)?.[1];
     expect(folder).toBe("/var/lib/jackdaw");

@@ -1,4 +1,4 @@
-/** The list of what the package contains. */
+/** The software bill of materials of the package. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,13 +9,13 @@ import { projectRoot } from "../support/project-root.ts";
 const identity = { name: "jackdaw-db", version: "1.2.3" };
 const time = "2026-11-23T00:00:00.000Z";
 
-describe("of what is built", () => {
+describe("of the build", () => {
   let all: Sbom;
   let licences: string;
   beforeAll(() => {
     expect(
       existsSync(join(projectRoot, "dist/bundle/LICENSES.txt")),
-      "npm run build comes first",
+      "run npm run build first",
     ).toBe(true);
     licences = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
     const args = ["sbom", "--sbom-format", "cyclonedx"];
@@ -25,7 +25,7 @@ describe("of what is built", () => {
     );
   });
 
-  test("it names each package whose code is in the bundle, with its licence and hash, and no other", () => {
+  test("lists exactly the packages in the bundle, with licence and hash", () => {
     const sbom = sbomOf(all, bundledPackages(licences), identity, time);
     const listed = sbom.components.map(({ name, version }) => `${name} ${version}`).sort();
     const headings = licences.split("\n----\n").map((part) => {
@@ -40,7 +40,7 @@ describe("of what is built", () => {
     }
   });
 
-  test("it is the same text again, and every reference in it is there", () => {
+  test("is reproducible, and every reference in it is resolved", () => {
     const make = () => sbomOf(all, bundledPackages(licences), identity, time);
     expect(JSON.stringify(make())).toBe(JSON.stringify(make()));
     const { components, dependencies, metadata } = make();
@@ -53,7 +53,7 @@ describe("of what is built", () => {
     expect(make()).not.toHaveProperty("serialNumber");
   });
 
-  test("a package in the bundle that is not installed, or has no licence, stops it", () => {
+  test("fails for a bundled package that is not installed or has no licence", () => {
     expect(() => sbomOf(all, ["nowhere@1.0.0"], identity, time)).toThrow("nowhere@1.0.0");
     const [bare] = all.components.map((one) => ({ ...one, licenses: [] }));
     const name = `${bare?.name}@${bare?.version}`;

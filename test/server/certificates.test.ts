@@ -1,4 +1,7 @@
-/** /admin/certificates: make, register, list, change and delete, and how soon that reaches open connections. */
+/**
+ * /admin/certificates: generate, register, list, change and delete, and their effect on open
+ * connections.
+ */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -89,7 +92,7 @@ async function call(
 }
 
 describe("generating", () => {
-  test("takes the terms in a form, as an operation of the server, as RavenDB's Studio sends them", async () => {
+  test("accepts the options in a form and runs as a server operation, as in RavenDB's Studio", async () => {
     const send = (id: number, terms: object) =>
       server.request(`${path}?operationId=${id}&raft-request-id=1`, {
         method: "POST",
@@ -121,11 +124,11 @@ describe("generating", () => {
     expect(listed).not.toContain("PRIVATE KEY");
   });
 
-  test("is how certificates come here: no wizard has set the server up", async () => {
+  test("reports that certificates are set up without a wizard", async () => {
     expect((await call("GET", `${path}/mode`)).json).toEqual({ SetupMode: "None" });
   });
 
-  test("answers with a Zip of crt, key and pfx that let the client in", async () => {
+  test("returns a Zip of crt, key and pfx that authenticate the client", async () => {
     const reply = await call("POST", path, {
       Name: "bob",
       SecurityClearance: "ValidUser",
@@ -139,7 +142,7 @@ describe("generating", () => {
       certificate: String(files["bob.crt"]),
       key: String(files["bob.key"]),
     };
-    // The form that RavenDB's clients read from PEM.
+    // The format that RavenDB's clients read from PEM.
     expect(pair.key).toMatch(/^-----BEGIN RSA PRIVATE KEY-----\n/);
     const { publicKey } = new X509Certificate(pair.certificate);
     expect(publicKey.asymmetricKeyDetails).toMatchObject({ modulusLength: 3072 });
@@ -155,7 +158,7 @@ describe("generating", () => {
     expect((await call("GET", "/databases/b/test-read", undefined, pair)).status).toBe(403);
   });
 
-  test("encrypts key and pfx with the password that is given", async () => {
+  test("encrypts key and pfx with the given password", async () => {
     const reply = await call("POST", path, {
       Name: "secretive",
       SecurityClearance: "ValidUser",
@@ -170,7 +173,7 @@ describe("generating", () => {
     expect(() => createSecureContext({ pfx, passphrase: "" })).toThrow();
   });
 
-  test("ends on the date that is asked for", async () => {
+  test("expires on the requested date", async () => {
     const NotAfter = "2031-05-06T07:08:09.0000000Z";
     const body = { Name: "brief", SecurityClearance: "ValidUser", NotAfter };
     const files = unzip((await call("POST", path, body)).body);
@@ -199,7 +202,7 @@ describe("generating", () => {
       { Name: "x", SecurityClearance: "ValidUser", TwoFactorAuthenticationKey: "k" },
       "System.NotSupportedException",
     ],
-  ])("refuses %j", async (body, type) => {
+  ])("rejects %j", async (body, type) => {
     const before = server.running.services.certificates.list().length;
     const reply = await call("POST", path, body);
     expect(reply.status).toBe(400);
@@ -207,7 +210,7 @@ describe("generating", () => {
     expect(server.running.services.certificates.list().length).toBe(before);
   });
 
-  test("wants a JSON object", async () => {
+  test("requires a JSON object", async () => {
     for (const [body, type] of [
       ["", "System.IO.EndOfStreamException"],
       ["{", "System.IO.EndOfStreamException"],
@@ -222,7 +225,7 @@ describe("generating", () => {
 });
 
 describe("registering, listing, changing, deleting", () => {
-  test("a certificate of one's own, as DER or PEM in base64", async () => {
+  test("accepts an existing certificate, as DER or PEM in base64", async () => {
     const pair = await makeClientCertificate(server.authority, "own");
     const { raw } = new X509Certificate(pair.certificate);
     for (const Certificate of [
@@ -256,7 +259,7 @@ describe("registering, listing, changing, deleting", () => {
     expect(gone.text).toContain("is unknown to the server");
   });
 
-  test("the list begins with the server's own, and is paged", async () => {
+  test("the list starts with the server's own certificate, and is paged", async () => {
     const reply = await call("GET", `${path}?start=0&pageSize=1`);
     expect(reply.json).toMatchObject({
       Results: [{ SecurityClearance: "ClusterNode", Usage: "RavenServer" }],
@@ -266,7 +269,7 @@ describe("registering, listing, changing, deleting", () => {
     expect((reply.json as { Results: unknown[] }).Results).toHaveLength(1);
   });
 
-  test("a disabled one is unknown until it is enabled", async () => {
+  test("a disabled certificate is unknown until it is enabled", async () => {
     const pair = await server.client({ permissions: { a: "Read" } }, "toggled");
     const Thumbprint = thumbprint(pair);
     await call("POST", `${path}/edit`, { Thumbprint, Disabled: true });
@@ -275,7 +278,7 @@ describe("registering, listing, changing, deleting", () => {
     expect((await call("GET", "/databases/a/test-read", undefined, pair)).status).toBe(200);
   });
 
-  test("mistakes are told", async () => {
+  test("reports errors", async () => {
     expect((await call("DELETE", path)).json).toMatchObject({
       Type: "System.ArgumentException",
       Message: "Query string thumbprint is mandatory, but wasn't specified.",
@@ -299,7 +302,7 @@ describe("registering, listing, changing, deleting", () => {
     expect((await call("POST", `${path}/edit`, lower)).status).toBe(400);
   });
 
-  test("whoami is empty for who is not known", async () => {
+  test("whoami is empty for an unknown client", async () => {
     expect((await call("GET", "/certificates/whoami", undefined, noCertificate)).status).toBe(204);
     const stranger = await makeClientCertificate(server.authority, "stranger");
     expect((await call("GET", "/certificates/whoami", undefined, stranger)).status).toBe(204);
@@ -308,7 +311,7 @@ describe("registering, listing, changing, deleting", () => {
 
 describe("an operator", () => {
   test.each(["ClusterAdmin", "ClusterNode"] as const)(
-    "may not give, change or take %s",
+    "cannot grant, change or delete %s",
     async (clearance) => {
       const operator = await server.client({ clearance: "Operator" }, "operator");
       const above = await server.client({ clearance }, "above");
@@ -342,8 +345,8 @@ describe("an operator", () => {
   );
 });
 
-describe("certificates outside their time", () => {
-  test("are refused with the date, registered or not", async () => {
+describe("certificates outside their validity period", () => {
+  test("are rejected with the date, registered or not", async () => {
     const now = Date.now();
     for (const [moment, text] of [
       [new Date(now - 20 * 366 * 86_400_000), "has expired on"],
@@ -356,7 +359,7 @@ describe("certificates outside their time", () => {
       const Certificate = new X509Certificate(pair.certificate).raw.toString("base64");
       const body = { Name: "odd", SecurityClearance: "ClusterAdmin", Certificate };
       const put = await call("PUT", path, body);
-      // What is over cannot begin again; what has not begun will.
+      // An expired certificate cannot become valid; a future one will.
       expect(put.status).toBe(text === "has expired on" ? 400 : 201);
       if (put.status === 400) {
         expect(put.json).toMatchObject({
@@ -374,7 +377,7 @@ describe("certificates outside their time", () => {
     }
   });
 
-  test("end while the connection is open", async () => {
+  test("expire while the connection is open", async () => {
     const pair = await makeClientCertificate(server.authority, "short", {
       notAfter: new Date(Date.now() + 2000),
     });
@@ -390,7 +393,7 @@ describe("certificates outside their time", () => {
 });
 
 describe("a revoked certificate", () => {
-  /** Not `once`, which the error before it would reject: a reply that is cut off is reset. */
+  /** Not `once`, which would reject on a preceding error: a reply that is cut off is reset. */
   function closeOf(stream: ClientHttp2Stream): Promise<void> {
     return new Promise((resolve) => stream.once("close", () => resolve()));
   }
@@ -432,7 +435,7 @@ describe("a revoked certificate", () => {
     session.close();
   });
 
-  test("that loses a permission keeps what it still has", async () => {
+  test("loses a permission and keeps the remaining ones", async () => {
     const pair = await server.client({ permissions: { a: "Read", b: "Read" } }, "mover");
     const session = server.session(pair);
     const slowA = session.request({ ":path": "/databases/a/test-slow" });
@@ -457,7 +460,7 @@ describe("a revoked certificate", () => {
     ["TLSv1.3", "deleted"],
     ["TLSv1.2", "disabled"],
     ["TLSv1.3", "disabled"],
-  ] as const)("is not let in by a resumed %s session when it is %s", async (version, how) => {
+  ] as const)("is not accepted in a resumed %s session if %s", async (version, how) => {
     const pair = await server.client({}, "resumer");
     const options: tls.ConnectionOptions = {
       ...tlsOptions(server.authority, pair),
@@ -466,7 +469,7 @@ describe("a revoked certificate", () => {
       minVersion: version,
       maxVersion: version,
     };
-    const ask = async (session?: Buffer) => {
+    const sendRequest = async (session?: Buffer) => {
       const socket = tls.connect(session === undefined ? options : { ...options, session });
       const tickets: Buffer[] = [];
       socket.on("session", (ticket: Buffer) => tickets.push(ticket));
@@ -476,9 +479,9 @@ describe("a revoked certificate", () => {
       socket.destroy();
       return { reply: reply.toString(), isReused, ticket: tickets.at(-1) };
     };
-    const first = await ask();
+    const first = await sendRequest();
     expect(first.reply).toMatch(/^HTTP\/1\.1 200/);
-    const second = await ask(first.ticket);
+    const second = await sendRequest(first.ticket);
     expect(second.isReused).toBe(true);
     expect(second.reply).toMatch(/^HTTP\/1\.1 200/);
     if (how === "deleted") await revoke(pair);
@@ -486,14 +489,14 @@ describe("a revoked certificate", () => {
       const body = { Thumbprint: thumbprint(pair), Disabled: true };
       expect((await call("POST", `${path}/edit`, body)).status).toBe(201);
     }
-    const third = await ask(second.ticket ?? first.ticket);
+    const third = await sendRequest(second.ticket ?? first.ticket);
     expect(third.isReused).toBe(true);
     expect(third.reply).toMatch(/^HTTP\/1\.1 403/);
   });
 });
 
 describe("info packages", () => {
-  test("the cluster's has the admin's files at its root and the node's diagnostics in a folder", async () => {
+  test("the cluster package has the admin's files at its root and the node's diagnostics in a folder", async () => {
     const reply = await call("GET", "/admin/debug/cluster-info-package");
     expect(reply.headers["content-type"]).toBe("application/zip");
     const files = unzip(reply.body);
@@ -514,7 +517,7 @@ describe("info packages", () => {
     expect(Object.keys(files).filter((file) => file.endsWith(".error"))).toEqual([]);
   });
 
-  test("the others have no key in them", async () => {
+  test("the other packages contain no key", async () => {
     const operator = await server.client({ clearance: "Operator" }, "operator");
     const reader = await server.client({ permissions: { a: "Read" } }, "reader");
     for (const [target, pair] of [

@@ -1,6 +1,6 @@
 /**
- * Who gets what from the real handlers, asked with `curl --cert` over HTTP/1.1 and HTTP/2: one process for each caller, which
- * asks for everything in the table.
+ * Access rights over HTTP/1.1 and HTTP/2, tested with `curl --cert` on the real handlers: one
+ * process per client, which sends every request in the table.
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -35,7 +35,10 @@ const counter = (type: string) =>
   `{"Documents":[{"DocumentId":"users/1","Operations":[{"Type":"${type}","CounterName":"c","Delta":1}]}]}`;
 const inner = (url: string) => `{"Requests":[{"Url":"${url}","Query":"","Method":"GET"}]}`;
 
-/** Request, body, the first caller of the order above that may, what he gets. The others get 403. */
+/**
+ * Request, body, the least privileged client that is allowed, and its result. Clients with fewer
+ * rights get 403.
+ */
 const table: readonly (readonly [string, string | undefined, Caller, number])[] = [
   ["GET /setup/alive", undefined, "nobody", 204],
   ["GET /build/version", undefined, "other", 200],
@@ -53,7 +56,7 @@ const table: readonly (readonly [string, string | undefined, Caller, number])[] 
   ["GET /admin/databases?name=mine", undefined, "operator", 200],
   ["GET /admin/certificates", undefined, "operator", 200],
   ["GET /admin/configuration/settings", undefined, "clusterAdmin", 200],
-  // An unknown database and an unknown route: only who may see them is told.
+  // An unknown database and an unknown route: reported only to clients with access.
   ["GET /databases/none/docs?id=a", undefined, "operator", 400],
   ["GET /databases/mine/none", undefined, "reader", 400],
 ];
@@ -116,7 +119,7 @@ async function statuses(
 }
 
 describe.each(["--http1.1", "--http2"])("curl %s --cert", (version) => {
-  test.each(callers)("as %s gets what that one may have, and 403 for the rest", async (caller) => {
+  test.each(callers)("as %s gets the permitted results, and 403 otherwise", async (caller) => {
     const got = await statuses(caller, version, table);
     const expected = table.map(([, , first, status]) =>
       callers.indexOf(caller) >= callers.indexOf(first) ? status : 403,
@@ -127,7 +130,7 @@ describe.each(["--http1.1", "--http2"])("curl %s --cert", (version) => {
   });
 });
 
-describe("requests inside a request", () => {
+describe("nested requests", () => {
   async function innerReply(caller: Caller, url: string): Promise<Record<string, unknown>> {
     const options = ["-s", "--cacert", ca, "--cert", files.get(caller) ?? ""];
     const target = `${server.url}/databases/mine/multi_get`;
@@ -136,19 +139,19 @@ describe("requests inside a request", () => {
     return Results[0] ?? {};
   }
 
-  test("have the rights of who asks, no more", async () => {
+  test("have only the rights of the client", async () => {
     const path = "/databases/mine/admin/record";
     expect(await innerReply("reader", path)).toMatchObject({ StatusCode: 403 });
     expect(await innerReply("admin", path)).toMatchObject({ StatusCode: 200 });
   });
 
-  test("do not lead out of their database", async () => {
+  test("cannot leave their database", async () => {
     const reply = await innerReply("reader", "/databases/other/stats");
     expect(reply["StatusCode"]).not.toBe(200);
   });
 });
 
-test("a refusal names the caller, says why and what to do, and nothing of the server's inside", async () => {
+test("a rejection names the client, the reason and the remedy, and no internals", async () => {
   const options = ["-s", "-i", "--http2", "--cacert", ca, "--cert", files.get("reader") ?? ""];
   const { stdout } = await run("curl", [...options, `${server.url}/databases/mine/admin/record`]);
   const [head = "", body = ""] = stdout.split("\r\n\r\n");

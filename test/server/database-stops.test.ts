@@ -1,4 +1,4 @@
-/** What clients hear of a database that has stopped, and that others are served all the time. */
+/** Replies to clients of a stopped database, while other databases are served. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { openedDatabase } from "../../engine/api/database.ts";
 import { InvariantError } from "../../engine/base/assert.ts";
@@ -14,12 +14,12 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 async function databaseNow(): Promise<OpenDatabase> {
-  const face = await client.server.running.services.databases.find("db");
-  if (face === undefined) throw new Error("no database");
-  return openedDatabase(face);
+  const databaseApi = await client.server.running.services.databases.find("db");
+  if (databaseApi === undefined) throw new Error("no database");
+  return openedDatabase(databaseApi);
 }
 
-test("a write that meets a mistake of ours is answered by a reference, and the next ones are served", async () => {
+test("an internal error in a write returns a reference, and later requests succeed", async () => {
   const { state } = await databaseNow();
   const broken = new InvariantError("broken on purpose");
   vi.spyOn(state.parser, "parse").mockImplementationOnce(() => {
@@ -33,14 +33,14 @@ test("a write that meets a mistake of ours is answered by a reference, and the n
   expect((await client.send("PUT docs?id=a", { a: 1 })).status).toBe(201);
 });
 
-test("while it is opened again it answers 503 and when to try again; then all is there", async () => {
+test("returns 503 with a retry time while the database reopens; then all data is available", async () => {
   const { state } = await databaseNow();
   vi.spyOn(state.documents, "commitStaged").mockImplementationOnce(() => {
     throw new InvariantError("broken on purpose");
   });
   expect((await client.send("PUT docs?id=b", { b: 1 })).status).toBe(500);
   const statuses: number[] = [];
-  for (let turn = 0; turn < 500 && statuses.at(-1) !== 200; turn++) {
+  for (let tick = 0; tick < 500 && statuses.at(-1) !== 200; tick++) {
     const reply = await client.send("GET docs?id=a");
     statuses.push(reply.status);
     expect((await client.send("GET /databases/other/stats")).status).toBe(200);

@@ -1,11 +1,16 @@
-/** Refusals as they are on the wire: what calls itself JSON is JSON, whatever was wrong with the request. */
+/** Error replies over HTTP: a reply with an error is JSON, whatever was wrong with the request. */
 import { once } from "node:events";
 import * as net from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { routes } from "../../server/endpoints/route-table.ts";
 import type { Route } from "../../server/routing/route.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
-import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
+import {
+  type Reply,
+  startTestServer,
+  stopTestServers,
+  type TestServer,
+} from "../support/start-test-server.ts";
 
 let client: EndpointClient;
 let secure: TestServer;
@@ -38,29 +43,37 @@ function pathOf({ path }: Route): string {
   return path.replace(":database", "db").replace(/\/\*$/, "/none").replaceAll(/:\w+/g, "none");
 }
 
-/** What must not be done while others are asked. */
+/** A missing item, or an unsatisfiable range, has an empty reply, as in RavenDB. */
+function expectJsonError({ status, text, headers }: Reply, about: string): void {
+  if (text === "") {
+    expect([404, 416], about).toContain(status);
+  } else {
+    expect(headers["content-type"], about).toMatch(/^application\/json/);
+    expect(() => JSON.parse(text), about).not.toThrow();
+  }
+}
+
+/** Routes that would affect the other requests. */
 const skipped = /^\/databases\/db\/(smuggler\/import|bulk_insert)|^\/admin\/(shutdown|replication)/;
 
-describe("an error that calls itself JSON", () => {
-  const asked = routes.filter(
+describe("error replies are JSON", () => {
+  const requested = routes.filter(
     (route) => route.kind !== "websocket" && !skipped.test(pathOf(route)),
   );
 
-  test.each(asked.map((route) => [`${route.method} ${pathOf(route)}`]))("%s", async (what) => {
+  test.each(requested.map((route) => [`${route.method} ${pathOf(route)}`]))("%s", async (what) => {
     for (const query of queries) {
       for (const body of /^(GET|HEAD) /.test(what) ? [undefined] : bodies) {
         const reply = await client.send(`${what}${query}`, body, headers);
-        if (reply.status < 400 || what.startsWith("HEAD ")) continue;
         const about = `${what}${query.slice(0, 90)} ${body}: ${reply.status} ${reply.text}`;
-        if (!/json/.test(String(reply.headers["content-type"]))) continue;
-        // A missing one, or a range outside of it, is answered without a body, as by RavenDB.
-        if ([404, 416].includes(reply.status) && reply.text === "") continue;
-        expect(() => JSON.parse(reply.text), about).not.toThrow();
+        expect(reply.status, about).not.toBe(500);
+        if (what.startsWith("HEAD ")) expect(reply.text, about).toBe("");
+        else if (reply.status >= 400) expectJsonError(reply, about);
       }
     }
   });
 
-  test("is one for a stream over an index that is not there, a subscription without a name, and a range that is not", async () => {
+  test("also for a stream over a missing index, a subscription without a name, and an unsatisfiable range", async () => {
     const stream = await client.send("GET streams/queries?query=from%20index%20'None'");
     expect([stream.status, stream.json]).toEqual([404, { Error: "Index None does not exist" }]);
     const state = await client.send("GET subscriptions/state");
@@ -72,7 +85,10 @@ describe("an error that calls itself JSON", () => {
   });
 });
 
-/** What a server answers to these bytes, each sent once the one before is answered, until the connection is closed. */
+/**
+ * Sends each of `pieces` after the reply to the previous one. Returns all replies, once the
+ * connection is closed.
+ */
 async function exchange(port: number, ...pieces: readonly string[]): Promise<string> {
   const socket = net.connect(port, "127.0.0.1");
   await once(socket, "connect");
@@ -91,13 +107,13 @@ async function exchange(port: number, ...pieces: readonly string[]): Promise<str
   return text;
 }
 
-/** What stands behind the head of each reply. */
+/** The bodies of the replies. */
 function bodiesOf(text: string): string[] {
   const replies = text === "" ? [] : text.split(/(?=HTTP\/1\.1 \d)/);
   return replies.map((reply) => reply.slice(reply.indexOf("\r\n\r\n") + 4));
 }
 
-test("a client that goes on sending what was refused still reads why", async () => {
+test("a client that continues to send a rejected request still receives the reason", async () => {
   const socket = net.connect(client.server.port, "127.0.0.1");
   await once(socket, "connect");
   const errors: Error[] = [];
@@ -157,7 +173,7 @@ describe("a reply to HEAD has no body", () => {
 
 describe("a request without TLS to a port with it", () => {
   test.each(["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "RESET"])(
-    "is told so: %s",
+    "is rejected with this reason: %s",
     async (method) => {
       const request = `${method} /databases HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`;
       const text = await exchange(secure.port, request);
@@ -169,7 +185,7 @@ describe("a request without TLS to a port with it", () => {
     },
   );
 
-  test("and so is one that begins HTTP/2", async () => {
+  test("a request that starts with HTTP/2 is rejected, too", async () => {
     const text = await exchange(secure.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     expect(text).toMatch(/^HTTP\/1\.1 400 .*Write https:/s);
   });

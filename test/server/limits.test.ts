@@ -1,4 +1,7 @@
-/** Limits of size and time, malformed requests, and floods of HTTP/2, with a second client that must not notice. */
+/**
+ * Limits of size and time, malformed requests, and floods of HTTP/2, while a second client must not
+ * be affected.
+ */
 import { once } from "node:events";
 import * as http from "node:http";
 import type * as http2 from "node:http2";
@@ -93,7 +96,7 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-/** Writes parts with pauses of `pauseMs` between them; resolves with all that came when the server closes. */
+/** Writes parts with pauses of `pauseMs`; returns everything received until the server closes. */
 async function raw(parts: readonly (string | Buffer)[], pauseMs = 0): Promise<string> {
   const socket = net.connect(server.port, "127.0.0.1");
   let text = "";
@@ -115,7 +118,7 @@ const host = "Host: 127.0.0.1\r\n";
 describe("HTTP/1.1", () => {
   test.each([
     [
-      "a target that is too long",
+      "a URL that is too long",
       `GET /${"x".repeat(17_000)} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`,
       414,
     ],
@@ -146,7 +149,7 @@ describe("HTTP/1.1", () => {
     ["a NUL in a header", `GET /setup/alive HTTP/1.1\r\n${host}X: \0\r\n\r\n`, 400],
     ["a NUL in the target", "GET /setup\0/alive HTTP/1.1\r\nHost: x\r\n\r\n", 400],
     ["CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400],
-    ["no HTTP at all", "hello\r\n\r\n", 400],
+    ["another protocol", "hello\r\n\r\n", 400],
   ])("answers %s", async (_name, request, status) => {
     const reply = await raw([request]);
     expect(reply.slice(0, 40)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -155,7 +158,7 @@ describe("HTTP/1.1", () => {
     expect(JSON.parse(reply.slice(reply.indexOf("\r\n\r\n") + 4))).toHaveProperty("Message");
   });
 
-  test("answers 408 to headers, and to a body, that stop coming, or come too slowly", async () => {
+  test("answers 408 to headers and bodies that stall or arrive too slowly", async () => {
     const [headers, silent, slow] = await Promise.all([
       raw([`GET /setup/alive HTTP/1.1\r\n${host}`, "X: 1\r\n"], 100),
       raw([`POST /test/echo HTTP/1.1\r\n${host}Content-Length: 100\r\n\r\nab`]),
@@ -171,29 +174,29 @@ describe("HTTP/1.1", () => {
     expect(slow).toContain("slower than 1000 bytes");
   });
 
-  test("ends a streamed body that stands still", async () => {
+  test("aborts a streamed body that stalls", async () => {
     const head = `POST /test/count HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n`;
     expect(await raw([`${head}3\r\nabc\r\n`])).toMatch(/^HTTP\/1\.1 408/);
   });
 
-  test("closes connections that are idle, or never begin", async () => {
+  test("closes connections that are idle, or never send a request", async () => {
     expect(await raw([`GET /setup/alive HTTP/1.1\r\n${host}\r\n`])).toMatch(/^HTTP\/1\.1 204/);
     expect(await raw([])).toBe("");
   });
 
-  test("refuses a body over the limit without reading it", async () => {
+  test("rejects a body over the limit without reading it", async () => {
     const head = `POST /test/echo HTTP/1.1\r\n${host}Content-Length: 900000000\r\n\r\n`;
     expect(await raw([head])).toMatch(/^HTTP\/1\.1 413/);
   });
 
-  test("answers requests that are sent ahead, in order", async () => {
+  test("answers pipelined requests in order", async () => {
     const one = (text: string) =>
       `POST /test/echo HTTP/1.1\r\n${host}Content-Length: ${text.length}\r\n\r\n${text}`;
     const reply = await raw([one("first") + one("second") + one("third")]);
     expect(reply.match(/first|second|third/g)).toEqual(["first", "second", "third"]);
   });
 
-  test("cuts off a client that does not read", async () => {
+  test("disconnects a client that does not read", async () => {
     const before = aborted;
     const socket = net.connect(server.port, "127.0.0.1");
     socket.on("error", () => undefined);
@@ -235,7 +238,10 @@ const reset = (stream: number) => frame(3, 0, stream, Buffer.from([0, 0, 0, 8]))
 const times = (count: number, make: (position: number) => Buffer) =>
   Buffer.concat(Array.from({ length: count }, (_, position) => make(position)));
 
-/** Each is sent on one connection; some are answered, some end the connection: nobody else may notice. */
+/**
+ * Each is sent on one connection; some are answered, some close the connection; other clients must
+ * not be affected.
+ */
 const floods: readonly (readonly [string, () => Buffer])[] = [
   [
     "streams opened and reset",
@@ -246,7 +252,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
   ["pings", () => times(20_000, () => frame(6, 0, 0, Buffer.alloc(8)))],
   ["settings", () => times(20_000, () => frame(4, 0, 0))],
   [
-    "endless continuation",
+    "an endless continuation",
     () =>
       Buffer.concat([
         frame(1, 0x01, 1, headerBlock("/setup/alive")),
@@ -278,7 +284,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
   ],
   ["priorities", () => times(20_000, (n) => frame(2, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])))],
   ["window updates", () => times(20_000, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])))],
-  ["frames of no known kind", () => times(20_000, () => frame(0x77, 0, 1))],
+  ["frames of unknown type", () => times(20_000, () => frame(0x77, 0, 1))],
   [
     "a window that overflows",
     () => times(3, () => frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
@@ -305,7 +311,7 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
 
 describe("HTTP/2", () => {
   let probe: http2.ClientHttp2Session;
-  /** Leaves those who do nothing alone for two minutes. */
+  /** Excludes idle connections from the limits for two minutes. */
   let patient: TestServer;
   beforeAll(async () => {
     patient = await startTestServer({ unsecured: true, routes: [...routes, ...testRoutes] });
@@ -313,13 +319,13 @@ describe("HTTP/2", () => {
     await once(probe, "connect");
   });
 
-  test("says how many streams and how large headers it takes", async () => {
+  test("announces its maximum number of streams and header size", async () => {
     const settings = () => probe.remoteSettings.maxConcurrentStreams;
     await expect.poll(settings).toBe(120);
     expect(probe.remoteSettings.maxHeaderListSize).toBe(32 * 1024);
   });
 
-  test.each(floods)("a flood of %s does not disturb others", async (_name, make) => {
+  test.each(floods)("a flood of %s does not affect other clients", async (_name, make) => {
     const socket = net.connect(server.port, "127.0.0.1");
     socket.on("error", () => undefined);
     socket.resume();
@@ -339,13 +345,13 @@ describe("HTTP/2", () => {
     ["streams opened and reset", 1],
     ["empty data", 1],
     ["priorities", 1],
-    // These are only known by their bytes, which are looked at twice a second.
+    // These are detected by their bytes, which are checked twice a second.
     ["window updates", 30],
-    ["frames of no known kind", 30],
-  ])("a flood of %s ends its connection", async (name, repeats) => {
+    ["frames of unknown type", 30],
+  ])("a flood of %s closes its connection", async (name, repeats) => {
     const make = floods.find(([known]) => known === name)?.[1];
     const socket = net.connect(patient.port, "127.0.0.1");
-    // `once` of node:events would fail when the server's reset comes while the flood is written.
+    // `once` of node:events would fail if the server's reset arrives while the flood is written.
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.on("error", () => undefined);
     socket.resume();
@@ -357,7 +363,7 @@ describe("HTTP/2", () => {
     await closed;
   });
 
-  test("neither a large upload nor a large download is taken for a flood", async () => {
+  test("neither a large upload nor a large download counts as a flood", async () => {
     const session = patient.session(undefined);
     const upload = session.request({ ":method": "POST", ":path": "/test/count" });
     for (let sent = 0; sent < 40; sent++) {
@@ -378,7 +384,7 @@ describe("HTTP/2", () => {
     session.close();
   });
 
-  test("clients that never read do not disturb others", async () => {
+  test("clients that never read do not affect other clients", async () => {
     const sockets = Array.from({ length: 20 }, () => {
       const socket = net.connect(server.port, "127.0.0.1");
       socket.on("error", () => undefined);
@@ -391,7 +397,7 @@ describe("HTTP/2", () => {
       );
       return socket;
     });
-    // Replies are held for them by now.
+    // By now, the server holds replies for them.
     await expect.poll(() => processMemory.workBytesOf("replies")).toBeGreaterThan(0);
     const session = server.session(undefined);
     expect((await requestHttp2(session, "/build/version")).status).toBe(200);
@@ -399,7 +405,7 @@ describe("HTTP/2", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test("a reply before the end of its request is whole before the rest is refused", async () => {
+  test("a reply before the end of its request is complete before the rest is rejected", async () => {
     const socket = net.connect(server.port, "127.0.0.1");
     const types: number[] = [];
     let unread = Buffer.alloc(0);
@@ -413,7 +419,7 @@ describe("HTTP/2", () => {
     socket.write(Buffer.concat([opening, frame(1, 0x04, 1, headerBlock("/test/nothing"))]));
     await expect.poll(() => types.includes(0)).toBe(true);
     await sleep(100);
-    // Data that comes meanwhile is taken.
+    // Data that arrives in the meantime is accepted.
     socket.write(frame(0, 0, 1, Buffer.alloc(1000)));
     await sleep(20);
     expect(types).toEqual([1, 0]);
@@ -431,7 +437,7 @@ describe("HTTP/2", () => {
     session.destroy();
   });
 
-  test("requests over the number that are worked on at once get 503, and the rest goes on", async () => {
+  test("requests over the limit of concurrent requests get 503, and the others continue", async () => {
     const sessions = Array.from({ length: 4 }, () => server.session(undefined));
     const waiting = sessions.flatMap((session) =>
       Array.from({ length: 76 }, () => {
@@ -446,7 +452,7 @@ describe("HTTP/2", () => {
     const reply = await server.request("/build/version");
     expect(reply.headers["retry-after"]).toBe("1");
     expect(reply.text).toContain("Http.MaxRequestsInFlight");
-    // Another client, here one of another address, is served meanwhile.
+    // Another client, here with another address, is served in the meantime.
     const other = http.get(`${server.url}/build/version`, { localAddress: "127.0.0.2" });
     const [served] = (await once(other, "response")) as [http.IncomingMessage];
     expect(served.resume().statusCode).toBe(200);
@@ -457,13 +463,13 @@ describe("HTTP/2", () => {
     for (const session of sessions) session.destroy();
   });
 
-  test("a session that does nothing is closed", async () => {
+  test("closes an idle session", async () => {
     const session = server.session(undefined);
     expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
     await once(session, "close");
   });
 
-  test("a session that begins headers and never ends them is closed", async () => {
+  test("closes a session with unterminated headers", async () => {
     const socket = net.connect(server.port, "127.0.0.1");
     socket.on("error", () => undefined);
     socket.resume();
@@ -471,13 +477,13 @@ describe("HTTP/2", () => {
     await once(socket, "close");
   });
 
-  test("nothing of this was an error of the server", () => {
+  test("logged no server error for any of this", () => {
     expect(server.errors).toEqual([]);
   });
 });
 
 describe("over TLS", () => {
-  test("a client that does not shake hands is closed, connections over the number too", async () => {
+  test("closes a client without a handshake, and connections over the limit", async () => {
     const secure = await startTestServer({
       flags: ["--Http.HandshakeTimeoutInSec=0.5", "--Http.MaxConnections=5"],
     });

@@ -1,11 +1,11 @@
-/** The tag of the node, set by the operator, is the one in everything that names the node. */
+/** The node tag set by the operator is used wherever the node is identified. */
 import { afterAll, expect, test } from "vitest";
 import { startEndpointClient } from "../support/endpoint-client.ts";
 import { stopTestServers } from "../support/start-test-server.ts";
 
 afterAll(stopTestServers);
 
-test("Cluster.NodeTag is in change vectors, ids, parts of counters, topologies and replies", async () => {
+test("Cluster.NodeTag is in change vectors, ids, counter values, topologies and replies", async () => {
   const client = await startEndpointClient(["--Cluster.NodeTag=WEST"]);
   const put = (await client.json("PUT docs?id=users%2F1", { a: 1 })) as { ChangeVector: string };
   const hash = put.ChangeVector.slice("WEST:1-".length);
@@ -13,8 +13,8 @@ test("Cluster.NodeTag is in change vectors, ids, parts of counters, topologies a
   expect((await client.send("GET docs?id=users%2F1")).text).toContain(
     `"@change-vector":"${put.ChangeVector}"`,
   );
-  const made = (await client.json("PUT docs?id=users%2F", { a: 1 })) as { Id: string };
-  expect(made.Id).toBe("users/0000000000000000002-WEST");
+  const created = (await client.json("PUT docs?id=users%2F", { a: 1 })) as { Id: string };
+  expect(created.Id).toBe("users/0000000000000000002-WEST");
 
   const increment = { Type: "Increment", CounterName: "n", Delta: 1 };
   await client.send("POST counters", {
@@ -40,7 +40,7 @@ test("Cluster.NodeTag is in change vectors, ids, parts of counters, topologies a
   }
 });
 
-test("one that is no tag is refused when the server starts", async () => {
+test("an invalid tag is rejected when the server starts", async () => {
   await expect(startEndpointClient(["--Cluster.NodeTag=west"])).rejects.toThrow(
     "Cluster.NodeTag: The node tag 'west' is not one to four letters from A to Z",
   );

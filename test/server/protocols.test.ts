@@ -1,4 +1,7 @@
-/** What is on the wire: protocols on one port, headers on every reply, bodies in every encoding, both ways. */
+/**
+ * Behaviour on the wire: protocols on one port, headers on every reply, bodies in every encoding,
+ * in both directions.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -151,7 +154,7 @@ describe("one port", () => {
     },
   );
 
-  test("takes TLS 1.2 and 1.3, nothing older, and chooses the protocol by ALPN", async () => {
+  test("supports TLS 1.2 and 1.3, nothing older, and chooses the protocol by ALPN", async () => {
     const connect = async (options: tls.ConnectionOptions) => {
       const socket = tls.connect({
         host: "127.0.0.1",
@@ -176,7 +179,7 @@ describe("one port", () => {
     await expect(connect({ ALPNProtocols: ["smtp"] })).rejects.toThrow(/no application protocol/);
   });
 
-  test("takes no cipher without forward secrecy, and none of SHA-1", async () => {
+  test("supports no cipher without forward secrecy or with SHA-1", async () => {
     const connect = async (ciphers: string) => {
       const socket = tls.connect({
         host: "127.0.0.1",
@@ -196,7 +199,7 @@ describe("one port", () => {
     await expect(connect("AES128-GCM-SHA256")).rejects.toThrow(/handshake failure/);
   });
 
-  test("does not shake hands a second time on a connection", async () => {
+  test("does not renegotiate on a connection", async () => {
     const socket = tls.connect({
       host: "127.0.0.1",
       port: secure.port,
@@ -217,7 +220,7 @@ describe("one port", () => {
     await once(socket, "close");
   });
 
-  test("keeps an HTTP/1.1 connection for the next request, split in any way", async () => {
+  test("keeps an HTTP/1.1 connection for the next request, with any chunk boundaries", async () => {
     const socket = net.connect(plain.port, "127.0.0.1");
     let text = "";
     socket.on("data", (chunk) => {
@@ -237,7 +240,7 @@ describe("one port", () => {
     socket.destroy();
   });
 
-  test("speaks HTTP/2 without TLS to a client that begins with it, in pieces too", async () => {
+  test("supports HTTP/2 without TLS for a client that starts with it, also in chunks", async () => {
     const session = http2.connect(plain.url, {
       createConnection: () => {
         const socket = net.connect(plain.port, "127.0.0.1");
@@ -285,7 +288,7 @@ describe("web sockets", () => {
     });
     const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
     expect(headers[":status"]).toBe(200);
-    // A masked text frame "hi", mask of zeros; the reply comes unmasked.
+    // A masked text frame "hi", with a mask of zeros; the reply is unmasked.
     stream.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
     const [reply] = (await once(stream, "data")) as [Buffer];
     expect([...reply]).toEqual([0x81, 0x02, 0x68, 0x69]);
@@ -293,7 +296,7 @@ describe("web sockets", () => {
     session.close();
   });
 
-  test("are told when the server stops", async () => {
+  test("are notified when the server stops", async () => {
     const server = await startTestServer({ routes: testRoutes, unsecured: true });
     const sockets = [1, 2].map(
       () => new WebSocket(`${server.url.replace("http", "ws")}/test/socket`),
@@ -304,7 +307,7 @@ describe("web sockets", () => {
     for (const [code] of (await closed) as [number][]) expect(code).toBe(1001);
   });
 
-  test("are refused like any other request", async () => {
+  test("are rejected like any other request", async () => {
     const url = `${secure.url.replace("http", "ws")}/test/socket`;
     const socket = new WebSocket(url, { ca: secure.authority.certificate });
     const [, response] = (await once(socket, "unexpected-response")) as [
@@ -328,8 +331,8 @@ describe("web sockets", () => {
   });
 });
 
-describe("RESET, a method that Node's HTTP/1.1 parser does not know", () => {
-  test("works over HTTP/2, and over HTTP/1.1, also on a connection that was used before", async () => {
+describe("RESET, a method that Node's HTTP/1.1 parser does not support", () => {
+  test("works over HTTP/2, and over HTTP/1.1, also on a reused connection", async () => {
     const session = secure.session(secure.admin);
     expect((await requestHttp2(session, "/test/reset", { method: "RESET" })).status).toBe(204);
     session.close();
@@ -353,7 +356,7 @@ describe("RESET, a method that Node's HTTP/1.1 parser does not know", () => {
     expect(stdout.match(/HTTP\/1\.1 204 No Content/g)).toHaveLength(2);
   });
 
-  test("needs the same rights as anything else", async () => {
+  test("requires the same rights as other methods", async () => {
     const { stdout } = await run("curl", [
       "-sk",
       "--http1.1",
@@ -376,7 +379,7 @@ describe("RESET, a method that Node's HTTP/1.1 parser does not know", () => {
 });
 
 describe("errors", () => {
-  test("have Url, Type, Message and Error, and what the engine adds", async () => {
+  test("have Url, Type, Message and Error, and the engine's details", async () => {
     const reply = await secure.request("/test/mistake?x=1");
     expect(reply.status).toBe(409);
     expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
@@ -392,7 +395,7 @@ describe("errors", () => {
     });
   });
 
-  test("of ours are logged whole and answered without details", async () => {
+  test("of the server are logged completely and answered without details", async () => {
     const reply = await secure.request("/test/bug");
     expect(reply.status).toBe(500);
     expect(reply.text).not.toContain("secret");
@@ -402,7 +405,7 @@ describe("errors", () => {
     expect(String(secure.errors.pop())).toContain("without an answer");
   });
 
-  test("after the reply has begun cut it off", async () => {
+  test("abort a reply that has begun", async () => {
     await expect(secure.request("/test/late-bug")).rejects.toThrow();
     const session = secure.session(secure.admin);
     await expect(requestHttp2(session, "/test/late-bug")).rejects.toThrow(/NGHTTP2_INTERNAL_ERROR/);
@@ -411,7 +414,7 @@ describe("errors", () => {
     secure.errors.length = 0;
   });
 
-  test("of routes are told apart: unknown, wrong method, not a web socket", async () => {
+  test("of routes are distinguished: unknown, wrong method, not a web socket", async () => {
     const unknown = await secure.request("/Build/version");
     expect(unknown.status).toBe(400);
     expect(unknown.json).toMatchObject({
@@ -437,19 +440,19 @@ describe("errors", () => {
 });
 
 describe("replies", () => {
-  test("to HEAD have no body, and its length; 404 and 204 have none", async () => {
+  test("to HEAD have no body, but its length; 404 and 204 have no body", async () => {
     for (const version of ["http1", "http2"] as const) {
       const session = secure.session(secure.admin);
-      const ask = (path: string, method: string) =>
+      const sendRequest = (path: string, method: string) =>
         version === "http1"
           ? secure.request(path, { method })
           : requestHttp2(session, path, { method });
-      const head = await ask("/test/large", "HEAD");
+      const head = await sendRequest("/test/large", "HEAD");
       expect([head.status, head.body.length]).toEqual([200, 0]);
       expect(head.headers["content-length"]).toBe(String(large.length));
-      const none = await ask("/test/none", "GET");
+      const none = await sendRequest("/test/none", "GET");
       expect([none.status, none.headers["content-length"]]).toEqual([404, "0"]);
-      const empty = await ask("/setup/alive", "GET");
+      const empty = await sendRequest("/setup/alive", "GET");
       expect([empty.status, empty.headers["content-length"]]).toEqual([204, undefined]);
       session.close();
     }
@@ -459,7 +462,7 @@ describe("replies", () => {
     ["gzip", zlib.gunzipSync],
     ["br", zlib.brotliDecompressSync],
     ["deflate", zlib.inflateSync],
-  ] as const)("come as %s when asked for, or worth it", async (encoding, decode) => {
+  ] as const)("are encoded as %s if accepted and worthwhile", async (encoding, decode) => {
     const headers = { "accept-encoding": encoding };
     for (const path of ["/test/large", "/test/streamed"]) {
       const reply = await secure.request(path, { headers });
@@ -477,7 +480,7 @@ describe("replies", () => {
     expect(no.text).toBe(large);
   });
 
-  test("of any size arrive whole", async () => {
+  test("of any size arrive completely", async () => {
     const session = secure.session(secure.admin);
     for (const reply of [
       await secure.request("/test/huge"),
@@ -489,7 +492,7 @@ describe("replies", () => {
     session.close();
   });
 
-  test("of requests made by the server itself are captured", async () => {
+  test("of internal requests are captured", async () => {
     const inner = await secure.request("/test/inner");
     expect(inner.text).toBe((await secure.request("/test/streamed")).text);
   });
@@ -521,7 +524,7 @@ describe("bodies of requests", () => {
     ["deflate", zlib.deflateRawSync(text)],
   ] as const;
 
-  test.each(encodings)("are decoded from %s, whole and piece by piece", async (encoding, body) => {
+  test.each(encodings)("are decoded from %s, as a whole and in chunks", async (encoding, body) => {
     const session = secure.session(secure.admin);
     for (const path of ["/test/echo", "/test/echo-stream"]) {
       const options = { method: "POST", body, headers: { "content-encoding": encoding } };
@@ -539,7 +542,7 @@ describe("bodies of requests", () => {
     }
   });
 
-  test("that do not end are used as far as they came, compressed and flushed too", async () => {
+  test("without an end are used as far as received, also compressed and flushed", async () => {
     const session = secure.session(secure.admin);
     const gzip = zlib.createGzip();
     const head = { ":method": "POST", ":path": "/test/first-line", "content-encoding": "gzip" };
@@ -556,7 +559,7 @@ describe("bodies of requests", () => {
     session.close();
   });
 
-  test("that are cut off in the compressed stream, flushed, count as whole", async () => {
+  test("cut off in a flushed compressed stream count as complete", async () => {
     const gzip = zlib.createGzip();
     const chunks: Buffer[] = [];
     gzip.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -570,7 +573,7 @@ describe("bodies of requests", () => {
     expect((await secure.request("/test/echo", options)).text).toBe("all of it");
   });
 
-  test("that unfold to more than the limit are refused, long before they are unfolded", async () => {
+  test("that decompress to more than the limit are rejected early", async () => {
     const server = await startTestServer({
       routes: [...routes, ...testRoutes],
       unsecured: true,
@@ -599,14 +602,14 @@ describe("bodies of requests", () => {
     ["zstd", "plain text", 400],
     ["br", "plain text", 400],
     ["snappy", "plain text", 415],
-  ])("that are not %s are refused", async (encoding, body, status) => {
+  ])("that are not %s are rejected", async (encoding, body, status) => {
     const options = { method: "POST", body, headers: { "content-encoding": encoding } };
     const reply = await secure.request("/test/echo", options);
     expect(reply.status).toBe(status);
     expect(reply.json).toHaveProperty("Error");
   });
 
-  test("are asked for when the client waits for that", async () => {
+  test("are requested with 100 Continue if the client expects it", async () => {
     const { stdout } = await run("curl", [
       ...curlOptions,
       "--http1.1",
@@ -623,7 +626,7 @@ describe("bodies of requests", () => {
 });
 
 describe("an unsecured server", () => {
-  test("answers to addresses and localhost, not to a name somebody else chose", async () => {
+  test("accepts addresses and localhost as host, and no foreign name", async () => {
     for (const [host, status] of [
       [`localhost:${plain.port}`, 200],
       [`127.0.0.1:${plain.port}`, 200],
@@ -635,7 +638,7 @@ describe("an unsecured server", () => {
     }
   });
 
-  test("takes everybody for a cluster admin", async () => {
+  test("treats every client as a cluster admin", async () => {
     expect((await plain.request("/admin/configuration/settings")).status).toBe(200);
     expect((await plain.request("/admin/certificates")).json).toMatchObject({ Results: [] });
     const reply = await plain.request("/cluster/topology");

@@ -1,4 +1,7 @@
-/** Scripts that never end, in every place that runs them: each is stopped with an error that names its limit. */
+/**
+ * Endless scripts in every place that runs scripts: each is stopped with an error that names its
+ * limit.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { processMemory } from "../../engine/base/memory-budget.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
@@ -14,7 +17,7 @@ async function send(method: string, path: string, body: unknown) {
   return await server.request(`/databases/db/${path}`, { method, body: JSON.stringify(body) });
 }
 
-/** What a patch by query with lifted limits ends with. */
+/** The result of a patch by query with lifted limits. */
 async function liftedFailure(script: string): Promise<string> {
   const query = { Query: { Query: `from Users update { ${script} }` } };
   const started = await send("PATCH", "queries?ignoreMaxStepsForScript=true", query);
@@ -28,15 +31,15 @@ async function liftedFailure(script: string): Promise<string> {
 
 const limit = /Patching\.(MaxTimeForScriptInMs|MaxMemoryForScriptInMb)/;
 
-/** The rows of the issue, and others of their kinds. */
+/** Scripts that consume time, memory or depth in different ways. */
 const endless: Readonly<Record<string, string>> = {
   "a loop": "while (true) {}",
   "counters with new names": "for (let i = 0; ; i++) incrementCounter(this, 'c' + i, 1)",
   "one counter": "for (;;) incrementCounter(this, 'c', 1)",
-  "counters that come and go":
+  "counters that are created and deleted":
     "for (;;) { incrementCounter(this, 'c', 1); deleteCounter(this, 'c') }",
   documents: "for (let i = 0; ; i++) put('x/' + i, { a: i })",
-  "documents that come and go": "for (;;) { put('x/1', { a: 1 }); del('x/1') }",
+  "documents that are created and deleted": "for (;;) { put('x/1', { a: 1 }); del('x/1') }",
   "long documents": "const s = 'x'.repeat(1e5); for (let i = 0; ; i++) put('x/' + i, { s })",
   "a time series":
     "const t = timeseries(this, 'h'); for (let i = 0; ; i++) t.append(new Date(1e12 + i * 1000), [1], null)",
@@ -51,7 +54,7 @@ const endless: Readonly<Record<string, string>> = {
     "const p = 'ab'.repeat(2000); for (;;) 'ab'.repeat(5e5).indexOf(p + 'c' + p)",
   "a list that grows": "const a = []; for (;;) a.push(1)",
   "regular expressions": "const a = []; for (;;) a.push(new RegExp('a{' + (a.length % 900) + '}'))",
-  "marks that are put in order":
+  "combining marks that are sorted":
     "const s = 'a' + '\\u0316\\u0300'.repeat(5000); for (;;) s.normalize()",
   "a text that doubles":
     "let s = 'a'; for (;;) { try { s += s; s.charCodeAt(0) } catch (e) { s = 'a' } }",
@@ -59,16 +62,16 @@ const endless: Readonly<Record<string, string>> = {
     "const o = {}; for (let i = 0; i < 20000; i++) o['k' + i] = i; for (let j = 0; ; j++) delete o['k' + j]",
   "dates of long texts": "const s = ' '.repeat(1e6); for (;;) new Date(s)",
   "numbers with many digits": "for (;;) (Math.PI * 1e300).toPrecision(100)",
-  "JSON that is none": "for (;;) { try { JSON.parse('x') } catch (e) {} }",
-  "a document that unfolds": "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.a = a",
+  "invalid JSON": "for (;;) { try { JSON.parse('x') } catch (e) {} }",
+  "a document that expands": "let a = [1]; for (let i = 0; i < 40; i++) a = [a, a]; this.a = a",
 };
 
-describe("a script that has no limit of steps is stopped", () => {
+describe("a script without a step limit is stopped", () => {
   for (const [name, script] of Object.entries(endless)) {
     test(`with ${name}`, async () => {
-      const told = await liftedFailure(script);
-      expect(told).toMatch(/^Faulted: /);
-      expect(told).toMatch(limit);
+      const reported = await liftedFailure(script);
+      expect(reported).toMatch(/^Faulted: /);
+      expect(reported).toMatch(limit);
       expect(processMemory.workBytesOf("scripts")).toBe(0);
       expect((await server.request("/databases/db/docs?id=x/1")).status).toBe(404);
     });
@@ -79,7 +82,7 @@ describe("the scripts of one batch", () => {
   const patches = (count: number, Script: string) =>
     Array.from({ length: count }, () => ({ Type: "PATCH", Id: "users/1", Patch: { Script } }));
 
-  test("may take longer together than one may, others being served meanwhile", async () => {
+  test("may take longer in total than one script, while other clients are served", async () => {
     const heavy = "for (let i = 0; i < 2000; i++) this.N = i";
     let longest = 0;
     let last = performance.now();
@@ -90,7 +93,7 @@ describe("the scripts of one batch", () => {
     const reply = await send("POST", "bulk_docs", { Commands: patches(200, heavy) });
     clearInterval(timer);
     expect(reply.status).toBe(201);
-    // All of them take some hundred milliseconds.
+    // Together they take some hundred milliseconds.
     expect(longest).toBeLessThan(250);
     const { Results } = (await server.request("/databases/db/docs?id=users/1")).json as {
       Results: { N?: number }[];
@@ -98,7 +101,7 @@ describe("the scripts of one batch", () => {
     expect(Results[0]?.N).toBe(1999);
   });
 
-  test("may be many when they do little", async () => {
+  test("may be many if they do little", async () => {
     const light = "this.Count = (this.Count || 0) + 1";
     const reply = await send("POST", "bulk_docs", { Commands: patches(1000, light) });
     expect(reply.status).toBe(201);

@@ -1,10 +1,13 @@
 /**
- * The interface that clients were promised, statement by statement: a row says where a statement stands in the description of
- * the service, what it says, which exchange shows it, and what the answer is. Every row is sent over HTTP/2 and HTTP/1.1.
+ * The specified interface, statement by statement: a row has the section of the service
+ * description, the statement, an exchange that shows it, and the expected reply. Every row is sent
+ * over HTTP/2 and HTTP/1.1.
  *
- * `otherwise` says why an answer is not what the description says: what RavenDB 7.2.7 or its official client needs instead.
+ * `otherwise` gives the reason if a reply differs from the description: a requirement of RavenDB
+ * 7.2.7 or its official client.
  *
- * Rows stand in the order of the description, and run in it: each protocol has a database of its own, which `fixtures` fill.
+ * Rows follow the order of the description and are executed in it: each protocol has its own
+ * database, filled by `fixtures`.
  */
 import { X509Certificate } from "node:crypto";
 import type { ClientHttp2Session } from "node:http2";
@@ -25,30 +28,33 @@ import {
 import { unzip } from "../support/unzip.ts";
 
 interface Exchange {
-  /** `METHOD path`, below the database unless it begins with `/`. `{name}` stands for what was kept under that name. */
+  /**
+   * `METHOD path`, relative to the database unless it begins with `/`. `{name}` is replaced by the
+   * value stored under that name.
+   */
   readonly send: string;
   /** Objects are sent as JSON. */
   readonly body?: object | string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Who asks; the first admin when it is not said. "in the clear": on a server without TLS. */
+  /** The client; the first admin by default. "in the clear": on a server without TLS. */
   readonly as?: "nobody" | "operator" | "stranger" | "in the clear";
-  /** Keeps a header, or what stands in the JSON under a dotted path, under a name. */
-  readonly keep?: Readonly<Record<string, string>>;
-  /** The exchange is repeated until the JSON of the reply is like this. */
+  /** Stores a header, or the JSON value at a dotted path, under a name. */
+  readonly store?: Readonly<Record<string, string>>;
+  /** The exchange is repeated until the JSON of the reply matches. */
   readonly until?: object;
 }
 
 interface Row {
   readonly at: string;
-  readonly says: string;
-  readonly otherwise?: string;
-  /** What has to happen before. */
+  readonly statement: string;
+  readonly deviation?: string;
+  /** Exchanges that are sent first. */
   readonly given?: readonly Exchange[];
   readonly exchange: Exchange;
   readonly status: number;
-  /** By name; undefined: the reply has none of that name. A string may have `{name}` in it. */
+  /** By name; undefined: the reply lacks this header. A string may contain `{name}`. */
   readonly headers?: Readonly<Record<string, string | RegExp | undefined>>;
-  /** What the JSON equals, matchers in it included. "": no body at all. */
+  /** The expected JSON, which may contain matchers. "": no body at all. */
   readonly body?: unknown;
   readonly check?: (reply: Reply) => void;
 }
@@ -72,10 +78,10 @@ const finished = { send: "GET operations/state?id={operation}", until: { Status:
 const start = (send: string, body: object): Exchange => ({
   send,
   body,
-  keep: { operation: "OperationId" },
+  store: { operation: "OperationId" },
 });
 const patchIt = (body: object): Exchange => start("PATCH queries", body);
-/** Text of a document of which every character counts. */
+/** Text of a document in which every character is significant. */
 const exact =
   '{"z":1.0,"a":"caf\u00e9 \u{1F600} \\" \\\\ \\n","e":1E5,"big":123456789012345678901234567890,"n":null,"t":true,"f":false,"list":[1,[],{}],"deep":{"b":{"a":[{"k":-0.5}]}}}';
 
@@ -100,20 +106,20 @@ const fixtures: readonly Exchange[] = [
 const service: readonly Row[] = [
   {
     at: "1",
-    says: "documents are JSON objects, in databases that have names",
+    statement: "documents are JSON objects in named databases",
     exchange: { send: "PUT /databases/{db}/docs?id=service/1", body: { a: 1 } },
     status: 201,
   },
   {
     at: "1",
-    says: "what is JSON and no object is no document",
+    statement: "JSON that is not an object is not a document",
     exchange: { send: "PUT docs?id=service/2", body: "[1]" },
     status: 400,
     body: like({ Type: "Sparrow.Exceptions.InvalidStartOfObjectException" }),
   },
   {
     at: "1",
-    says: "values are strings, numbers, booleans, null, arrays, nested objects",
+    statement: "values are strings, numbers, booleans, null, arrays, nested objects",
     exchange: { send: "GET docs?id=exact/1" },
     status: 200,
     body: like({
@@ -132,21 +138,21 @@ const service: readonly Row[] = [
   },
   {
     at: "1",
-    says: "an attachment is tied to a document that exists",
+    statement: "an attachment is tied to a document that exists",
     exchange: { send: "PUT attachments?id=service/none&name=a", body: "x" },
     status: 400,
     body: like({ Type: "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException" }),
   },
   {
     at: "1",
-    says: "a counter is an integer with a name, tied to a document that exists",
+    statement: "a counter is an integer with a name, tied to a document that exists",
     exchange: { send: "POST counters", body: { Documents: [count("service/none", "n")] } },
     status: 400,
     body: like({ Type: "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException" }),
   },
   {
     at: "1",
-    says: "documents come by id, with related ones and counters in the same response",
+    statement: "documents are loaded by id, with related ones and counters in the same response",
     exchange: { send: "GET docs?id=users/1&include=Company&counter=likes" },
     status: 200,
     body: {
@@ -157,7 +163,7 @@ const service: readonly Row[] = [
   },
   {
     at: "1",
-    says: "documents that a query finds are changed on the server, by an operation with an id",
+    statement: "documents that match a query are changed on the server, by an operation with an id",
     given: [patchIt(patch("from Users where Name = 'Bob' update { this.Age = 31 }")), finished],
     exchange: { send: "GET docs?id=users/1&id=users/2" },
     status: 200,
@@ -165,7 +171,7 @@ const service: readonly Row[] = [
   },
   {
     at: "1",
-    says: "a node of the cluster has a tag of one letter",
+    statement: "a node of the cluster has a tag of one letter",
     exchange: { send: "GET /cluster/node-info" },
     status: 200,
     body: like({ NodeTag: expect.stringMatching(/^[A-Z]$/) as unknown }),
@@ -175,14 +181,14 @@ const service: readonly Row[] = [
 const resources: readonly Row[] = [
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: by id",
+    statement: "every returned document has @metadata: by id",
     exchange: { send: "GET docs?id=users/1&id=exact/1" },
     status: 200,
     body: like({ Results: [like({ "@metadata": anything }), like({ "@metadata": anything })] }),
   },
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: in lists",
+    statement: "every returned document has @metadata: in lists",
     exchange: { send: "GET docs" },
     status: 200,
     check: ({ json: reply }) => {
@@ -193,28 +199,29 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.1",
-    says: "every document that is returned has @metadata: by query",
+    statement: "every returned document has @metadata: by query",
     exchange: { send: "POST queries", body: { Query: "from Users where id() = 'users/1'" } },
     status: 200,
     body: like({ Results: [like({ "@metadata": like({ "@id": "users/1" }) })] }),
   },
   {
     at: "2.1",
-    says: "what comes back is what was stored, in content and in form",
+    statement: "a returned document equals the stored one, in content and format",
     exchange: { send: "GET docs?id=exact/1" },
     status: 200,
     check: ({ text }) => expect(text).toContain(exact.slice(0, -1)),
   },
   {
     at: "2.1",
-    says: "metadataOnly is the exception: only @metadata is returned",
+    statement: "metadataOnly is the exception: only @metadata is returned",
     exchange: { send: "GET docs?id=users/1&metadataOnly=true" },
     status: 200,
     body: like({ Results: [{ "@metadata": like({ "@id": "users/1", "@collection": "Users" }) }] }),
   },
   {
     at: "2.2",
-    says: "@metadata has id, collection, change vector and time, and no more than there is to say",
+    statement:
+      "@metadata has id, collection, change vector and time, and only other members that apply",
     exchange: { send: "GET docs?id=users/1" },
     status: 200,
     check: ({ json: reply }) => {
@@ -229,8 +236,9 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@collection names the collection that the document belongs to",
-    otherwise: "a document that was stored without one has none in it: so RavenDB, and its clients",
+    statement: "@collection contains the collection of the document",
+    deviation:
+      "a document stored without @collection is returned without it, as by RavenDB and its clients",
     exchange: { send: "GET docs?id=exact/1&metadataOnly=true" },
     status: 200,
     body: like({
@@ -247,10 +255,10 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@change-vector is that of the current state: it is another after a write",
+    statement: "@change-vector identifies the current version: it changes with a write",
     given: [
-      { send: "PUT docs?id=service/1", body: {}, keep: { first: "ChangeVector" } },
-      { send: "PUT docs?id=service/1", body: {}, keep: { second: "ChangeVector" } },
+      { send: "PUT docs?id=service/1", body: {}, store: { first: "ChangeVector" } },
+      { send: "PUT docs?id=service/1", body: {}, store: { second: "ChangeVector" } },
     ],
     exchange: { send: "GET docs?id=service/1", headers: { "if-none-match": '"{first}"' } },
     status: 200,
@@ -258,7 +266,8 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@flags has HasRevisions, HasAttachments and HasCounters, separated by comma and space",
+    statement:
+      "@flags has HasRevisions, HasAttachments and HasCounters, separated by comma and space",
     exchange: { send: "GET docs?id=albums/1" },
     status: 200,
     body: like({
@@ -271,7 +280,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2, 2.3",
-    says: "@attachments has Name, Hash, ContentType and Size of each; @counters has the names",
+    statement: "@attachments has Name, Hash, ContentType and Size of each; @counters has the names",
     exchange: { send: "GET docs?id=albums/1&metadataOnly=true" },
     status: 200,
     body: like({
@@ -295,7 +304,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.2",
-    says: "@attachments, @counters and flags are gone with the last of them",
+    statement: "@attachments, @counters and flags are removed with the last of them",
     given: [
       { send: "PUT docs?id=service/3", body: {} },
       { send: "PUT attachments?id=service/3&name=a", body: "x" },
@@ -309,7 +318,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.4",
-    says: "a counter entry has DocumentId, CounterName and TotalValue, an integer",
+    statement: "a counter entry has DocumentId, CounterName and TotalValue, an integer",
     exchange: { send: "GET docs?id=albums/1&counter=likes" },
     status: 200,
     body: like({
@@ -320,7 +329,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.4",
-    says: "DocumentId is the document's own, in whatever case it was asked for",
+    statement: "DocumentId has the document's own spelling, in any case of the request",
     exchange: { send: "GET docs?id=ALBUMS/1&counter=LIKES" },
     status: 200,
     body: like({
@@ -331,7 +340,7 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.5",
-    says: "Results has an element for each id, in their order; null is not found",
+    statement: "Results has an element for each id, in their order; null is not found",
     exchange: { send: "GET docs?id=users/2&id=users/none&id=users/1&id=users/2" },
     status: 200,
     body: {
@@ -341,22 +350,22 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.5",
-    says: "Includes maps ids to whole documents, and is {} when there are none",
+    statement: "Includes maps ids to whole documents, and is {} if nothing is included",
     exchange: { send: "GET docs?id=users/1&include=Age&include=Nothing" },
     status: 200,
     body: { Results: [like({ Name: "Ann" })], Includes: {} },
   },
   {
     at: "2.5",
-    says: "Includes is there in every reply",
-    otherwise: "a list has none: RavenDB's reply to it has Results alone",
+    statement: "Includes is in every reply",
+    deviation: "a list lacks it: RavenDB's reply contains only Results",
     exchange: { send: "GET docs?startsWith=users/&include=Company" },
     status: 200,
     body: { Results: [like({ Name: "Ann" }), like({ Name: "Bob" })] },
   },
   {
     at: "2.5",
-    says: "CounterIncludes is there when counters were asked for",
+    statement: "CounterIncludes exists if counters were requested",
     exchange: { send: "GET docs?id=users/1&id=albums/1&counter=LIKES" },
     status: 200,
     body: {
@@ -370,18 +379,18 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.6",
-    says: "OperationId grows with each new operation, of any kind",
+    statement: "OperationId increases with each new operation of any type",
     given: [patchIt(patch("from Nobody update { this.a = 1 }")), finished],
     exchange: { send: "DELETE queries", body: { Query: "from Nobody" } },
     status: 200,
     check: ({ json: reply }) => {
       const { OperationId } = reply as { OperationId: number };
-      expect(OperationId).toBe(Number(kept.get("operation")) + 1);
+      expect(OperationId).toBe(Number(stored.get("operation")) + 1);
     },
   },
   {
     at: "2.6",
-    says: "an operation remembers what it was asked for",
+    statement: "an operation stores its request",
     given: [patchIt(patch("from Nobody where a = $n update { this.a = 1 }", { n: 1 })), finished],
     exchange: { send: "GET operations?id={operation}" },
     status: 200,
@@ -400,14 +409,14 @@ const resources: readonly Row[] = [
   },
   {
     at: "2.6",
-    says: "OperationNodeTag is the tag of the node, a letter",
+    statement: "OperationNodeTag is the tag of the node, a letter",
     exchange: { send: "PATCH queries", body: patch("from Nobody update { this.a = 1 }") },
     status: 200,
     body: started,
   },
   {
     at: "2.7",
-    says: "a database is addressed by its name in the path",
+    statement: "a database is addressed by its name in the path",
     exchange: { send: "GET /databases/{db}-none/docs?id=users/1" },
     status: 400,
     body: like({ Type: "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException" }),
@@ -417,7 +426,7 @@ const resources: readonly Row[] = [
 const getDocuments: readonly Row[] = [
   {
     at: "4.1 id",
-    says: "without an id come all documents, the newest change first",
+    statement: "without an id, all documents are returned, the newest change first",
     given: [
       { send: "PUT docs?id=order/1", body: {} },
       { send: "PUT docs?id=order/2", body: {} },
@@ -439,14 +448,14 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 id",
-    says: "an id finds its document in any letter case",
+    statement: "an id finds its document in any letter case",
     exchange: { send: "GET docs?id=USERS%2F1" },
     status: 200,
     body: like({ Results: [like({ "@metadata": like({ "@id": "users/1" }) })] }),
   },
   {
     at: "4.1 include",
-    says: "a path may lead into arrays, and be given more than once",
+    statement: "a path may lead into arrays, and be repeated",
     exchange: { send: "GET docs?id=users/1&include=Friends[].Id&include=Company" },
     status: 200,
     body: {
@@ -456,7 +465,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 include",
-    says: "included documents come whole, with their metadata",
+    statement: "included documents are complete, with their metadata",
     exchange: { send: "GET docs?id=users/1&include=Company&metadataOnly=true" },
     status: 200,
     body: {
@@ -472,7 +481,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 counter",
-    says: "a counter may be given more than once, and comes in the order asked for",
+    statement: "a counter may be repeated, and counters are in request order",
     exchange: { send: "GET docs?id=albums/1&counter=likes&counter=none&counter=Downloads" },
     status: 200,
     body: like({
@@ -487,7 +496,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 counter",
-    says: "@all_counters gives all counters of the documents asked for",
+    statement: "@all_counters returns all counters of the requested documents",
     exchange: { send: "GET docs?id=albums/1&id=users/1&counter=@all_counters" },
     status: 200,
     body: like({
@@ -499,7 +508,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 counter",
-    says: "counters of included documents are not returned",
+    statement: "counters of included documents are not returned",
     exchange: { send: "GET docs?id=users/1&include=Company&counter=@all_counters" },
     status: 200,
     body: like({
@@ -509,75 +518,76 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 metadataOnly",
-    says: "it is a boolean: false gives whole documents",
+    statement: "it is a boolean: false returns whole documents",
     exchange: { send: "GET docs?id=users/1&metadataOnly=false" },
     status: 200,
     body: like({ Results: [like({ Name: "Ann" })] }),
   },
   {
     at: "4.1 metadataOnly",
-    says: "it is a boolean: what is none is refused",
+    statement: "it is a boolean: other values are rejected",
     exchange: { send: "GET docs?id=users/1&metadataOnly=maybe" },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.1 pagesize",
-    says: "gives so many documents only",
+    statement: "returns at most this number of documents",
     exchange: { send: "GET docs?pagesize=1" },
     status: 200,
     body: { Results: [anything] },
   },
   {
     at: "4.1 pagesize",
-    says: "names of parameters are read in any letter case",
+    statement: "names of parameters are read in any letter case",
     exchange: { send: "GET docs?STARTSWITH=users/&PageSize=1&Start=1" },
     status: 200,
     body: { Results: [like({ Name: "Bob" })] },
   },
   {
     at: "4.1 pagesize",
-    says: "it is an integer",
+    statement: "it is an integer",
     exchange: { send: "GET docs?pagesize=many" },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.1 headers",
-    says: "Content-Type, ETag and the version are there",
+    statement: "Content-Type, ETag and the version are present",
     exchange: { send: "GET docs?id=users/1" },
     status: 200,
     headers: { "content-type": json, etag: /^"A:\d+-[\w+/]{22}"$/, "service-server-version": /^7/ },
   },
   {
     at: "4.1 ETag",
-    says: "it is a hash of the state of these results: of several documents",
+    statement: "it is a hash of the state of these results: of several documents",
     exchange: { send: "GET docs?id=users/1&id=users/2" },
     status: 200,
     headers: { etag: /^"Hash-[\w+/=]{44}"$/ },
   },
   {
     at: "4.1 ETag",
-    says: "it is a hash of the state of these results",
-    otherwise: "that of one document alone is its change vector: the official client relies on it",
-    given: [{ send: "PUT docs?id=service/4", body: {}, keep: { vector: "ChangeVector" } }],
+    statement: "it is a hash of the state of these results",
+    deviation:
+      "for a single document, it is the change vector, on which the official client relies",
+    given: [{ send: "PUT docs?id=service/4", body: {}, store: { vector: "ChangeVector" } }],
     exchange: { send: "GET docs?id=service/4" },
     status: 200,
     headers: { etag: '"{vector}"' },
   },
   {
     at: "4.1 If-None-Match",
-    says: "takes the ETag of an earlier identical request, which is then not answered again",
-    given: [{ send: "GET docs?id=users/1", keep: { etag: "etag" } }],
+    statement: "accepts the ETag of an earlier identical request, which is then not answered again",
+    given: [{ send: "GET docs?id=users/1", store: { etag: "etag" } }],
     exchange: { send: "GET docs?id=users/1", headers: { "if-none-match": "{etag}" } },
     status: 304,
     body: "",
   },
   {
     at: "4.1 If-None-Match",
-    says: "so too for several documents with what they include",
+    statement: "applies also to several documents with includes",
     given: [
-      { send: "GET docs?id=users/1&id=users/2&include=Company&counter=c", keep: { etag: "etag" } },
+      { send: "GET docs?id=users/1&id=users/2&include=Company&counter=c", store: { etag: "etag" } },
     ],
     exchange: {
       send: "GET docs?id=users/1&id=users/2&include=Company&counter=c",
@@ -588,18 +598,18 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "so too for lists",
-    given: [{ send: "GET docs?pagesize=2", keep: { etag: "etag" } }],
+    statement: "applies also to lists",
+    given: [{ send: "GET docs?pagesize=2", store: { etag: "etag" } }],
     exchange: { send: "GET docs?pagesize=2", headers: { "if-none-match": "{etag}" } },
     status: 304,
     body: "",
   },
   {
     at: "4.1 If-None-Match",
-    says: "when one of the documents has changed there is a whole answer",
+    statement: "if one of the documents has changed, the full reply is returned",
     given: [
       { send: "PUT docs?id=service/5", body: {} },
-      { send: "GET docs?id=users/1&id=service/5", keep: { etag: "etag" } },
+      { send: "GET docs?id=users/1&id=service/5", store: { etag: "etag" } },
       { send: "PUT docs?id=service/5", body: { n: 1 } },
     ],
     exchange: {
@@ -611,10 +621,10 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "when only an included document has changed there is a whole answer too",
+    statement: "if only an included document has changed, the full reply is returned, too",
     given: [
       { send: "PUT docs?id=service/6", body: { Other: "service/5" } },
-      { send: "GET docs?id=service/6&include=Other", keep: { etag: "etag" } },
+      { send: "GET docs?id=service/6&include=Other", store: { etag: "etag" } },
       { send: "PUT docs?id=service/5", body: { n: 2 } },
     ],
     exchange: {
@@ -626,10 +636,10 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 If-None-Match",
-    says: "when only a counter has changed there is a whole answer too",
+    statement: "if only a counter has changed, the full reply is returned, too",
     given: [
       { send: "POST counters", body: { Documents: [count("service/6", "c")] } },
-      { send: "GET docs?id=service/6&counter=c", keep: { etag: "etag" } },
+      { send: "GET docs?id=service/6&counter=c", store: { etag: "etag" } },
       { send: "POST counters", body: { Documents: [count("service/6", "c")] } },
     ],
     exchange: { send: "GET docs?id=service/6&counter=c", headers: { "if-none-match": "{etag}" } },
@@ -638,14 +648,14 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 statuses",
-    says: "200: a document that is not found is null among several",
+    statement: "200: a missing document is null among several",
     exchange: { send: "GET docs?id=none/1&id=none/2" },
     status: 200,
     body: { Results: [null, null], Includes: {} },
   },
   {
     at: "4.1 statuses",
-    says: "404: exactly one document was asked for, and there is none",
+    statement: "404: exactly one document was requested, and it does not exist",
     exchange: { send: "GET docs?id=none/1" },
     status: 404,
     headers: { etag: undefined, "content-type": json, "content-length": "0" },
@@ -653,7 +663,7 @@ const getDocuments: readonly Row[] = [
   },
   {
     at: "4.1 statuses",
-    says: "404: also when it was to include something",
+    statement: "404: also with includes",
     exchange: { send: "GET docs?id=none/1&include=Company&counter=likes" },
     status: 404,
     body: "",
@@ -663,8 +673,8 @@ const getDocuments: readonly Row[] = [
 const putDocument: readonly Row[] = [
   {
     at: "4.2",
-    says: "the answer is 201",
-    otherwise: "and says what the document is called and which state it is in: so RavenDB",
+    statement: "the status is 201",
+    deviation: "the reply has the id and version of the document, as RavenDB's has",
     exchange: { send: "PUT docs?id=put/1", body: { n: 1 } },
     status: 201,
     headers: { "content-type": json },
@@ -672,7 +682,7 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "it is there at once, and stands for what was there before",
+    statement: "the document is available immediately, and replaces the previous version",
     given: [{ send: "PUT docs?id=put/1", body: { m: 2 } }],
     exchange: { send: "GET docs?id=put/1" },
     status: 200,
@@ -680,21 +690,21 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "id is the id of the document, and has to be there",
+    statement: "id is the id of the document, and is required",
     exchange: { send: "PUT docs", body: {} },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.2",
-    says: "the body is one object, and nothing behind it",
+    statement: "the body is one object, without trailing text",
     exchange: { send: "PUT docs?id=put/2", body: '{"a":1}{"b":2}' },
     status: 400,
     body: like({ Type: "System.IO.InvalidDataException" }),
   },
   {
     at: "4.2",
-    says: "the body may be raw, whatever it calls itself",
+    statement: "the body may be raw, with any content type",
     given: [
       {
         send: "PUT docs?id=put/3",
@@ -708,7 +718,7 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "the body may be an uploaded file",
+    statement: "the body may be an uploaded file",
     given: [
       {
         send: "PUT docs?id=put/4",
@@ -722,7 +732,7 @@ const putDocument: readonly Row[] = [
   },
   {
     at: "4.2",
-    says: "one document, so one file",
+    statement: "one document, so one file",
     exchange: {
       send: "PUT docs?id=put/5",
       body: multipart("XyZ", ["{}", "{}"]),
@@ -733,7 +743,7 @@ const putDocument: readonly Row[] = [
   },
 ];
 
-/** Documents of a collection of its own, for a row that changes them. */
+/** Documents of a separate collection, for a row that changes them. */
 const three = (collection: string): Exchange[] =>
   [1, 2, 3].map((n) => ({
     send: `PUT docs?id=${collection}/${n}`,
@@ -748,7 +758,7 @@ const faulted = like({
 const patchByQuery: readonly Row[] = [
   {
     at: "4.3",
-    says: "every document that the query selects is changed, and no other",
+    statement: "every document selected by the query is changed, and no other",
     given: [
       ...three("many"),
       patchIt(patch("from many where n > 1 update { this.n *= 10 }")),
@@ -760,7 +770,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3",
-    says: "the answer has the handle of the operation alone, and the headers",
+    statement: "the reply has only the operation id, and the headers",
     exchange: { send: "PATCH queries", body: patch("from Nobody update { this.a = 1 }") },
     status: 200,
     headers: {
@@ -772,21 +782,21 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 Query",
-    says: "the wrapper is required",
+    statement: "the wrapper is required",
     exchange: { send: "PATCH queries", body: { Text: "from Users" } },
     status: 400,
     body: like({ Type: "Raven.Client.Exceptions.BadRequestException" }),
   },
   {
     at: "4.3 Query.Query",
-    says: "the text is required",
+    statement: "the text is required",
     exchange: { send: "PATCH queries", body: { Query: {} } },
     status: 400,
     body: like({ Type: "System.InvalidOperationException" }),
   },
   {
     at: "4.3 Query.Query",
-    says: "the text has an update clause",
+    statement: "the text has an update clause",
     exchange: { send: "PATCH queries", body: patch("from Users") },
     status: 400,
     headers: { "request-time": /^\d+$/ },
@@ -794,14 +804,14 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 Query.Query",
-    says: "the text is RQL",
+    statement: "the text is RQL",
     exchange: { send: "PATCH queries", body: patch("update everything") },
     status: 400,
     body: like({ Type: expect.stringContaining("ParseException") as unknown }),
   },
   {
     at: "4.3 QueryParameters",
-    says: "the query and the script may refer to parameters: strings, integers, ids",
+    statement: "the query and the script may refer to parameters: strings, integers, ids",
     given: [
       ...three("given"),
       patchIt(
@@ -822,9 +832,9 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 allowStale, 7",
-    says: "false is the default: an operation on a stale index fails",
+    statement: "false is the default: an operation on a stale index fails",
     given: [
-      // The index is made while indexing stands still, and stale until that goes on.
+      // The index is created while indexing is paused, and stays stale until it resumes.
       { send: "POST admin/indexes/stop" },
       {
         send: "PUT indexes",
@@ -838,14 +848,14 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 allowStale",
-    says: "it is a boolean",
+    statement: "it is a boolean",
     exchange: { send: "PATCH queries?allowStale=maybe", body: fromStale },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.3 staleTimeout, 7",
-    says: "when the time runs out and the index is still stale, the operation fails",
+    statement: "if the timeout expires and the index is still stale, the operation fails",
     given: [start("PATCH queries?staleTimeout=00:00:00.050", fromStale)],
     exchange: { ...finished, until: { Status: "Faulted" } },
     status: 200,
@@ -853,14 +863,14 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 staleTimeout",
-    says: "it is a time span",
+    statement: "it is a time span",
     exchange: { send: "PATCH queries?staleTimeout=soon", body: fromStale },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "4.3 allowStale",
-    says: "true patches what the stale index has, here nothing",
+    statement: "true patches only the indexed documents, here none",
     given: [start("PATCH queries?allowStale=true", fromStale)],
     exchange: finished,
     status: 200,
@@ -868,7 +878,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 allowStale",
-    says: "it is for indexes: a patch of a collection does not ask",
+    statement: "it applies to indexes: a patch of a collection ignores it",
     given: [patchIt(patch("from Users update { this.Seen = 1 }"))],
     exchange: finished,
     status: 200,
@@ -876,7 +886,8 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 staleTimeout",
-    says: "it is the time to wait for the index: when that is no longer stale, all is patched",
+    statement:
+      "it is the time to wait for the index: once it is not stale, all documents are patched",
     given: [
       start("PATCH queries?staleTimeout=00:00:20", fromStale),
       { send: "POST admin/indexes/start" },
@@ -887,13 +898,14 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 maxOpsPerSec, 8",
-    says: "the operation does so many a second: one without a limit overtakes it",
+    statement:
+      "the operation is limited to this number per second: one without a limit overtakes it",
     given: [
       ...three("slow"),
       {
         send: "PATCH queries?maxOpsPerSec=1",
         body: patch("from slow update { this.a = 1 }"),
-        keep: { slow: "OperationId" },
+        store: { slow: "OperationId" },
       },
       patchIt(patch("from many update { this.b = 1 }")),
       finished,
@@ -904,7 +916,7 @@ const patchByQuery: readonly Row[] = [
   },
   {
     at: "4.3 maxOpsPerSec",
-    says: "it is an integer",
+    statement: "it is an integer",
     given: [{ send: "POST operations/kill?id={slow}" }],
     exchange: { send: "PATCH queries?maxOpsPerSec=few", body: patch("from slow update { }") },
     status: 400,
@@ -917,7 +929,7 @@ const adminName = "admin.client.certificate.localhost";
 const security: readonly Row[] = [
   {
     at: "4.4, 5",
-    says: "the package is a Zip, with certificate and key of the administrator at its root",
+    statement: "the package is a Zip, with certificate and key of the administrator at its root",
     exchange: { send: "GET /admin/debug/cluster-info-package" },
     status: 200,
     headers: { "content-type": "application/zip", "content-disposition": /^attachment; .*\.zip/ },
@@ -933,13 +945,13 @@ const security: readonly Row[] = [
   },
   {
     at: "4.4",
-    says: "keys are not for everybody: cluster administrators alone get them",
+    statement: "keys are restricted: only cluster administrators get them",
     exchange: { send: "GET /admin/debug/cluster-info-package", as: "operator" },
     status: 403,
   },
   {
     at: "4.4",
-    says: "a server without TLS has no keys to give",
+    statement: "a server without TLS has no keys",
     exchange: { send: "GET /admin/debug/cluster-info-package", as: "in the clear" },
     status: 200,
     check: ({ body }) => {
@@ -950,7 +962,7 @@ const security: readonly Row[] = [
   },
   {
     at: "4.5",
-    says: "an attachment is put as raw bytes",
+    statement: "an attachment is stored as raw bytes",
     exchange: {
       send: "PUT attachments?id=put/1&name=raw.bin&contentType=application/x-raw",
       body: Buffer.from([0, 255, 10, 13, 45, 45]),
@@ -967,7 +979,7 @@ const security: readonly Row[] = [
   },
   {
     at: "4.5",
-    says: "and comes back as it was",
+    statement: "and is returned unchanged",
     exchange: { send: "GET attachments?id=put/1&name=raw.bin" },
     status: 200,
     headers: { "content-type": "application/x-raw", "content-length": "6" },
@@ -975,21 +987,21 @@ const security: readonly Row[] = [
   },
   {
     at: "5",
-    says: "the service can be reached over HTTPS",
+    statement: "the service can be reached over HTTPS",
     exchange: { send: "GET /build/version" },
     status: 200,
     headers: { "content-type": json },
   },
   {
     at: "5",
-    says: "the service can be reached over plain HTTP",
+    statement: "the service can be reached over plain HTTP",
     exchange: { send: "GET /build/version", as: "in the clear" },
     status: 200,
     headers: { "content-type": json },
   },
   {
     at: "5",
-    says: "over HTTPS a client has to show a certificate",
+    statement: "over HTTPS, a client must present a certificate",
     exchange: { send: "GET docs?id=users/1", as: "nobody" },
     status: 403,
     body: like({
@@ -999,7 +1011,7 @@ const security: readonly Row[] = [
   },
   {
     at: "5",
-    says: "and one that the server knows",
+    statement: "and it must be registered at the server",
     exchange: { send: "GET docs?id=users/1", as: "stranger" },
     status: 403,
     body: like({
@@ -1012,7 +1024,7 @@ const security: readonly Row[] = [
 const errors: readonly Row[] = [
   {
     at: "7 200",
-    says: "a query with no results is valid",
+    statement: "a query with no results is valid",
     exchange: { send: "POST queries", body: { Query: "from Users where Name = 'Nobody'" } },
     status: 200,
     headers: { "request-time": /^\d+$/ },
@@ -1020,14 +1032,14 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 200",
-    says: "a body may be empty because nothing was found",
+    statement: "a body may be empty because nothing was found",
     exchange: { send: "GET streams/docs?format=jsonl&startsWith=none/" },
     status: 200,
     body: "",
   },
   {
     at: "7 200",
-    says: "a patch by query that finds nothing is valid",
+    statement: "a patch by query without matches is valid",
     given: [patchIt(patch("from Nobody update { this.a = 1 }"))],
     exchange: finished,
     status: 200,
@@ -1035,7 +1047,7 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 200",
-    says: "a patch by query of an index that does not exist is started, and tells of it in its state",
+    statement: "a patch by query of a missing index is started, and reports this in its state",
     given: [start("PATCH queries", patch("from index 'None' update { this.a = 1 }"))],
     exchange: { ...finished, until: { Status: "Faulted" } },
     status: 200,
@@ -1047,15 +1059,15 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 404",
-    says: "some valid requests whose data is missing: an attachment",
+    statement: "valid requests whose data is missing: an attachment",
     exchange: { send: "GET attachments?id=users/1&name=none" },
     status: 404,
     body: "",
   },
   {
     at: "7 409",
-    says: "commands that are in conflict: another state was expected",
-    given: [{ send: "PUT docs?id=put/6", body: {}, keep: { vector: "ChangeVector" } }],
+    statement: "conflicting commands: another version was expected",
+    given: [{ send: "PUT docs?id=put/6", body: {}, store: { vector: "ChangeVector" } }],
     exchange: { send: "PUT docs?id=put/6", body: {}, headers: { "if-match": '"A:1-x"' } },
     status: 409,
     body: like({
@@ -1067,28 +1079,28 @@ const errors: readonly Row[] = [
   },
   {
     at: "7 409",
-    says: "the state that was expected is there: no conflict",
+    statement: "the expected version exists: no conflict",
     exchange: { send: "PUT docs?id=put/6", body: {}, headers: { "if-match": '"{vector}"' } },
     status: 201,
   },
   {
     at: "7 500",
-    says: "what went wrong on the server's side is told from mistakes of the client",
+    statement: "server errors are distinguished from client errors",
     exchange: { send: "GET /test/failure" },
     status: 500,
     check: ({ text }) => expect(text).not.toMatch(/secret|service-interface\.test|at /),
   },
   {
     at: "7 400",
-    says: "mistakes of the client are told from what went wrong on the server's side",
-    otherwise: "RavenDB answers 500 to most; its clients go by the Type, which is the same",
+    statement: "client errors are distinguished from server errors",
+    deviation: "RavenDB answers 500 to most; its clients check only the Type, which is the same",
     exchange: { send: "GET counters" },
     status: 400,
     body: like({ Type: "System.ArgumentException" }),
   },
   {
     at: "7",
-    says: "an error says which address, what kind, and in words",
+    statement: "an error has the URL, the type and a message",
     exchange: { send: "GET no-such-route?a=1" },
     status: 400,
     headers: { "content-type": json },
@@ -1112,13 +1124,13 @@ const rows = [
   ...errors,
 ];
 
-/** What exchanges of the running row, and of those before, have kept. */
-const kept = new Map<string, string>();
-const filled = (text: string) =>
-  text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => kept.get(name) ?? whole);
+/** Values stored by exchanges of the current and earlier rows. */
+const stored = new Map<string, string>();
+const withValues = (text: string) =>
+  text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => stored.get(name) ?? whole);
 
 type Protocol = "HTTP/2" | "HTTP/1.1";
-const asked = new Map<NonNullable<Exchange["as"]>, CertificatePair>([["nobody", noCertificate]]);
+const clients = new Map<NonNullable<Exchange["as"]>, CertificatePair>([["nobody", noCertificate]]);
 const sessions = new Map<string, ClientHttp2Session>();
 let server: TestServer;
 let clear: TestServer;
@@ -1141,34 +1153,34 @@ beforeAll(async () => {
     ],
   });
   clear = await startTestServer({ unsecured: true });
-  asked.set("operator", await server.client({ clearance: "Operator" }, "operator"));
+  clients.set("operator", await server.client({ clearance: "Operator" }, "operator"));
   const stranger = await server.client({}, "stranger");
   const { certificates } = server.running.services;
   await certificates.delete(
     new X509Certificate(stranger.certificate).fingerprint.replaceAll(":", ""),
   );
-  asked.set("stranger", stranger);
+  clients.set("stranger", stranger);
 });
 afterAll(stopTestServers);
 
 async function once(protocol: Protocol, exchange: Exchange): Promise<Reply> {
   const { send, body, as, headers = {} } = exchange;
   const space = send.indexOf(" ");
-  const target = filled(send.slice(space + 1));
-  const path = target.startsWith("/") ? target : filled(`/databases/{db}/${target}`);
+  const target = withValues(send.slice(space + 1));
+  const path = target.startsWith("/") ? target : withValues(`/databases/{db}/${target}`);
   const isRaw = body === undefined || typeof body === "string" || Buffer.isBuffer(body);
   const bytes = isRaw ? body : JSON.stringify(body);
   const options: RequestOptions = {
     method: send.slice(0, space),
     headers: Object.fromEntries(
-      Object.entries(headers).map(([name, text]) => [name, filled(text)]),
+      Object.entries(headers).map(([name, text]) => [name, withValues(text)]),
     ),
     ...(bytes === undefined ? {} : { body: bytes }),
   };
   if (as === "in the clear" && protocol === "HTTP/1.1") {
     return requestHttp1(clear.url + path, options);
   }
-  const pair = as === undefined ? server.admin : asked.get(as);
+  const pair = as === undefined ? server.admin : clients.get(as);
   if (protocol === "HTTP/1.1") return server.request(path, options, pair);
   let session = sessions.get(as ?? "");
   if (session === undefined) {
@@ -1178,7 +1190,10 @@ async function once(protocol: Protocol, exchange: Exchange): Promise<Reply> {
   return requestHttp2(session, path, options);
 }
 
-/** Sends it, as often as it says, keeps what it says, and looks at what every reply has to have. */
+/**
+ * Sends an exchange, repeated if required, stores its values, and checks the properties of every
+ * reply.
+ */
 async function run(protocol: Protocol, exchange: Exchange): Promise<Reply> {
   let reply = await once(protocol, exchange);
   for (let tries = 0; exchange.until !== undefined && tries < 300; tries++) {
@@ -1186,29 +1201,29 @@ async function run(protocol: Protocol, exchange: Exchange): Promise<Reply> {
     await new Promise((resolve) => setTimeout(resolve, 10));
     reply = await once(protocol, exchange);
   }
-  // 9: every response says which version answered; 1: what has a body of ours is JSON in UTF-8.
+  // 9: every response has the server's version; 1: a JSON body is UTF-8.
   expect(reply.headers["service-server-version"], exchange.send).toMatch(/^7\.\d+\./);
   expect(reply.headers["raven-server-version"]).toBe(reply.headers["service-server-version"]);
   if (/^[{[]/.test(reply.text)) expect(reply.headers["content-type"]).toBe(json);
-  for (const [name, from] of Object.entries(exchange.keep ?? {})) {
+  for (const [name, from] of Object.entries(exchange.store ?? {})) {
     const found = reply.headers[from] ?? (reply.json as Record<string, unknown>)[from];
     expect(found, `${from} of ${exchange.send}`).toBeDefined();
-    kept.set(name, String(found));
+    stored.set(name, String(found));
   }
   return reply;
 }
 
 describe.each(["HTTP/2", "HTTP/1.1"] as const)("over %s", (protocol) => {
   beforeAll(async () => {
-    kept.clear();
-    kept.set("db", protocol === "HTTP/2" ? "HTTP2" : "HTTP1");
+    stored.clear();
+    stored.set("db", protocol === "HTTP/2" ? "HTTP2" : "HTTP1");
     for (const exchange of fixtures) {
       const reply = await run(protocol, exchange);
       expect(reply.status, `${exchange.send} ${reply.text}`).toBeLessThan(300);
     }
   });
 
-  test.each(rows.map((row) => [row.at, row.says, row] as const))(
+  test.each(rows.map((row) => [row.at, row.statement, row] as const))(
     "%s: %s",
     async (_at, _says, row) => {
       for (const exchange of row.given ?? []) {
@@ -1220,7 +1235,9 @@ describe.each(["HTTP/2", "HTTP/1.1"] as const)("over %s", (protocol) => {
       for (const [name, value] of Object.entries(row.headers ?? {})) {
         if (value instanceof RegExp) expect(reply.headers[name]).toMatch(value);
         else
-          expect(reply.headers[name], name).toBe(value === undefined ? undefined : filled(value));
+          expect(reply.headers[name], name).toBe(
+            value === undefined ? undefined : withValues(value),
+          );
       }
       if (row.body === "") expect(reply.text).toBe("");
       else if (row.body !== undefined) expect(reply.json).toEqual(row.body);
@@ -1229,7 +1246,7 @@ describe.each(["HTTP/2", "HTTP/1.1"] as const)("over %s", (protocol) => {
   );
 });
 
-test("every part of the description that says something about what is served has rows", () => {
+test("every section of the description with statements on the service has rows", () => {
   const parts = new Set(rows.flatMap(({ at }) => at.split(", ").map((one) => one.split(" ")[0])));
   for (const part of ["1", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "4.1", "4.2", "4.3"]) {
     expect(parts).toContain(part);

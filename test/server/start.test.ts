@@ -1,4 +1,4 @@
-/** The process: starting, what it prints, reasons not to start with their exit codes, stopping, also under load. */
+/** The process: startup, output, exit codes for startup errors, and shutdown, also under load. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -27,14 +27,14 @@ import { writePfx } from "../../certs/pfx.ts";
 import { exitCodes } from "../../server/settings/start-error.ts";
 import { requestHttp1, requestHttp2 } from "../support/start-test-server.ts";
 
-// From the source and from dist/ alike.
+// For both the source and dist/.
 const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
 const program = join(project, "bin", "jackdaw");
 const root = mkdtempSync(join(tmpdir(), "jackdaw-start-"));
 const children = new Set<ChildProcess>();
 
 beforeAll(() => {
-  // `npm test` builds first; alone, this file tests what was built last.
+  // `npm test` builds first; run alone, this file tests the last build.
   if (!existsSync(join(project, "dist", "server", "main.js"))) {
     execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
   }
@@ -49,7 +49,7 @@ interface Started {
   readonly url: string;
   readonly lines: string[];
   readonly errors: () => string;
-  /** Milliseconds from the start of the process to the line that says it is ready. */
+  /** Milliseconds from the start of the process to its ready message. */
   readonly readyMs: number;
 }
 
@@ -109,7 +109,7 @@ function folder(name: string): string {
 }
 
 describe("a secured start", () => {
-  test("makes certificates, says where, and prints a curl command that works", async () => {
+  test("creates certificates, prints their location, and prints a working curl command", async () => {
     const first = await start([`--DataDir=${folder("a")}`, "--ServerUrl=https://127.0.0.1:0"]);
     expect(first.lines.at(-1)).toBe(`Server available on: ${first.url}`);
     const shown = first.lines.join("\n");
@@ -142,7 +142,7 @@ describe("a secured start", () => {
     second.child.kill("SIGKILL");
   });
 
-  test("prints a command that works for any folder's name", async () => {
+  test("prints a command that works for any folder name", async () => {
     const { child, lines } = await start([
       `--DataDir=${folder("it's $HOME here")}`,
       "--ServerUrl=https://127.0.0.1:0",
@@ -173,7 +173,7 @@ describe("a secured start", () => {
     const target = `/admin/certificates?thumbprint=${Thumbprint}`;
     const gone = await requestHttp1(first.url + target, { method: "DELETE", tls: server });
     expect(gone.status).toBe(204);
-    first.child.kill("SIGKILL"); // an answered change is durable
+    first.child.kill("SIGKILL"); // An acknowledged change is durable.
     await once(first.child, "exit");
     const second = await start(args);
     const refused = await requestHttp1(`${second.url}/build/version`, { tls: admin });
@@ -181,7 +181,7 @@ describe("a secured start", () => {
     second.child.kill("SIGKILL");
   });
 
-  test("takes a certificate that was brought along, PEM or PFX, and lets it in as an admin", async () => {
+  test("accepts an existing certificate, PEM or PFX, and grants it admin access", async () => {
     const authority = await makeAuthority("x");
     const pair = await makeServerCertificate(authority, ["localhost", "127.0.0.1"]);
     writeFileSync(folder("own.crt"), pair.certificate);
@@ -205,14 +205,14 @@ describe("a secured start", () => {
     }
   });
 
-  test("looks at its certificate again on SIGHUP, and is not ended by it", async () => {
+  test("rereads its certificate on SIGHUP, and keeps running", async () => {
     const authority = await makeAuthority("x");
-    const bring = async () => {
+    const importCertificate = async () => {
       const pair = await makeServerCertificate(authority, ["localhost", "127.0.0.1"]);
       writeFileSync(folder("again.crt"), pair.certificate + pair.key);
       return pair;
     };
-    await bring();
+    await importCertificate();
     const started = await start([
       `--Security.Certificate.Path=${folder("again.crt")}`,
       `--DataDir=${folder("again")}`,
@@ -224,7 +224,7 @@ describe("a secured start", () => {
     });
     started.child.kill("SIGHUP");
     await expect.poll(() => output).toContain("certificate has not changed");
-    const { certificate: cert, key } = await bring();
+    const { certificate: cert, key } = await importCertificate();
     started.child.kill("SIGHUP");
     await expect.poll(() => output).toMatch(/certificate was renewed: .*again\.crt, until \d{4}-/);
     const tls = { ca: authority.certificate, cert, key };
@@ -233,7 +233,7 @@ describe("a secured start", () => {
     started.child.kill("SIGKILL");
   });
 
-  test("warns of a certificate that ends soon", async () => {
+  test("warns of a certificate that expires soon", async () => {
     const authority = await makeAuthority("x");
     const nearlyOver = new Date(Date.now() - 815 * 86_400_000);
     const pair = await makeServerCertificate(authority, ["localhost"], nearlyOver);
@@ -257,17 +257,17 @@ describe("a command", () => {
     [["serve", "--help"], 0],
     [["staus"], 2],
     [["status", "--url=http://127.0.0.1:1"], 3],
-  ])("%o touches no folder and ends with %d", (words, code) => {
+  ])("%o touches no folder and exits with %d", (words, code) => {
     const cwd = mkdtempSync(join(root, "empty-"));
     expect(spawnSync(process.execPath, [program, ...words], { cwd }).status).toBe(code);
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("finds a local server, which 'serve' starts, by its data folder", async () => {
+  test("finds a local server, started by 'serve', by its data folder", async () => {
     const data = folder("found");
     const started = await start(["serve", `--DataDir=${data}`, "--ServerUrl=https://127.0.0.1:0"]);
-    const told = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
-    expect(JSON.parse(told.toString())).toMatchObject({ Url: started.url });
+    const reported = execFileSync(process.execPath, [program, "status", "--data", data, "--json"]);
+    expect(JSON.parse(reported.toString())).toMatchObject({ Url: started.url });
     await stopped(started.child, () => started.child.kill("SIGTERM"));
     expect(existsSync(join(data, "server.json"))).toBe(false);
   });
@@ -285,7 +285,7 @@ describe("started by the official test driver", () => {
     ].flat();
   };
 
-  test("is silent about its settings, and stops on a word", async () => {
+  test("prints nothing about its settings, and stops on a keyword", async () => {
     const started = await start(driver(process.pid));
     expect(started.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(started.errors()).toBe("");
@@ -298,7 +298,7 @@ describe("started by the official test driver", () => {
     expect(existsSync(join(root, "data"))).toBe(false);
   });
 
-  test("stops when its parent is gone", async () => {
+  test("stops when its parent exits", async () => {
     const parent = spawn("sleep", ["60"]);
     const { child } = await start(driver(parent.pid as number));
     const [code] = await stopped(child, () => parent.kill());
@@ -307,7 +307,7 @@ describe("started by the official test driver", () => {
 });
 
 describe("settings", () => {
-  test("come from flag, environment and file, in this order; unknown ones are named once", async () => {
+  test("are read from flag, environment and file, in this order; unknown ones are reported once", async () => {
     const settings = {
       DataDir: folder("from-file"),
       "Http.MaxConnections": 77,
@@ -323,8 +323,8 @@ describe("settings", () => {
       },
     );
     expect(started.errors()).toBe("");
-    const mistaken = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
-    expect([mistaken.code, mistaken.text]).toEqual([
+    const invalid = await failure(["--config-path", folder("settings-1.json"), "--Typo=x"]);
+    expect([invalid.code, invalid.text]).toEqual([
       exitCodes["setting-invalid"],
       "Cannot start: Unknown setting 'Typo'; 'jackdaw help serve' lists all.\n",
     ]);
@@ -347,7 +347,7 @@ describe("settings", () => {
   });
 });
 
-describe("a reason not to start is one line and has an exit code of its own", () => {
+describe("a startup error is one line and has its own exit code", () => {
   const plainUrl = "--ServerUrl=http://127.0.0.1:0";
   const secureUrl = "--ServerUrl=https://127.0.0.1:0";
   const memory = "--RunInMemory=true";
@@ -428,13 +428,13 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       /a-file cannot be used .*; it is a file: move it away/,
     ],
     [
-      "a folder below one that does not exist and takes none",
+      "a folder below a missing folder that cannot be created",
       () => [plainUrl, "--DataDir=/proc/jackdaw/data"],
       "data-folder-parent",
       /The data folder \/proc\/jackdaw\/data does not exist .* nothing can be created in \/proc /,
     ],
     [
-      "a folder that cannot be made",
+      "a folder that cannot be created",
       () => [plainUrl, "--DataDir=/dev/null/jackdaw"],
       "data-folder-parent",
       /\/dev\/null is not a folder/,
@@ -476,37 +476,37 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       /Password/,
     ],
     [
-      "an expired one",
+      "an expired certificate",
       () => [secureUrl, memory, certificate("old.crt")],
       "certificate-date",
       /expired on/,
     ],
     [
-      "a future one",
+      "a certificate that is not yet valid",
       () => [secureUrl, memory, certificate("new.crt")],
       "certificate-date",
       /not valid before/,
     ],
     [
-      "a client's",
+      "a client certificate",
       () => [secureUrl, memory, certificate("client.crt")],
       "certificate-usage",
       /serverAuth/,
     ],
     [
-      "one without TLS",
+      "a certificate without TLS",
       () => [plainUrl, memory, certificate("good.crt")],
       "certificate-without-tls",
       /https:/,
     ],
     [
-      "unsecured to all",
+      "unsecured access from everywhere",
       () => ["--ServerUrl=http://0.0.0.0:0", memory],
       "unsecured-not-allowed",
       /PublicNetwork/,
     ],
     [
-      "copies on several nodes that would be in memory only",
+      "copies on several nodes in memory only",
       () => [plainUrl, memory, "--Cluster.Nats.Url=nats://127.0.0.1:4222"],
       "setting-invalid",
       /leave RunInMemory out/,
@@ -518,7 +518,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     expect(code).toBe(exitCodes[reason]);
   });
 
-  test("a folder that another server has", async () => {
+  test("a folder used by another server", async () => {
     const args = [plainUrl, `--DataDir=${folder("locked")}`];
     const { child } = await start(args);
     const { code, text } = await failure(args);
@@ -529,12 +529,12 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     expect(code).toBe(exitCodes["data-folder-locked"]);
     child.kill("SIGKILL");
     await once(child, "exit");
-    // Who was killed holds nothing any more.
+    // A killed process holds no lock.
     const next = await start(args);
     next.child.kill("SIGKILL");
   });
 
-  test("a folder that is read only", async () => {
+  test("a read-only folder", async () => {
     const path = folder("read-only");
     mkdirSync(path, { mode: 0o555 });
     chmodSync(root, 0o755);
@@ -557,7 +557,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     }
   });
 
-  test("few file handles: the server says so, and one that runs out of them serves on afterwards", async () => {
+  test("the server warns of few file handles, and continues to serve after it ran out of them", async () => {
     const few = (count: number, name: string) => [
       "-c",
       `ulimit -n ${count}; exec "$0" "$@"`,
@@ -582,7 +582,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       socket.on("error", () => undefined);
       return socket;
     });
-    // Longer than the pause between two looks at the memory.
+    // Longer than the interval between two memory checks.
     await new Promise((resolve) => setTimeout(resolve, 2500));
     expect(server.exitCode).toBeNull();
     for (const socket of sockets) socket.destroy();
@@ -598,7 +598,7 @@ describe("a reason not to start is one line and has an exit code of its own", ()
       .toBe(200);
   });
 
-  test("a folder that another server takes while this one is stopped, which ends it", async () => {
+  test("a folder taken by another server while this one is suspended, which then exits", async () => {
     const args = [plainUrl, `--DataDir=${folder("lost")}`, "--Server.FolderSilenceInSec=1"];
     const first = await start(args);
     first.child.kill("SIGSTOP");
@@ -613,19 +613,19 @@ describe("a reason not to start is one line and has an exit code of its own", ()
     second.child.kill("SIGKILL");
   });
 
-  test("the codes differ", () => {
+  test("the exit codes differ", () => {
     const codes = Object.values(exitCodes);
     expect(new Set(codes).size).toBe(codes.length);
     expect(codes.every((code) => code > 0 && code < 126)).toBe(true);
   });
 });
 
-describe("stopping", () => {
-  test("answers what is in flight, then exits with 0", async () => {
+describe("shutdown", () => {
+  test("answers requests in flight, then exits with 0", async () => {
     const { child, url } = await start(["--ServerUrl=http://127.0.0.1:0", "--RunInMemory=true"]);
     const session = http2.connect(url);
     session.on("error", () => undefined);
-    // A body that comes slowly keeps a request in flight while the server is told to stop.
+    // A slow body keeps a request in flight during the shutdown.
     const stream = session.request(
       { ":method": "PUT", ":path": "/admin/configuration/client" },
       { endStream: false },
@@ -660,7 +660,7 @@ describe("stopping", () => {
     session.destroy();
   });
 
-  test("under load loses no answer", async () => {
+  test("under load loses no reply", async () => {
     const { child, url } = await start(["--ServerUrl=http://127.0.0.1:0", "--RunInMemory=true"]);
     const session = http2.connect(url);
     session.on("error", () => undefined);
@@ -675,7 +675,7 @@ describe("stopping", () => {
         await requestHttp2(session, "/build/version").then(
           () => answered++,
           (error: Error) => {
-            // Refused before anything was done is not an answer lost: the client may ask again elsewhere.
+            // A rejection before any work is not a lost reply: the client may retry elsewhere.
             if (!/REFUSED_STREAM|GOAWAY|closed|destroyed|cancel/i.test(error.message)) cut++;
           },
         );
@@ -690,7 +690,7 @@ describe("stopping", () => {
     session.destroy();
   });
 
-  test("under writes over mutual TLS keeps all that it acknowledged, and cuts nobody off", async () => {
+  test("under writes over mutual TLS keeps all acknowledged writes, and cuts off no client", async () => {
     const args = ["--ServerUrl=https://127.0.0.1:0", `--DataDir=${folder("kept")}`];
     const certs = join(folder("kept"), "certs");
     const { child, url } = await start(args);
@@ -700,10 +700,10 @@ describe("stopping", () => {
       cert: read("admin.client.certificate.localhost.crt"),
       key: read("admin.client.certificate.localhost.key"),
     };
-    const ask = (path: string, method: string, body?: string, target = url) =>
+    const send = (path: string, method: string, body?: string, target = url) =>
       requestHttp1(target + path, { method, tls: client, ...(body === undefined ? {} : { body }) });
-    const made = await ask("/admin/databases?name=kept", "PUT", '{"DatabaseName":"kept"}');
-    expect(made.status).toBe(201);
+    const created = await send("/admin/databases?name=kept", "PUT", '{"DatabaseName":"kept"}');
+    expect(created.status).toBe(201);
     const session = http2.connect(url, client);
     session.on("error", () => undefined);
     const acknowledged: string[] = [];
@@ -716,7 +716,7 @@ describe("stopping", () => {
         const sent =
           worker < 8
             ? requestHttp2(session, path, { method: "PUT", body: "{}" })
-            : ask(path, "PUT", "{}");
+            : send(path, "PUT", "{}");
         await sent.then(
           ({ status }) => {
             if (status === 201) acknowledged.push(id);
@@ -724,7 +724,8 @@ describe("stopping", () => {
           },
           (error: Error) => {
             isOver = true;
-            // Refused before anything was done. (A new connection of HTTP/1.1 cannot tell that from being cut off.)
+            // Rejected before any work. (A new HTTP/1.1 connection cannot distinguish this from
+            // being cut off.)
             const isRefusal = /REFUSED_STREAM|GOAWAY|closed|destroyed|cancel/i.test(error.message);
             if (worker < 8 && !isRefusal) failures.push(error.message);
           },
@@ -740,7 +741,7 @@ describe("stopping", () => {
     expect(failures).toEqual([]);
 
     const again = await start(args);
-    const list = await ask(
+    const list = await send(
       "/databases/kept/docs?pageSize=100000&metadataOnly=true",
       "GET",
       undefined,
@@ -755,7 +756,7 @@ describe("stopping", () => {
     again.child.kill("SIGKILL");
   });
 
-  test("does not wait for ever for who does not read", async () => {
+  test("does not wait forever for a client that does not read", async () => {
     const { child, url } = await start([
       "--ServerUrl=http://127.0.0.1:0",
       "--RunInMemory=true",
@@ -767,7 +768,7 @@ describe("stopping", () => {
       "PUT /admin/configuration/client HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n" +
         "Expect: 100-continue\r\n\r\n",
     );
-    // The request is in progress from here on, and its body never comes.
+    // The request is in progress from here on, and its body never arrives.
     expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 100 /);
     const beganMs = performance.now();
     const [code] = await stopped(child, () => child.kill("SIGINT"));

@@ -1,11 +1,11 @@
 /**
- * A database whose log is carried to other nodes loses power at every file system call, while several of its groups
- * were carried at once and are written together. What is there afterwards is a beginning of what was carried, with all
- * that was acknowledged, and it is never taken for damage.
+ * A database whose log is carried to other nodes loses power at every file system call, while
+ * several of its groups are carried together and written in one call. Afterwards it contains a
+ * prefix of the carried groups with all acknowledged ones, and no damage is reported.
  *
  * `npm run test:faults` tries more outcomes.
  */
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { crashEverywhere } from "../support/crash-loop.ts";
@@ -21,12 +21,14 @@ import {
 import type { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 const seeds = everyFault ? 16 : 4;
-/** Room for all that is carried at once. */
+/** Space for all groups that are carried together. */
 const segments = { segmentBytesMin: 32 * 1024, segmentBytesMax: 32 * 1024 };
 const atOnce = 4;
 const rounds = 3;
 
-/** Keeps what it is given until it is let go, the last one first: the log sees all of it as carried. */
+/**
+ * Holds carried groups and releases them last first, so that the log sees all of them as carried.
+ */
 class HoldingList extends GroupList {
   readonly #held: (() => void)[] = [];
 
@@ -40,7 +42,7 @@ class HoldingList extends GroupList {
     return this.#held.length;
   }
 
-  letGo(): void {
+  releaseAll(): void {
     for (const resolve of this.#held.splice(0).reverse()) resolve();
   }
 }
@@ -48,7 +50,7 @@ class HoldingList extends GroupList {
 interface Progress {
   acknowledged: number;
   carried: number;
-  /** Calls that wrote several groups. */
+  /** Number of calls that wrote several groups. */
   joined: number;
 }
 
@@ -58,7 +60,7 @@ async function write(files: SimulatedFileSystem, progress: Progress): Promise<vo
   const writes = () => files.calls.filter(({ name }) => name === "write").length;
   let failure: Error | null = null;
   const until = async (isTrue: () => boolean) => {
-    while (failure === null && !isTrue()) await turn();
+    while (failure === null && !isTrue()) await tick();
     if (failure !== null) throw failure;
   };
   let count = 0;
@@ -75,7 +77,7 @@ async function write(files: SimulatedFileSystem, progress: Progress): Promise<vo
     await until(() => carrier.heldCount === atOnce);
     progress.carried = count;
     const before = writes();
-    carrier.letGo();
+    carrier.releaseAll();
     await Promise.all(written);
     if (writes() - before < atOnce) progress.joined++;
     progress.acknowledged = count;
@@ -98,7 +100,7 @@ async function check(after: SimulatedFileSystem, progress: Progress): Promise<vo
   await database.abandon();
 }
 
-test("what was carried together is there to some point after a crash at any call", {
+test("a prefix of the groups carried together survives a crash at any call", {
   timeout: 3_600_000,
 }, async () => {
   let joined = 0;
@@ -106,7 +108,7 @@ test("what was carried together is there to some point after a crash at any call
     await write(files, progress);
     joined += progress.joined;
   };
-  const begin = () => ({ acknowledged: 0, carried: 0, joined: 0 });
-  await crashEverywhere(begin, scenario, { seeds }, check);
+  const start = () => ({ acknowledged: 0, carried: 0, joined: 0 });
+  await crashEverywhere(start, scenario, { seeds }, check);
   expect(joined).toBeGreaterThan(0);
 });

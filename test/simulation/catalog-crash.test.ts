@@ -11,10 +11,13 @@ import { logOptions, simulatedEnvironment } from "../support/simulated-database.
 import type { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
 const folder = "/data/Databases";
-/** At every how many-th call. */
+/** Interval between tested calls. */
 const step = everyFault ? 1 : 11;
 
-/** What everybody was told: a name is there, not there, or (while it is made or deleted) may be either. */
+/**
+ * The state reported to callers: a name exists, does not exist, or (during creation or deletion)
+ * may be either.
+ */
 class Known {
   readonly names = new Map<string, "there" | "gone" | "either">();
 }
@@ -23,7 +26,7 @@ function open(files: SimulatedFileSystem): Promise<DatabaseCatalog> {
   return DatabaseCatalog.open(simulatedEnvironment(files), folder, logOptions());
 }
 
-/** As Promise.all, but none of them goes on when it rejects. */
+/** Like Promise.all, but waits for all of them before it rejects. */
 async function allEnded(works: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(works);
   for (const result of results) if (result.status === "rejected") throw result.reason;
@@ -61,18 +64,18 @@ async function check(files: SimulatedFileSystem, known: Known): Promise<void> {
     expect(database.settings).toEqual({ Made: name });
     database.checkInvariants();
   }
-  // What was half made or half deleted is out of the way.
+  // The remains of interrupted creations and deletions are removed.
   const paths = files.paths().map((path) => path.slice(folder.length + 1).split("/")[0] ?? "");
   expect(paths.filter((path) => path.startsWith("."))).toEqual([]);
   await catalog.create("new", {});
   await catalog.close();
 }
 
-test("a crash leaves whole databases only", { timeout: 600_000 }, async () => {
+test("a crash leaves only complete databases", { timeout: 600_000 }, async () => {
   await crashEverywhere(() => new Known(), scenario, { seeds: 1, step }, check);
 });
 
-test("a call that fails leaves whole databases only", { timeout: 600_000 }, async () => {
+test("a failed call leaves only complete databases", { timeout: 600_000 }, async () => {
   const calls = await countCalls(() => new Known(), scenario);
   for (const code of ["EIO", "ENOSPC"] as const) {
     for (let at = 0; at < calls; at += step * 2) {
@@ -91,7 +94,7 @@ test("a call that fails leaves whole databases only", { timeout: 600_000 }, asyn
   }
 });
 
-/** Which files `shop` has: it was told that it has the new ones, or it may have either. */
+/** The files of `shop`: the new ones if this was acknowledged, else either. */
 class Replaced {
   readonly mayBe = new Set<string>(["old"]);
 }
@@ -99,16 +102,16 @@ class Replaced {
 async function replaceScenario(files: SimulatedFileSystem, known: Replaced): Promise<void> {
   const catalog = await open(files);
   if (!catalog.has("shop")) await catalog.create("shop", { Made: "old" });
-  const replace = async (made: string): Promise<void> => {
-    known.mayBe.add(made);
+  const replace = async (created: string): Promise<void> => {
+    known.mayBe.add(created);
     const database = await catalog.replaceFiles("shop", async (environment, making) => {
       const other = await OpenDatabase.open(environment, "shop", making, logOptions());
-      await other.changeSettings(() => ({ Made: made }));
+      await other.changeSettings(() => ({ Made: created }));
       await other.close();
     });
     known.mayBe.clear();
-    known.mayBe.add(made);
-    await database.put("a", { made });
+    known.mayBe.add(created);
+    await database.put("a", { made: created });
   };
   await replace("new");
   await replace("newer");
@@ -122,10 +125,10 @@ async function replaceScenario(files: SimulatedFileSystem, known: Replaced): Pro
 async function checkReplaced(files: SimulatedFileSystem, known: Replaced): Promise<void> {
   const catalog = await open(files);
   const database = await catalog.find("shop");
-  const made = database === undefined ? "gone" : (database.settings["Made"] as string);
-  // Before it was there at all.
-  if (made !== "gone" || !known.mayBe.has("old")) {
-    expect([...known.mayBe]).toContain(made);
+  const created = database === undefined ? "gone" : (database.settings["Made"] as string);
+  // Before it existed at all.
+  if (created !== "gone" || !known.mayBe.has("old")) {
+    expect([...known.mayBe]).toContain(created);
   }
   database?.checkInvariants();
   const paths = files.paths().map((path) => path.slice(folder.length + 1).split("/")[0] ?? "");
@@ -138,7 +141,7 @@ test("a crash leaves the old files of a database, or the new", { timeout: 600_00
   await crashEverywhere(() => new Replaced(), replaceScenario, options, checkReplaced);
 });
 
-test("a call that fails leaves the old files or the new", { timeout: 600_000 }, async () => {
+test("a failed call leaves the old files or the new", { timeout: 600_000 }, async () => {
   const calls = await countCalls(() => new Replaced(), replaceScenario);
   for (const code of ["EIO", "ENOSPC"] as const) {
     for (let at = 0; at < calls; at += everyFault ? 1 : 7) {

@@ -19,7 +19,7 @@ class Rounds {
   #database: OpenDatabase | null = null;
 
   get database(): OpenDatabase {
-    if (this.#database === null) throw new Error("it is opened first");
+    if (this.#database === null) throw new Error("the database is not open");
     return this.#database;
   }
 
@@ -27,7 +27,7 @@ class Rounds {
     const maintenance = { scrubIntervalMs: 1e9, snapshotIntervalMs: 1e9 };
     const options = logOptions({
       segmentBytesMax: 8192,
-      // Segments that are sealed before they are full take more room, in proportion, than large ones do.
+      // Segments sealed before they are full take more space, in proportion, than large ones.
       oversizedBytesMin: 1_000_000,
       cacheBytes: 1_000_000,
       maintenance,
@@ -35,9 +35,9 @@ class Rounds {
     this.#database = await OpenDatabase.open(this.#environment, "shop", databaseFolder, options);
   }
 
-  /** Lets time pass, with a turn for whoever waits for the disk in every 20 ms of it. */
+  /** Advances the clock, with an event-loop tick for disk operations every 20 ms of it. */
   async pass(turns: number): Promise<void> {
-    for (let turn = 0; turn < turns; turn++) {
+    for (let tick = 0; tick < turns; tick++) {
       this.#environment.clock.advance(20);
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
@@ -64,7 +64,7 @@ class Rounds {
     }
   }
 
-  /** Overwrites what `pick` says, as much as one round of all. */
+  /** Overwrites the keys chosen by `pick`, as many as a round over all keys. */
   async putSome(value: number, pick: () => number): Promise<void> {
     for (let count = 0; count < documentCount; count += batchSize) {
       await this.put(Array.from({ length: batchSize }, pick), value);

@@ -1,4 +1,7 @@
-/** A process is killed again and again while a continuous backup runs; each time the backup alone is restored. */
+/**
+ * A process is killed repeatedly while a continuous backup runs; each time only the backup is
+ * restored.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -13,37 +16,40 @@ import { SeededRandom } from "../support/random.ts";
 const rounds = 4;
 const roundMs = 300;
 const { files } = nodeEnvironment();
-/** Of test/support/continuous-child.ts. */
+/** The program, test/support/continuous-child.ts. */
 const key = Buffer.alloc(32, 1);
 
-/** Lines of a process that was killed a while after it has told `tellings` times what is in the backup. */
+/**
+ * Output of a process that was killed some time after it had reported `tellings` times the contents
+ * of the backup.
+ */
 async function killed(
   args: readonly string[],
-  tellings: number,
+  reportCount: number,
   afterMs: number,
 ): Promise<readonly string[]> {
   const child = spawn(process.execPath, [...args], { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";
-  const hasTold = new Promise<void>((resolve) => {
+  const hasReported = new Promise<void>((resolve) => {
     child.stdout.on("data", (chunk: Buffer) => {
       text += chunk.toString();
-      if (text.split("\nshipped\n").length > tellings) resolve();
+      if (text.split("\nshipped\n").length > reportCount) resolve();
     });
   });
   const closed = once(child, "close") as Promise<[number | null]>;
-  await Promise.race([hasTold, closed]);
+  await Promise.race([hasReported, closed]);
   await new Promise((resolve) => setTimeout(resolve, afterMs));
   child.kill("SIGKILL");
-  expect((await closed)[0], "it was killed, and did not end by itself").toBe(null);
-  // The last line may be cut.
+  expect((await closed)[0], "it was killed, and did not exit by itself").toBe(null);
+  // The last line may be truncated.
   return text.split("\n").slice(1, -1);
 }
 
-/** The numbers that were written to the backup for sure. */
+/** The numbers that were certainly written to the backup. */
 function shippedOf(lines: readonly string[]): readonly number[] {
   const last = lines.lastIndexOf("shipped");
-  const begun = lines.slice(0, Math.max(0, last)).lastIndexOf("begun");
-  return numbersOf(lines.slice(0, Math.max(0, begun)));
+  const started = lines.slice(0, Math.max(0, last)).lastIndexOf("begun");
+  return numbersOf(lines.slice(0, Math.max(0, started)));
 }
 
 const numbersOf = (lines: readonly string[]) => lines.filter((one) => /^\d/.test(one)).map(Number);
@@ -74,7 +80,7 @@ async function numberIn(database: Database, id: string): Promise<number> {
   return text === null ? -1 : (JSON.parse(text.toString()) as { number: number }).number;
 }
 
-test("a process that is killed has lost nothing of what its backup has told, and goes on with it", async () => {
+test("a killed process loses nothing reported as backed up, and resumes the backup", async () => {
   const program = await builtProgram("continuous-child", ["server", "certs"]);
   const data = join(await newTestFolder(), "data");
   const folder = join(await newTestFolder(), "backup");
@@ -85,7 +91,8 @@ test("a process that is killed has lost nothing of what its backup has told, and
   for (let round = 0; round < rounds; round++) {
     const lines = await killed(
       [program, data, folder, `${next}`],
-      // The first round makes the base; then it is killed also while it opens, and before it goes on.
+      // The first round creates the base; later it is also killed during startup, before it
+      // resumes.
       round === 0 ? 2 : random.below(3),
       random.below(roundMs),
     );
@@ -95,12 +102,12 @@ test("a process that is killed has lost nothing of what its backup has told, and
     for (const number of shipped) {
       newest.set(number % 300, Math.max(number, newest.get(number % 300) ?? -1));
     }
-    // At most the four writers were at a further one.
+    // Each of the four writers may be at most one number further.
     const end = Math.max(next, ...acknowledged) + 5;
     await restored(folder, async (database) => {
       for (let slot = 0; slot < 300; slot++) {
         const one = await numberIn(database, `one/${slot}`);
-        expect(await numberIn(database, `two/${slot}`), "half of a write").toBe(one);
+        expect(await numberIn(database, `two/${slot}`), "a partial write").toBe(one);
         expect(one, `slot ${slot}, round ${round}`).toBeGreaterThanOrEqual(newest.get(slot) ?? -1);
         expect(one).toBeLessThan(end);
       }

@@ -17,7 +17,7 @@ const seeds = everyFault ? 3 : 1;
 const step = everyFault ? 1 : 7;
 
 for (const [name, scenario] of Object.entries(databaseScenarios)) {
-  test(`plays to its end and is whole: ${name}`, async () => {
+  test(`completes and is intact: ${name}`, async () => {
     const files = new SimulatedFileSystem();
     const history = new History();
     await scenario(files, history);
@@ -28,7 +28,7 @@ for (const [name, scenario] of Object.entries(databaseScenarios)) {
     await again.database.close();
   });
 
-  test(`nothing acknowledged is lost by a crash: ${name}`, { timeout: 3_600_000 }, async () => {
+  test(`a crash loses nothing acknowledged: ${name}`, { timeout: 3_600_000 }, async () => {
     await crashEverywhere(() => new History(), scenario, { seeds, step }, checkRecovery);
   });
 }

@@ -1,10 +1,11 @@
 /**
- * Files damaged while no process has them open: truncated, flipped, emptied, removed. A database opens with what was
- * acknowledged, or, where only writes not followed by a later one are missing, with a prefix of it; else it refuses and
- * names the file. It never returns a document, a counter or an attachment that differs from what was written.
+ * Files damaged while no process has them open: truncated, flipped, emptied, removed. A database
+ * opens with all acknowledged writes, or with a prefix of them if only the last writes are missing;
+ * else it fails to open and names the file. It never returns a document, a counter or an attachment
+ * that differs from the written one.
  *
- * In each file 40 evenly spread bits are flipped; with `npm run test:faults` all of them, in eight parts: one for each
- * bit position within a byte.
+ * In each file 40 evenly spread bits are flipped; with `npm run test:faults` all of them, in eight
+ * parts: one for each bit position within a byte.
  */
 import { describe, expect, test, vi } from "vitest";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -21,7 +22,7 @@ import {
 } from "../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-/** Bytes of each file of which a part flips its bit. */
+/** Number of bytes of each file in which a test flips its bit. */
 const flips = everyFault ? Number.POSITIVE_INFINITY : 5;
 
 interface Store {
@@ -29,8 +30,11 @@ interface Store {
   readonly history: History;
 }
 
-/** Three segments with all kinds of records, and an attachment. `isClosed`: in good order, with an index snapshot. */
-async function makeStore(isClosed: boolean): Promise<Store> {
+/**
+ * Three segments with records of all types, and an attachment. `isClosed`: shut down cleanly, with
+ * an index snapshot.
+ */
+async function createStore(isClosed: boolean): Promise<Store> {
   const files = new SimulatedFileSystem();
   const history = new History();
   const shop = await SimulatedDatabase.open(files, history, { segmentBytesMax: 1024 });
@@ -49,7 +53,7 @@ async function makeStore(isClosed: boolean): Promise<Store> {
 
 type Outcome = "whole" | "prefix" | "refused" | "damaged record";
 
-/** Opens a copy after `damage`. Fails when it has something that never was. */
+/** Opens a copy after `damage`. Fails if it contains data that was never written. */
 async function outcomeOf(
   { files, history }: Store,
   damage: (files: SimulatedFileSystem) => void,
@@ -72,7 +76,7 @@ async function outcomeOf(
     const description = await describeDatabase(database);
     const known = history.states.map((state) => state.text());
     const found = known.lastIndexOf(description);
-    if (found < 0) expect.fail(`found what never was: ${description}`);
+    if (found < 0) expect.fail(`found data that was never written: ${description}`);
     return found === known.length - 1 ? "whole" : "prefix";
   } catch (error) {
     if (error instanceof EngineError && error.code === "record-damaged") return "damaged record";
@@ -86,7 +90,7 @@ function logFiles({ files }: Store): string[] {
   return files.paths().filter((path) => path.endsWith(".seg"));
 }
 
-/** Bytes of a segment that are used: behind them there are only zeros. */
+/** Used bytes of a segment: only zeros follow. */
 function usedBytes({ files }: Store, path: string): number {
   const bytes = files.content(path);
   let end = bytes.length;
@@ -102,10 +106,10 @@ function flip(path: string, bit: number): (files: SimulatedFileSystem) => void {
     });
 }
 
-test("the newest segment, zeroed from every byte on, gives a prefix or is refused", {
+test("the newest segment, zeroed from any byte on, opens with a prefix or is rejected", {
   timeout: 300_000,
 }, async () => {
-  const store = await makeStore(false);
+  const store = await createStore(false);
   const newest = logFiles(store)
     .filter((path) => usedBytes(store, path) > 64)
     .at(-1) as string;
@@ -121,10 +125,10 @@ test("the newest segment, zeroed from every byte on, gives a prefix or is refuse
   expect(outcomes).toContain("refused");
 });
 
-test("the newest segment, cut at every byte, is refused: a file keeps its length", {
+test("the newest segment, truncated at any byte, is rejected, because files keep their length", {
   timeout: 300_000,
 }, async () => {
-  const store = await makeStore(false);
+  const store = await createStore(false);
   const newest = logFiles(store)
     .filter((path) => usedBytes(store, path) > 64)
     .at(-1) as string;
@@ -141,10 +145,10 @@ const bitsOfByte = [0, 1, 2, 3, 4, 5, 6, 7];
 
 describe.each([
   ["after a crash", false],
-  ["closed in good order", true],
-])("a flipped bit never gives what was not written: %s", (_, isClosed) => {
+  ["after a clean shutdown", true],
+])("a flipped bit never yields data that was not written: %s", (_, isClosed) => {
   test.each(bitsOfByte)("bit %i of a byte", { timeout: 3_600_000 }, async (bit) => {
-    const store = await makeStore(isClosed);
+    const store = await createStore(isClosed);
     const outcomes: Record<Outcome, number> = {
       whole: 0,
       prefix: 0,
@@ -155,36 +159,40 @@ describe.each([
     for (const path of store.files.paths()) {
       const bytes = Math.max(usedBytes(store, path), 64);
       const step = Math.max(1, Math.floor(bytes / flips));
-      // Sampled parts begin at different bytes.
+      // Sampled tests begin at different bytes.
       for (let at = Math.floor((step * bit) / bitsOfByte.length); at < bytes; at += step) {
         outcomes[await outcomeOf(store, flip(path, at * 8 + bit))]++;
       }
     }
     expect(outcomes.refused).toBeGreaterThan(0);
-    // An attachment's file is looked at when it is read, and so are segments behind a whole snapshot.
+    // An attachment's file is checked when it is read, and so are segments preceding a complete
+    // snapshot.
     expect(outcomes["damaged record"]).toBeGreaterThan(0);
   });
 });
 
-test.each(["removed", "emptied"])("a file that is %s is noticed, or is not needed", async (how) => {
-  for (const isClosed of [false, true]) {
-    const store = await makeStore(isClosed);
-    for (const path of store.files.paths()) {
-      const outcome = await outcomeOf(store, (files) => {
-        if (how === "removed") files.remove(path);
-        else files.damage(path, () => Buffer.alloc(0));
-      });
-      if (path.includes("/snap/")) expect(outcome, path).toBe("whole");
-      else if (path.includes("/blobs/")) expect(outcome, path).toBe("damaged record");
-      else if (path.endsWith("MANIFEST")) expect(outcome, path).toBe("refused");
-      else expect(["refused", "whole"], path).toContain(outcome);
-      if (path.endsWith("1.seg")) expect(outcome, path).toBe("refused");
+test.each(["removed", "emptied"])(
+  "a file that is %s is detected, or is not needed",
+  async (how) => {
+    for (const isClosed of [false, true]) {
+      const store = await createStore(isClosed);
+      for (const path of store.files.paths()) {
+        const outcome = await outcomeOf(store, (files) => {
+          if (how === "removed") files.remove(path);
+          else files.damage(path, () => Buffer.alloc(0));
+        });
+        if (path.includes("/snap/")) expect(outcome, path).toBe("whole");
+        else if (path.includes("/blobs/")) expect(outcome, path).toBe("damaged record");
+        else if (path.endsWith("MANIFEST")) expect(outcome, path).toBe("refused");
+        else expect(["refused", "whole"], path).toContain(outcome);
+        if (path.endsWith("1.seg")) expect(outcome, path).toBe("refused");
+      }
     }
-  }
-});
+  },
+);
 
-test("a scrub lists and reports what is damaged, others go on", async () => {
-  const { files, history } = await makeStore(true);
+test("a scrub lists and reports damage, and the rest stays usable", async () => {
+  const { files, history } = await createStore(true);
   const shop = await SimulatedDatabase.open(files, history, { cacheBytes: 1 });
   expect(shop.database.damaged).toEqual([]);
   const { documents } = shop.database.state;
@@ -197,9 +205,9 @@ test("a scrub lists and reports what is damaged, others go on", async () => {
   flip(blob, 3)(files);
   const report = vi.spyOn(shop.database, "report");
   await shop.database.scrub();
-  const said = report.mock.calls.map(([message]) => message).join("\n");
-  expect(said).toContain("the stored bytes of document 'a' are damaged (");
-  expect(said).toContain("the stored bytes of attachment '");
+  const output = report.mock.calls.map(([message]) => message).join("\n");
+  expect(output).toContain("the stored bytes of document 'a' are damaged (");
+  expect(output).toContain("the stored bytes of attachment '");
   report.mockClear();
   await shop.database.scrub();
   expect(report.mock.calls).toEqual([]);

@@ -18,7 +18,7 @@ import { type Fault, SimulatedFileSystem } from "../support/simulated-file-syste
 
 const step = everyFault ? 1 : 47;
 
-/** Each says what happens at call `index` when `at` is the call that was chosen. */
+/** Each returns the fault at call `index` if `at` is the chosen call. */
 const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
   "an error": (index, at) => (index === at ? { kind: "error", code: "EIO" } : undefined),
   "an error after which old pages are read": (index, at) =>
@@ -27,19 +27,20 @@ const faults: Readonly<Record<string, (index: number, at: number) => Fault | und
     index === at ? { kind: "error", code: "EIO", writtenShare: 0.6 } : undefined,
   "a full disk, once": (index, at) =>
     index === at ? { kind: "error", code: "ENOSPC", writtenShare: 0.4 } : undefined,
-  "a full disk from then on": (index, at) =>
+  "a full disk from that call on": (index, at) =>
     index >= at ? { kind: "error", code: "ENOSPC" } : undefined,
-  "errors from then on": (index, at) => (index >= at ? { kind: "error", code: "EIO" } : undefined),
+  "errors from that call on": (index, at) =>
+    index >= at ? { kind: "error", code: "EIO" } : undefined,
 };
 
 for (const [name, scenario] of Object.entries(databaseScenarios)) {
-  test(`nothing acknowledged is lost when calls fail: ${name}`, {
+  test(`failed calls lose nothing acknowledged: ${name}`, {
     timeout: 3_600_000,
   }, async () => {
     const calls = await countCalls(() => new History(), scenario);
-    let turn = 0;
+    let tick = 0;
     for (const [fault, faultAt] of Object.entries(faults)) {
-      for (let at = turn++ % step; at < calls; at += step) {
+      for (let at = tick++ % step; at < calls; at += step) {
         const history = new History();
         const files = await playWithFault(scenario, history, (index) => faultAt(index, at));
         await named(
@@ -54,7 +55,7 @@ for (const [name, scenario] of Object.entries(databaseScenarios)) {
   });
 }
 
-test("a full disk refuses writes and uploads, takes deletions, and heals", async () => {
+test("a full disk rejects writes and uploads, accepts deletions, and recovers", async () => {
   const files = new SimulatedFileSystem();
   const options = { diskReserveBytes: 20_000, segmentBytesMin: 1024, segmentBytesMax: 1024 };
   const shop = await SimulatedDatabase.open(files, new History(), options);
@@ -76,12 +77,12 @@ test("a full disk refuses writes and uploads, takes deletions, and heals", async
   expect(report.bytesFreed).toBeGreaterThan(0);
   await shop.check();
   files.capacityBytes = Number.POSITIVE_INFINITY;
-  await untilTaken(shop);
+  await untilAccepted(shop);
   await shop.check();
   await shop.database.close();
 });
 
-test("a device that takes nothing at all stops no reads, and heals without being opened again", async () => {
+test("a device that accepts no writes stops no reads, and recovers without reopening", async () => {
   const files = new SimulatedFileSystem();
   const shop = await SimulatedDatabase.open(files);
   await shop.write([put("a", "A"), { kind: "increment", id: "a", name: "n", by: 1 }]);
@@ -93,13 +94,13 @@ test("a device that takes nothing at all stops no reads, and heals without being
   ).rejects.toMatchObject({ code: "disk-full" });
   expect(await shop.database.getText("a")).not.toBeNull();
   files.capacityBytes = Number.POSITIVE_INFINITY;
-  await untilTaken(shop);
+  await untilAccepted(shop);
   await shop.write([large, { kind: "attach", id: "a", name: "file", content: "c" }]);
   await shop.check();
   await shop.database.close();
 });
 
-test("a failed sync stops its database and no other", async () => {
+test("a failed sync stops its own database only", async () => {
   const files = new SimulatedFileSystem();
   const shop = await SimulatedDatabase.open(files);
   await shop.write([put("a", "A")]);
@@ -126,11 +127,11 @@ async function untilFull(shop: SimulatedDatabase): Promise<void> {
       return;
     }
   }
-  expect.fail("the disk does not fill up");
+  expect.fail("the disk did not fill up");
 }
 
-/** Writes until one is taken: the disk is looked at once a second. */
-async function untilTaken(shop: SimulatedDatabase): Promise<void> {
+/** Writes until a write is accepted: the disk is checked once a second. */
+async function untilAccepted(shop: SimulatedDatabase): Promise<void> {
   for (let attempt = 0; attempt < 10; attempt++) {
     shop.clock.advance(2000);
     await new Promise<void>((resolve) => setImmediate(resolve));
@@ -139,10 +140,10 @@ async function untilTaken(shop: SimulatedDatabase): Promise<void> {
       return;
     } catch {}
   }
-  expect.fail("the disk does not heal");
+  expect.fail("the disk did not recover");
 }
 
-test("that the disk is full is told once for each filling, with the reserve", async () => {
+test("a full disk is reported once each time, with the reserve", async () => {
   const files = new SimulatedFileSystem();
   const reports: string[] = [];
   const environment = simulatedEnvironment(files);
@@ -156,7 +157,7 @@ test("that the disk is full is told once for each filling, with the reserve", as
   const used = files.usedBytes();
   for (let filling = 1; filling <= 2; filling++) {
     files.capacityBytes = used + reserve;
-    for (let turn = 0; turn < 20; turn++) {
+    for (let tick = 0; tick < 20; tick++) {
       for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
       environment.clock.advance(2000);
     }
@@ -166,7 +167,7 @@ test("that the disk is full is told once for each filling, with the reserve", as
       /disk of \/data\/\w+ is full.*writes are refused, but for deletions/,
     );
     files.capacityBytes = Number.POSITIVE_INFINITY;
-    for (let turn = 0; turn < 20; turn++) {
+    for (let tick = 0; tick < 20; tick++) {
       for (const database of [one, other]) await database.put("a", {}).catch(() => undefined);
       environment.clock.advance(2000);
     }

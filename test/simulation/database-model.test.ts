@@ -1,7 +1,8 @@
 /**
- * Random operations on a database and on its model: batches of all kinds, some that throw, some in flight together;
- * views that are held; snapshots, compaction, purges; closing, killing and losing power. DATABASE_MODEL_RUNS sets the
- * number of histories (200); fast-check prints the seed of a failing one.
+ * Random operations on a database and on its model: batches of all types, some that throw, some in
+ * flight together; held views; snapshots, compaction, purges; closing, killing and power loss.
+ * DATABASE_MODEL_RUNS sets the number of histories (200); fast-check prints the seed of a failing
+ * one.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -80,7 +81,7 @@ const numberedPut = fc
     const body = `{"n":${n},"text":"${"x".repeat(count)}"${metadata}}`;
     return { kind: "put" as const, id: `things/${at}`, body };
   });
-/** Documents that are written anew all together, and between that one by one. */
+/** Documents that are rewritten all together, and one by one in between. */
 const rewriting: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 6, arbitrary: numberedPut },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("delete"), id: numberedId }) },
@@ -176,7 +177,7 @@ const rewritingStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** A view, and the texts that it had when it was taken. */
+/** A view, and the texts that it had when it was created. */
 interface HeldView {
   readonly view: DatabaseView;
   readonly expected: string[];
@@ -211,7 +212,7 @@ class Run {
     this.#cacheBytes = cacheBytes;
   }
 
-  static async begin(cacheBytes: number): Promise<Run> {
+  static async start(cacheBytes: number): Promise<Run> {
     const files = new SimulatedFileSystem();
     return new Run(
       await SimulatedDatabase.open(files, new History(), { cacheBytes }),
@@ -272,7 +273,7 @@ class Run {
         return;
       case "powerLoss":
         if (step.compacts === true) shop.database.compact().catch(() => undefined);
-        // A batch that is refused is taken back from the twin a little later, as in `#write`.
+        // A rejected batch is removed from the model a little later, as in `#write`.
         for (const written of this.#write(step.batches)) written.catch(() => undefined);
         for (let turn = 0; turn < step.turns; turn++) await nextSlice();
         this.#views = [];
@@ -281,9 +282,12 @@ class Run {
     }
   }
 
-  /** All in flight together; one after the other when some may be refused, as the twin hears of that a little later. */
+  /**
+   * All in flight together; one after the other if some may be rejected, because the model learns
+   * of that a little later.
+   */
   #write(batches: readonly Batch[]): Promise<unknown>[] {
-    // That of now: one that follows a loss of power is not in the database that is opened then.
+    // The current database: after a later power loss, another instance is opened.
     const { shop } = this;
     if (!this.#wasFull) return batches.map((one) => shop.write(one, false, isLong(one)));
     let before: Promise<unknown> = Promise.resolve();
@@ -294,7 +298,10 @@ class Run {
     });
   }
 
-  /** Lets time pass until the work is done: a compaction beside traffic, and who waits for it, go by the clock. */
+  /**
+   * Advances the clock until the work is done: a compaction under traffic, and its waiters, depend
+   * on it.
+   */
   async #inTime<Result>(work: Promise<Result>): Promise<Result> {
     let isDone = false;
     const done = work.finally(() => {
@@ -308,7 +315,9 @@ class Run {
     return await done;
   }
 
-  /** A disk that was full is noticed by whoever needs the next segment, maybe when there is room again. */
+  /**
+   * The write that needs the next segment fails on a disk that was full, perhaps after space is free again.
+   */
   async #done(work: readonly Promise<unknown>[]): Promise<void> {
     const outcomes = await this.#inTime(Promise.allSettled(work));
     const failures = outcomes.filter((outcome) => outcome.status === "rejected");
@@ -319,7 +328,7 @@ class Run {
     if (failures.length > 0) await this.#untilTaken();
   }
 
-  /** Writes and compacts while there is little room; what was refused did not happen. Then there is room again. */
+  /** Writes and compacts with little space; rejected writes have no effect. Then space is freed. */
   async #fill(batches: readonly Batch[], room: number): Promise<void> {
     const { shop, files } = this;
     files.capacityBytes = files.usedBytes() + room;
@@ -328,7 +337,7 @@ class Run {
     files.capacityBytes = Number.POSITIVE_INFINITY;
   }
 
-  /** There is room again: before long something is written. */
+  /** Frees space: soon a write is accepted. */
   async #untilTaken(): Promise<void> {
     const { shop, files } = this;
     files.capacityBytes = Number.POSITIVE_INFINITY;
@@ -350,7 +359,7 @@ class Run {
 
   async #open(files: SimulatedFileSystem): Promise<void> {
     this.files = files;
-    // What is still on its way in the killed process must not change what is known.
+    // Writes in flight in the killed process must not change the known history.
     const history = this.shop.history.copy();
     this.shop = await SimulatedDatabase.open(files, history, { cacheBytes: this.#cacheBytes });
   }
@@ -363,20 +372,20 @@ class Run {
   }
 }
 
-/** Is the transaction to run in time slices? */
+/** Whether the transaction runs in time slices. */
 function isLong(batch: Batch): boolean {
   return batch.length % 3 === 0;
 }
 
 const nextSlice = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test("a database does what its twin does", { timeout: 3_600_000 }, async () => {
+test("a database matches its model", { timeout: 3_600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 5, maxLength: 40 }),
       fc.constantFrom(1, 4096, 1_000_000),
       async (steps, cacheBytes) => {
-        const run = await Run.begin(cacheBytes);
+        const run = await Run.start(cacheBytes);
         for (const one of steps) await run.take(one);
         await run.end();
       },
@@ -385,7 +394,7 @@ test("a database does what its twin does", { timeout: 3_600_000 }, async () => {
   );
 });
 
-test("a database whose documents are written anew all together does what its twin does", {
+test("a database whose documents are rewritten all together matches its model", {
   timeout: 3_600_000,
 }, async () => {
   await fc.assert(
@@ -393,7 +402,7 @@ test("a database whose documents are written anew all together does what its twi
       fc.array(rewritingStep, { minLength: 5, maxLength: 30, size: "max" }),
       fc.constantFrom(1, 4096, 1_000_000),
       async (steps, cacheBytes) => {
-        const run = await Run.begin(cacheBytes);
+        const run = await Run.start(cacheBytes);
         for (const one of steps) await run.take(one);
         await run.end();
       },

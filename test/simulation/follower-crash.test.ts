@@ -1,8 +1,10 @@
 /**
- * A database that follows another loses power at every file system call. Its mark says how many groups it has, and its
- * contents are those that the leader had after them: none is missing, and none is added twice. Then it goes on.
+ * A database that follows another loses power at every file system call. Its mark has the number of
+ * its groups, and its contents equal the leader's after that number: no group is missing or applied
+ * twice. Then it continues.
  *
- * By default power is lost at every 7th call; with `npm run test:faults` at every call, with three outcomes.
+ * By default power is lost at every 7th call; with `npm run test:faults` at every call, with three
+ * outcomes.
  */
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../engine/database/open-database.ts";
@@ -42,8 +44,8 @@ const batches: readonly Batch[] = [
   [put("last", "of all")],
 ];
 
-/** A leader, and what it contained after each of its groups. */
-async function madeLeader() {
+/** A leader, and its contents after each of its groups. */
+async function createLeader() {
   const carrier = new GroupList();
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem(), undefined, { carrier });
   const states = [await describeDatabase(shop.database)];
@@ -73,12 +75,12 @@ async function openFollower(files: SimulatedFileSystem, databaseId: Buffer) {
   return { follower, own, count };
 }
 
-test("a follower is what its mark says after a crash at any call", {
+test("a follower matches its mark after a crash at any call", {
   timeout: 3_600_000,
 }, async () => {
-  const { leader, groups, states } = await madeLeader();
+  const { leader, groups, states } = await createLeader();
   interface Progress {
-    /** Groups that were durable. */
+    /** Number of durable groups. */
     acknowledged: number;
   }
   const scenario = async (files: SimulatedFileSystem, progress: Progress) => {

@@ -56,7 +56,7 @@ const user = (i: number, round: number) => ({
 });
 const city = (name: string) => ({ Name: name, "@metadata": { "@collection": "Cities" } });
 
-/** Rounds of changes, each over what the one before has saved. */
+/** Rounds of changes, each on the saved state of the previous one. */
 async function scenario(files: SimulatedFileSystem): Promise<void> {
   for (let round = 0; round < 3; round++) {
     const database = await open(files);
@@ -93,12 +93,12 @@ async function check(after: SimulatedFileSystem): Promise<void> {
   }
 }
 
-test("indexes are right after a crash at any call", { timeout: 3_600_000 }, async () => {
+test("indexes are correct after a crash at any call", { timeout: 3_600_000 }, async () => {
   await crashEverywhere(() => null, scenario, { seeds: 1, step }, check);
 });
 
 test.each(["EIO", "ENOSPC"] as const)(
-  "indexes are right after %s at any call",
+  "indexes are correct after %s at any call",
   { timeout: 3_600_000 },
   async (code) => {
     const count = await countCalls(() => null, scenario);

@@ -9,13 +9,15 @@ import { builtProgram } from "../support/built.ts";
 import { newTestFolder } from "../support/open-test-database.ts";
 import { killLoop } from "./kill-loop.ts";
 
-test("a process that is killed loses nothing acknowledged", { timeout: 120_000 }, async () => {
+test("a killed process loses nothing acknowledged", { timeout: 120_000 }, async () => {
   const program = await builtProgram("crash-child");
   const report = await killLoop({ program, rounds: 4, seed: 4711, roundMs: 400 });
   expect(report.acknowledged).toBeGreaterThan(0);
 });
 
-test("a second process is told at once that the folder is taken", { timeout: 60_000 }, async () => {
+test("a second process immediately fails because the folder is in use", {
+  timeout: 60_000,
+}, async () => {
   const program = await builtProgram("crash-child");
   const folder = join(await newTestFolder(), "database");
   const holder = spawn(process.execPath, [program, folder, "1", "1000"]);

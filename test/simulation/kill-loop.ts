@@ -1,7 +1,8 @@
 /**
- * Kills a real process at random moments while it writes, opens what it left, and compares: no acknowledged write is
- * lost, none is partial. For long runs: `npm run test:crash -- --rounds=100 --seed=7`; with `--fresh=25` every 25
- * rounds start with an empty folder (the time of a round grows with the data written before) and the next seed.
+ * Kills a real process at random moments while it writes, opens its files, and compares: no
+ * acknowledged write is lost, none is partial. For long runs: `npm run test:crash -- --rounds=100
+ * --seed=7`; with `--fresh=25` every 25 rounds start with an empty folder (the time of a round
+ * grows with the data written before) and the next seed.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,13 +20,13 @@ import { largeDocumentOf, operationsOf } from "../support/crash-writes.ts";
 import { pictureOf } from "../support/database-picture.ts";
 import { SeededRandom } from "../support/random.ts";
 
-/** Writes that may be under way when the process is killed. */
+/** Maximum number of writes in flight when the process is killed. */
 const writersCount = 8;
 
 export interface KillReport {
   readonly rounds: number;
   readonly acknowledged: number;
-  /** Writes that were found though nobody had been told of them. */
+  /** Writes that were found although they were not acknowledged. */
   readonly foundBeside: number;
 }
 
@@ -34,20 +35,20 @@ export interface KillOptions {
   readonly program: string;
   readonly rounds: number;
   readonly seed: number;
-  /** The process is killed after at most this long, from the moment when it has opened its database. */
+  /** Maximum time until the process is killed, measured from the opening of its database. */
   readonly roundMs: number;
 }
 
-/** What is known of the writes of all rounds so far. */
+/** The outcomes of the writes of all rounds so far. */
 interface Known {
   readonly seed: number;
   readonly acknowledged: Set<number>;
-  /** Numbers that may have been begun and are not acknowledged. */
+  /** Numbers that may have been started and are not acknowledged. */
   readonly open: Set<number>;
   next: number;
 }
 
-/** @throws AssertionError naming what was lost, and the seed. */
+/** @throws AssertionError naming the lost write, and the seed. */
 export async function killLoop(options: KillOptions): Promise<KillReport> {
   const { rounds, seed } = options;
   const folder = await mkdtemp(join(tmpdir(), "jackdaw-kill-"));
@@ -77,7 +78,7 @@ async function killOnce(
     stdio: ["ignore", "pipe", "inherit"],
   });
   const lines = readLines(child);
-  // Now and then it is killed while it opens.
+  // Sometimes it is killed while it opens.
   if (random.chance(0.8)) await lines.opened;
   await new Promise((resolve) => setTimeout(resolve, random.below(roundMs)));
   child.kill("SIGKILL");
@@ -85,7 +86,7 @@ async function killOnce(
   assert.equal(code, null, "the process was killed and did not end by itself");
   const numbers = lines.numbers();
   for (const number of numbers) known.acknowledged.add(number);
-  // A writer takes a number when its last one is acknowledged.
+  // A writer uses its next number once the last one is acknowledged.
   const end = known.next + numbers.length + writersCount;
   for (let number = known.next; number < end; number++) {
     if (!known.acknowledged.has(number)) known.open.add(number);
@@ -105,12 +106,12 @@ function readLines(child: ChildProcess): { opened: Promise<void>; numbers(): num
   opened.catch(() => undefined);
   return {
     opened,
-    // The last line may be cut: it is not acknowledged then.
+    // The last line may be truncated: its write is not acknowledged then.
     numbers: () => text.split("\n").slice(1, -1).map(Number),
   };
 }
 
-/** Opens what was left, with its snapshot and without, and looks at every write so far. */
+/** Opens the files, with the snapshot and without, and checks every write so far. */
 async function checkAll(folder: string, known: Known, round: number): Promise<number> {
   const database = await OpenDatabase.open(nodeEnvironment(), "killed", folder);
   database.checkInvariants();
@@ -129,7 +130,9 @@ async function checkAll(folder: string, known: Known, round: number): Promise<nu
   return foundBeside;
 }
 
-/** @returns whether the write is there. @throws AssertionError when it should be, or is half there */
+/**
+ * @returns whether the write exists. @throws AssertionError if it should exist, or exists partially
+ */
 async function checkWrite(database: OpenDatabase, known: Known, number: number): Promise<boolean> {
   const found: boolean[] = [];
   for (const operation of operationsOf(known.seed, number)) {
@@ -159,7 +162,7 @@ async function checkWrite(database: OpenDatabase, known: Known, number: number):
   return isThere;
 }
 
-/** A large document is put before the rest of its write: it may be there alone. */
+/** A large document is put before the rest of its write, so it may exist alone. */
 async function checkLarge(database: OpenDatabase, known: Known, number: number, isNeeded: boolean) {
   const large = largeDocumentOf(known.seed, number);
   const text = await database.bodyText(`large/${number}`);
@@ -183,7 +186,7 @@ async function checkContent(database: OpenDatabase, seed: number, number: number
   assert.equal(Buffer.concat(chunks).toString(), operation.content, `content of ${id}`);
 }
 
-/** Is the write that may delete what `number` wrote among `writes`, and does it? */
+/** Whether `writes` contains the write that may delete the documents of `number`, and it does. */
 function isDeleted(known: Known, number: number, writes: ReadonlySet<number>): boolean {
   const deleter = number + 100;
   const hasSingle = operationsOf(known.seed, number).some(

@@ -1,14 +1,14 @@
 /**
- * Operations by query on a disk that fails: power loss at every file system call of a patch that is paused and limited, of
- * one whose script writes beside its documents, of a deletion, of undoing both, and of forgetting what was kept; and calls
- * that fail, or find the disk full.
+ * Operations by query on a failing disk: power loss, failing calls and a full disk at every file
+ * system call of a patch that is paused and limited, of one whose script writes other documents, of
+ * a deletion, of undoing both, and of dropping retained revisions.
  *
- * After each the database is opened again, and the story is told to its end: an operation that was interrupted goes on,
- * and what was kept is put back. Then each document was changed exactly once, nothing of others was lost, nothing that was
- * told as done is undone, and nothing is left behind.
+ * After each fault the database is reopened and the scenario completed: an interrupted operation is
+ * resumed, and undone if possible. Then each document was changed exactly once, no other data was
+ * lost, everything reported as done persists, and no temporary data remains.
  *
- * By default every 23rd call fails, from a different start for each fault; every 5th with `npm run test:long`, and each with
- * `npm run test:faults`.
+ * By default every 23rd call fails, from a different start for each fault; every 5th with `npm run
+ * test:long`, and each with `npm run test:faults`.
  */
 import { expect, test } from "vitest";
 import { startUndo } from "../../engine/background/undo-operation.ts";
@@ -39,27 +39,27 @@ const msPerDay = 86_400_000;
 /** Changed by others after a patch has ended, and before it is undone. */
 const changedSince = 2;
 const deletedSince = 3;
-/** Changed by others while the operation is paused, before it has come so far. */
+/** Changed by others while the operation is paused, before it has reached the document. */
 const changedBefore = count - 1;
 
-interface Story {
+interface Scenario {
   readonly kind: "patch" | "delete";
   readonly text: string;
   readonly keepsUndo: boolean;
-  /** What becomes of the number of a document; undefined: it is deleted. */
+  /** The new number of a document; undefined: it is deleted. */
   readonly after: (n: number) => number | undefined;
-  /** Does each document that is changed get a log of its own, whose number grows with each change? */
+  /** Whether each changed document gets a log document, whose number increases with each change. */
   readonly hasLog?: boolean;
 }
 
-const stories: Readonly<Record<string, Story>> = {
+const scenarios: Readonly<Record<string, Scenario>> = {
   "a patch of numbers": {
     kind: "patch",
     text: "from Numbers update { this.N += 100 }",
     keepsUndo: false,
     after: (n) => n + 100,
   },
-  "a script that leaves some as they are, and writes beside": {
+  "a script that leaves some unchanged, and writes other documents": {
     kind: "patch",
     text: "from Numbers update { const id = 'logs/' + this.N; const log = load(id); put(id, { Times: (log ? log.Times : 0) + 1 }); if (this.N % 2) this.N += 100; }",
     keepsUndo: false,
@@ -80,11 +80,11 @@ const stories: Readonly<Record<string, Story>> = {
   },
 };
 
-/** What was told to somebody: it holds whatever happens afterwards. */
-class Told {
+/** State that was reported to a client, and must hold afterwards. */
+class Reported {
   isFilled = false;
   operation: number | null = null;
-  /** Documents of which the operation has told that they were changed. */
+  /** Number of documents that the operation reported as changed. */
   changed = 0;
   isChangedBefore = false;
   hasEnded = false;
@@ -129,7 +129,7 @@ async function fill({ database }: Opened): Promise<void> {
   });
 }
 
-/** Lets the time go on until the operation has ended, or stands still where `isThere` says so. */
+/** Advances the clock until the operation has ended, or is paused where `isThere` returns true. */
 async function drive(
   { clock }: Opened,
   { ended }: StartedOperation,
@@ -139,8 +139,8 @@ async function drive(
   const known = ended.then((value) => {
     end = value;
   });
-  for (let turn = 0; end === null && !isThere(); turn++) {
-    if (turn > 20_000) expect.fail("the operation does not end");
+  for (let tick = 0; end === null && !isThere(); tick++) {
+    if (tick > 20_000) expect.fail("the operation did not end");
     clock.advance(10);
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -153,7 +153,7 @@ function changedOf({ state, reached }: OperationInfo): number {
   return Number(figures?.["Changed"] ?? 0);
 }
 
-function start({ database }: Opened, story: Story): Promise<StartedOperation> {
+function start({ database }: Opened, story: Scenario): Promise<StartedOperation> {
   const options = { ...usual, keepsUndo: story.keepsUndo };
   return story.kind === "patch"
     ? startPatchByQuery(database, story.text, options)
@@ -164,53 +164,61 @@ function operationOf({ database }: Opened, kind: string): OperationInfo | undefi
   return database.operations.list().find((info) => info.kind === kind);
 }
 
-async function play(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+async function play(
+  files: SimulatedFileSystem,
+  reported: Reported,
+  story: Scenario,
+): Promise<void> {
   const shop = await open(files);
   const { operations } = shop.database;
   operations.listen((info) => {
-    if (/ByQuery$/.test(info.kind)) told.changed = Math.max(told.changed, changedOf(info));
+    if (/ByQuery$/.test(info.kind)) reported.changed = Math.max(reported.changed, changedOf(info));
   });
   await fill(shop);
-  told.isFilled = true;
+  reported.isFilled = true;
   const started = await start(shop, story);
-  told.operation = started.id;
+  reported.operation = started.id;
   const isHalf = () => changedOf(operations.get(started.id) as OperationInfo) > 1;
   if ((await drive(shop, started, isHalf)) === null) {
     operations.pause(started.id);
     await put(shop, changedBefore, -1);
-    told.isChangedBefore = true;
+    reported.isChangedBefore = true;
     operations.limit(started.id, 150);
     operations.resume(started.id);
   }
   const end = await drive(shop, started);
-  if (end?.info.state.status === "completed") told.hasEnded = true;
-  if (story.keepsUndo) await undoAndForget(shop, started.id, told);
+  if (end?.info.state.status === "completed") reported.hasEnded = true;
+  if (story.keepsUndo) await undoAndForget(shop, started.id, reported);
   await shop.database.close();
 }
 
-async function undoAndForget(shop: Opened, operation: number, told: Told): Promise<void> {
+async function undoAndForget(shop: Opened, operation: number, reported: Reported): Promise<void> {
   await put(shop, changedSince, -2);
-  told.isChangedSince = true;
+  reported.isChangedSince = true;
   await shop.database.delete(idOf(deletedSince));
-  told.isDeletedSince = true;
+  reported.isDeletedSince = true;
   const undo = await startUndo(shop.database, operation, undefined);
   shop.database.operations.limit(undo.id, 75);
   const end = await drive(shop, undo);
-  if (end?.info.state.status === "completed") told.isUndone = true;
+  if (end?.info.state.status === "completed") reported.isUndone = true;
   shop.clock.advance((undoDaysMax + 1) * msPerDay);
   await shop.database.undoRetention.run();
 }
 
-/** Opens what is there, and tells the story to its end. */
-async function goOn(files: SimulatedFileSystem, told: Told, story: Story): Promise<void> {
+/** Opens the files and completes the scenario. */
+async function goOn(
+  files: SimulatedFileSystem,
+  reported: Reported,
+  story: Scenario,
+): Promise<void> {
   const shop = await open(files);
   const { database } = shop;
   try {
     database.checkInvariants();
     const found = await numbersOf(shop);
-    if (told.isFilled) {
-      await checkFound(shop, found, told, story);
-      await tellTheRest(shop, told, story);
+    if (reported.isFilled) {
+      await checkFound(shop, found, reported, story);
+      await completeScenario(shop, reported, story);
     } else expect([0, count]).toContain(found.size);
     database.checkInvariants();
   } finally {
@@ -218,16 +226,16 @@ async function goOn(files: SimulatedFileSystem, told: Told, story: Story): Promi
   }
 }
 
-/** What was told holds, and each document is as before or as after. */
+/** Reported state holds, and each document has its old or new value. */
 async function checkFound(
   shop: Opened,
   found: ReadonlyMap<number, number>,
-  told: Told,
-  story: Story,
+  reported: Reported,
+  story: Scenario,
 ): Promise<void> {
   const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
   const info = operationOf(shop, kind);
-  if (told.operation !== null) expect(info?.id).toBe(told.operation);
+  if (reported.operation !== null) expect(info?.id).toBe(reported.operation);
   let changed = 0;
   for (let n = 0; n < count; n++) {
     const value = found.get(n);
@@ -235,10 +243,10 @@ async function checkFound(
     if (n === changedBefore) others.push(-1);
     if (n === changedSince) others.push(-2);
     if (n === deletedSince) others.push(undefined);
-    if (n === changedBefore && told.isChangedBefore) {
-      expect(value, "what others wrote while it was paused").toBe(-1);
-    } else if (n === changedSince && told.isChangedSince) {
-      expect(value, "what others wrote after it").toBe(-2);
+    if (n === changedBefore && reported.isChangedBefore) {
+      expect(value, "written by others while it was paused").toBe(-1);
+    } else if (n === changedSince && reported.isChangedSince) {
+      expect(value, "written by others after it").toBe(-2);
     } else expect([n, story.after(n), ...others], idOf(n)).toContain(value);
     if (value === story.after(n) && value !== n && n !== deletedSince) changed++;
   }
@@ -247,8 +255,8 @@ async function checkFound(
     return;
   }
   const isUndoBegun = operationOf(shop, "UndoOperation") !== undefined;
-  expect(changedOf(info)).toBeGreaterThanOrEqual(told.changed);
-  if (!isUndoBegun && !told.isChangedSince && isInterrupted(info) && story.kind === "patch") {
+  expect(changedOf(info)).toBeGreaterThanOrEqual(reported.changed);
+  if (!isUndoBegun && !reported.isChangedSince && isInterrupted(info) && story.kind === "patch") {
     const isPatched = (n: number | undefined, at: number) =>
       n !== undefined && n === story.after(at) && n !== at;
     const patched = Array.from({ length: count }, (_, n) => found.get(n)).filter(isPatched).length;
@@ -256,13 +264,17 @@ async function checkFound(
     expect(changedOf(info) - patched).toBeLessThanOrEqual(doubtful);
     expect(changedOf(info) - patched).toBeGreaterThanOrEqual(0);
   }
-  // What it has done is durable when it says that it has ended; that it has ended may not be.
-  if (told.hasEnded && info.state.status !== "completed") expect(isInterrupted(info)).toBe(true);
-  if (told.hasEnded && !isUndoBegun) checkChanged(found, story);
+  // When the operation is reported as ended, its changes are durable, but perhaps not its end.
+  if (reported.hasEnded && info.state.status !== "completed")
+    expect(isInterrupted(info)).toBe(true);
+  if (reported.hasEnded && !isUndoBegun) checkChanged(found, story);
 }
 
-/** Goes on with what was interrupted, puts back, and forgets: then all is as it would be without a fault. */
-async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void> {
+/**
+ * Resumes an interrupted operation, undoes it, and drops revisions: then the state is the same as
+ * without a fault.
+ */
+async function completeScenario(shop: Opened, reported: Reported, story: Scenario): Promise<void> {
   const { database } = shop;
   const { operations } = database;
   const kind = story.kind === "patch" ? "UpdateByQuery" : "DeleteByQuery";
@@ -298,7 +310,7 @@ async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void
       const foreign = left.find(([one]) => one === n)?.[1];
       expect(after.get(n), idOf(n)).toBe(foreign ?? n);
     }
-    if (!told.isDeletedSince && before.has(deletedSince))
+    if (!reported.isDeletedSince && before.has(deletedSince))
       expect(after.has(deletedSince)).toBe(true);
   }
   shop.clock.advance((undoDaysMax + 1) * msPerDay);
@@ -306,10 +318,10 @@ async function tellTheRest(shop: Opened, told: Told, story: Story): Promise<void
   const { revisions, values } = database.state.keyspaces;
   expect([...values.withPrefix("undo/")]).toEqual([]);
   const kept = revisions.count - (before.has(deletedSince) ? 0 : 1);
-  expect(kept, "revisions that are kept on").toBeLessThanOrEqual(0);
+  expect(kept, "retained revisions").toBeLessThanOrEqual(0);
 }
 
-function checkChanged(found: ReadonlyMap<number, number>, story: Story): void {
+function checkChanged(found: ReadonlyMap<number, number>, story: Scenario): void {
   for (let n = 0; n < count; n++) {
     const value = found.get(n);
     if (value !== undefined && value < 0) continue;
@@ -327,27 +339,28 @@ async function numbersOf({ database }: Opened): Promise<Map<number, number>> {
   return found;
 }
 
-/** Each says what happens at call `index` when `at` is the call that was chosen. */
+/** Each returns the fault at call `index` if `at` is the chosen call. */
 const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {
   "a crash": (index, at) => (index === at ? { kind: "crash" } : undefined),
   "an error": (index, at) => (index === at ? { kind: "error", code: "EIO" } : undefined),
   "a full disk, once": (index, at) =>
     index === at ? { kind: "error", code: "ENOSPC", writtenShare: 0.4 } : undefined,
-  "a full disk from then on": (index, at) =>
+  "a full disk from that call on": (index, at) =>
     index >= at ? { kind: "error", code: "ENOSPC" } : undefined,
 };
 
-for (const [name, story] of Object.entries(stories)) {
-  test(`is told to its end whatever call fails: ${name}`, { timeout: 3_600_000 }, async () => {
-    const scenario = (files: SimulatedFileSystem, told: Told) => play(files, told, story);
-    const calls = await countCalls(() => new Told(), scenario);
+for (const [name, story] of Object.entries(scenarios)) {
+  test(`completes correctly whatever call fails: ${name}`, { timeout: 3_600_000 }, async () => {
+    const scenario = (files: SimulatedFileSystem, reported: Reported) =>
+      play(files, reported, story);
+    const calls = await countCalls(() => new Reported(), scenario);
     for (const [turn, [fault, faultAt]] of Object.entries(faults).entries()) {
       for (let at = (3 * turn) % step; at < calls; at += step) {
-        const told = new Told();
-        const files = await playWithFault(scenario, told, (index) => faultAt(index, at));
+        const reported = new Reported();
+        const files = await playWithFault(scenario, reported, (index) => faultAt(index, at));
         const where = `${fault} in call ${at} (${files.calls[at]?.name} ${files.calls[at]?.path})`;
-        await named(where, () => goOn(files.powerLoss(at), told, story));
-        if (fault !== "a crash") await named(where, () => goOn(files.restart(), told, story));
+        await named(where, () => goOn(files.powerLoss(at), reported, story));
+        if (fault !== "a crash") await named(where, () => goOn(files.restart(), reported, story));
       }
     }
   });

@@ -1,6 +1,7 @@
 /**
- * Three copies of a database over three servers of NATS, which are real processes: servers are killed and stopped, nodes
- * are cut off and killed, while others write. What was acknowledged is in all copies at the end, each once.
+ * Three copies of a database over three NATS servers, which are real processes: servers are killed
+ * and suspended, nodes are isolated and killed, under writes. At the end, all copies have each
+ * acknowledged write once.
  *
  * REPLICATED_KILL_ROUNDS sets the number of rounds (6), REPLICATED_KILL_SEED the seed.
  */
@@ -39,11 +40,11 @@ async function threeNodes(): Promise<ReplicatedNodes<StreamCutter>> {
   return all;
 }
 
-/** What one writer knows of its document. */
+/** A writer's knowledge of its document. */
 interface Ledger {
-  /** The highest number that was acknowledged. */
+  /** The highest acknowledged number. */
   written: number;
-  /** Increments that were acknowledged, and those of which it is not known. */
+  /** Acknowledged increments, and increments of unknown outcome. */
   counted: number;
   unknown: number;
 }
@@ -56,7 +57,7 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
 
 type Node = ReplicatedNode<StreamCutter>;
 
-/** Writes whenever there is a node that leads. */
+/** Writes whenever there is a leader. */
 async function write(
   all: ReplicatedNodes<StreamCutter>,
   w: number,
@@ -99,18 +100,18 @@ const faults: Readonly<
     await signal(n % 3, "SIGKILL");
     await pause(1_500);
   },
-  async "a server is stopped for a while"(_, n) {
+  async "a server is suspended"(_, n) {
     await signal(n % 3, "SIGSTOP");
     await pause(3_000);
     cluster.signal(n % 3, "SIGCONT");
   },
-  async "the node that leads is cut off"(all) {
+  async "the leader is isolated"(all) {
     const leader = await all.leader();
     leader.way.isCut = true;
     await all.leader();
     leader.way.isCut = false;
   },
-  async "the node that leads is killed"(all) {
+  async "the leader is killed"(all) {
     const leader: Node = await all.leader();
     await leader.kill();
     await all.leader();
@@ -129,7 +130,7 @@ const faults: Readonly<
 };
 
 test(
-  `nothing acknowledged is lost over ${rounds} faults, seed ${seed}`,
+  `loses nothing acknowledged over ${rounds} faults, seed ${seed}`,
   async () => {
     const random = new SeededRandom(seed);
     const all = await threeNodes();

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { type Spoiling, spoiledReplica } from "../support/spoiled-replica.ts";
+import { type Mutation, mutatedReplica } from "../support/mutated-replica.ts";
 import { findBroken, runSchedules, traceOf } from "./replication-schedules.ts";
 
-test("no schedule of a thousand breaks a promise, and all that can happen does", () => {
+test("a thousand schedules violate no invariant, and cover all events", () => {
   const report = runSchedules(1, 1000);
   expect(report.schedules).toBe(1000);
   expect(report.kept).toBeGreaterThan(5000);
@@ -11,17 +11,17 @@ test("no schedule of a thousand breaks a promise, and all that can happen does",
   expect(report.stopped).toBeGreaterThan(5);
 });
 
-test("a schedule is the same each time", () => {
+test("a schedule is reproducible", () => {
   expect(traceOf(7)).toEqual(traceOf(7));
 });
 
-const spoilings: Readonly<Record<string, Spoiling>> = {
-  "goes on behind a void frame in the same epoch": {
+const mutations: Readonly<Record<string, Mutation>> = {
+  "continues after a void frame in the same epoch": {
     file: "replica.ts",
     from: 'if (this.#isFenced || this.#role === "leader") this.#fenceAgain();',
     to: 'if (this.#role === "leader") { this.#window.rewind(); this.#sent.clear(); this.#pump(); }',
   },
-  "leads on when another epoch has begun": {
+  "continues to lead after another epoch has begun": {
     file: "replica.ts",
     from: "const isReplaced = isLeading && !isClaim && frame.type === frameTypes.epoch;",
     to: "const isReplaced = false; if (isLeading && !isClaim && frame.type === frameTypes.epoch) { this.#chain.position++; this.#window.rewind(); this.#sent.clear(); this.#pump(); return; }",
@@ -31,22 +31,22 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
     from: "    this.#claim = this.#epochFrame();\n    this.#appendClaim();\n  }\n\n  /** Its slot",
     to: "    this.#isFenced = true; this.#serveWhenApplied();\n  }\n\n  /** Its slot",
   },
-  "takes what is stored for committed before what precedes it": {
+  "counts a stored frame as committed before its predecessors": {
     file: "replica.ts",
     from: 'while (this.#window.frames[0]?.state === "stored") {',
     to: 'while (this.#window.frames.some(({ state }) => state === "stored")) {',
   },
-  "takes a refusal for the truth": {
+  "takes a rejection as final": {
     file: "replica.ts",
     from: "    if (isStored) this.#confirmStored();\n    else this.#readNext();",
     to: '    if (isStored) this.#confirmStored();\n    else if (outcome.kind === "refused") this.#stepDown("lost");\n    else this.#readNext();',
   },
-  "takes no answer for a refusal": {
+  "takes a missing reply as a rejection": {
     file: "replica.ts",
     from: '    this.#stepDown("unknown");\n  }\n\n  /** @param sent',
     to: '    this.#stepDown("lost");\n  }\n\n  /** @param sent',
   },
-  "has the same incarnation after each start": {
+  "reuses its incarnation after each start": {
     file: "replica.ts",
     from: "[epochPayload(tag, incarnation)]",
     to: '[epochPayload(tag, incarnation && "")]',
@@ -56,27 +56,27 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
     from: "        this.#dropParts();\n        return { delivery: null, epoch: readEpoch",
     to: "        return { delivery: null, epoch: readEpoch",
   },
-  "leads although it is no member": {
+  "leads although it is not a member": {
     file: "replica.ts",
     from: "    if (this.#isAbstaining) return false;\n",
     to: "",
   },
-  "passes over what the stream hides": {
+  "skips frames hidden by the stream": {
     file: "replica.ts",
     from: "const frame = sequence === next ? this.#decode(sequence, bytes) : null;",
     to: "const frame = this.#decode(sequence, bytes);",
   },
-  "takes a frame that does not follow": {
+  "accepts a frame that does not follow": {
     file: "chain.ts",
     from: '    if (!isLinked) return broken(frame, "does not follow the last valid frame");\n    return this.#onContents',
     to: "    return this.#onContents",
   },
-  "takes the frames behind a void one": {
+  "accepts the frames after a void one": {
     file: "chain.ts",
     from: "if (frame.epoch < this.epoch || this.#voids > 0) {",
     to: "if (frame.epoch < this.epoch) {",
   },
-  "takes the frames of an earlier epoch": {
+  "accepts the frames of an earlier epoch": {
     file: "chain.ts",
     from: "if (frame.epoch < this.epoch || this.#voids > 0) {",
     to: "if (frame.epoch < this.epoch) return isValid; if (this.#voids > 0) {",
@@ -86,24 +86,24 @@ const spoilings: Readonly<Record<string, Spoiling>> = {
     from: "    for (const queued of this.#queue) queued.sent = 0;\n    this.#next = 0;",
     to: "    for (const queued of this.#queue) if (queued.sent === queued.payloads.length) queued.sent = 0;\n    this.#next = 0;",
   },
-  "makes another frame of what is appended again": {
+  "sends a new frame instead of a retry": {
     file: "replica.ts",
     from: '      if (inFlight.state === "doubtful") this.#send(inFlight);\n    }\n  }\n\n  /** The frame at',
     to: '      if (inFlight.state === "doubtful") { this.#fenceAgain(); return; }\n    }\n  }\n\n  /** The frame at',
   },
-  "takes damaged bytes": {
+  "accepts damaged bytes": {
     file: "frame.ts",
     from: '  const own = hash("sha256", bytes.subarray(0, end), "hex");\n  if (own !== bytes.toString("hex", end)) return null;',
     to: '  const own = bytes.toString("hex", end);',
   },
-  "takes the first frame of another log": {
+  "accepts the first frame of another log": {
     file: "chain.ts",
     from: "if (isOwn && frame.previous === this.hash && frame.epoch === this.epoch) return isValid;",
     to: "return isValid;",
   },
 };
 
-test.for(Object.entries(spoilings))("a replica that %s is found out", async ([, spoiling]) => {
-  const found = findBroken(7001, 5000, await spoiledReplica(spoiling));
+test.for(Object.entries(mutations))("a replica that %s is detected", async ([, spoiling]) => {
+  const found = findBroken(7001, 5000, await mutatedReplica(spoiling));
   expect(found).not.toBeNull();
 });

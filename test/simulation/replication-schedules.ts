@@ -1,12 +1,11 @@
 /**
- * Runs the protocol of replication under schedules made of seeds: a few nodes over one simulated stream that answers
- * late, wrongly or not at all, nodes that crash, stop for a while and come back with less than they had, clocks that
- * differ. After each step the promises are checked against a twin that knows what the stream has
- * (test/support/replication-truth.ts).
+ * Runs the replication protocol under schedules generated from seeds: a few nodes over one
+ * simulated stream that replies late, wrongly or not at all, nodes that crash, pause and return
+ * with less data, and clocks that differ. After each step the invariants are checked against a
+ * model that knows the contents of the stream (test/support/replication-truth.ts).
  *
- * For long runs: `npm run --silent build && node dist/test/simulation/replication-schedules.js --schedules 1000000
- * --seed 1`. A failure prints its seed and what happened; `--trace` shows a schedule that does not fail, and `--shrink`
- * looks for a shorter one that fails.
+ * For long runs: `npm run --silent build && node dist/test/simulation/replication-schedules.js
+ * --schedules 1000000 --seed 1`. A failure prints its seed and its events; `--trace` shows a successful schedule, and `--shrink` searches for a shorter failing schedule.
  */
 import { parseArgs } from "node:util";
 import { zeroHash } from "../../engine/replication/frame.ts";
@@ -25,8 +24,8 @@ import type { AppendOutcome } from "../../engine/replication/replicated-stream.t
 import { SeededRandom } from "../support/random.ts";
 import { type Kept, ReplicationTruth } from "../support/replication-truth.ts";
 
-/** What is under test: the replica, or a spoiled copy of it. */
-export type MakeReplica = (
+/** The replica under test, or a mutated copy of it. */
+export type CreateReplica = (
   options: ReplicaOptions,
   effects: ReplicaEffects,
 ) => ReplicaInputs & {
@@ -37,20 +36,20 @@ export type MakeReplica = (
   readonly mark: Mark;
 };
 
-type Subject = ReturnType<MakeReplica>;
+type Subject = ReturnType<CreateReplica>;
 
-const makeReplica: MakeReplica = (options, effects) => new Replica(options, effects);
+const createReplica: CreateReplica = (options, effects) => new Replica(options, effects);
 const databaseId = "db";
 const partBytesMax = 12;
 
-/** Thrown when a promise is broken. */
-export class BrokenPromise extends Error {
+/** Thrown when an invariant is violated. */
+export class InvariantViolation extends Error {
   override readonly name = "BrokenPromise";
 }
 
 type Operation =
   | { kind: "append"; node: Node; life: number; token: number; bytes: Buffer; last: number }
-  /** Lands without anybody waiting for it. */
+  /** Stored although no node waits for it. */
   | { kind: "late"; bytes: Buffer; last: number }
   | { kind: "appended"; node: Node; life: number; token: number; outcome: AppendOutcome }
   | { kind: "later"; node: Node; life: number }
@@ -62,7 +61,7 @@ type Operation =
 
 type Answer = Buffer | null | "unavailable";
 
-/** How bad things are in one schedule. All but counts are probabilities. */
+/** The severity of faults in a schedule. All values except counts are probabilities. */
 interface Weather {
   readonly unknown: number;
   readonly late: number;
@@ -72,7 +71,7 @@ interface Weather {
   readonly repeated: number;
   readonly disorder: number;
   readonly fault: number;
-  /** Heartbeats that do not come. */
+  /** Probability of a lost heartbeat. */
   readonly silence: number;
   readonly propose: number;
 }
@@ -90,14 +89,14 @@ const calm: Weather = {
   propose: 0,
 };
 
-/** What is wrong with the stream in a schedule, beyond what it may do. */
+/** Faults of the stream in a schedule, beyond its specification. */
 type Damage = "none" | "loses" | "hides";
 
 class Node implements ReplicaEffects {
   readonly tag: string;
   readonly #world: Schedule;
   replica: Subject;
-  /** Counts its starts: answers for an earlier life do not reach it. */
+  /** The number of its starts: replies for an earlier life are dropped. */
   life = 0;
   now: number;
   isUp = true;
@@ -106,20 +105,23 @@ class Node implements ReplicaEffects {
   cursor = 0;
   isFollowed = false;
   isLeading = false;
-  /** What its log has, in memory and on the disk: the first `durable` of them survive a crash for certain. */
+  /**
+   * The contents of its log, in memory and on disk: the first `durable` of them survive a crash for
+   * certain.
+   */
   kept: Kept[];
   durable: number;
   readonly open = new Map<number, { id: number; isContent: boolean; isBarrier: boolean }>();
   stopReason: string | null = null;
   needsSnapshot = false;
   isAskedRange = false;
-  /** It is no member: it must not lead. */
+  /** Not a member, so it must not lead. */
   isAbstaining = false;
   /** Reads and messages that are still answered from an old state, which ends at `view`. */
   readonly staleLeft = { reads: 0, again: 0, messages: 0 };
   view = 0;
   readonly standAfterMs: number;
-  /** Begins the generation, as long as its own log has nothing of it. */
+  /** Starts the generation, as long as its own log is empty. */
   readonly #isSeed: boolean;
 
   constructor(world: Schedule, index: number, kept: readonly Kept[], isSeed: boolean) {
@@ -133,7 +135,7 @@ class Node implements ReplicaEffects {
     this.replica = this.start();
   }
 
-  /** Starts from what is on its disk. */
+  /** Starts from its disk. */
   start(): Subject {
     const mark = this.kept.at(-1)?.mark ?? null;
     this.life++;
@@ -227,7 +229,7 @@ export interface ScheduleReport {
 export class Schedule {
   readonly databaseId = databaseId;
   readonly random: SeededRandom;
-  readonly make: MakeReplica;
+  readonly make: CreateReplica;
   readonly trace: string[] | null;
   generation = 1;
   readonly #truth: ReplicationTruth;
@@ -241,16 +243,19 @@ export class Schedule {
   #step = 0;
   readonly #lost = new Set<number>();
   readonly #leaderOf = new Map<number, string>();
-  /** What was kept before each, by any node: there is one, even when the stream loses something. */
+  /**
+   * The previous payload of each payload on any node: it is unique, even if the stream loses
+   * something.
+   */
   readonly #before = new Map<number, number>();
   #hasLost = false;
-  /** Sequences that the stream passes over, while it hides some: from the first to the last. */
+  /** Sequences that the stream skips while it hides some: from the first to the last. */
   #hidden: readonly [number, number] | null = null;
   readonly #steps: number;
-  /** How often a clock goes ahead by seconds. */
+  /** Probability that a clock jumps ahead by seconds. */
   readonly #haste: number;
 
-  constructor(seed: number, make: MakeReplica = makeReplica, trace: string[] | null = null) {
+  constructor(seed: number, make: CreateReplica = createReplica, trace: string[] | null = null) {
     const random = new SeededRandom(seed);
     this.random = random;
     this.make = make;
@@ -258,7 +263,7 @@ export class Schedule {
     const weather = weatherOf(random);
     const lot = random.below(100);
     this.#damage = lot < 10 ? "loses" : lot < 22 ? "hides" : "none";
-    // What is wrong with the stream comes as a fault.
+    // Wrong behaviour of the stream is injected as a fault.
     const fault = Math.max(weather.fault, this.#damage === "none" ? 0 : 0.05);
     this.#weather = { ...weather, fault };
     this.#haste = 0.1 + 0.8 * random.next();
@@ -270,7 +275,7 @@ export class Schedule {
     this.#truth = new ReplicationTruth(seeds);
     for (const [at, { id }] of seeds.entries()) this.#before.set(id, seeds[at - 1]?.id ?? 0);
     for (let index = 0; index < count; index++) {
-      // One that has less than what the generation continues needs a snapshot.
+      // A node with less than the mark that the generation continues needs a snapshot.
       const isWhole = index === 0 || seeds.length === 0 || random.chance(0.8);
       const own = isWhole ? seeds : seeds.slice(0, random.below(seeds.length));
       this.#nodes.push(new Node(this, index, own, isWhole && (index === 0 || random.chance(0.3))));
@@ -297,7 +302,7 @@ export class Schedule {
     this.trace?.push(`${this.#step}: ${text()}`);
   }
 
-  /** What no other machine has a part in: mostly before all that is under way. */
+  /** Events local to a node: usually executed before all events in flight. */
   soon(operation: Operation): void {
     if (this.random.chance(0.8)) this.#pending.unshift(operation);
     else this.#pending.push(operation);
@@ -307,9 +312,9 @@ export class Schedule {
     this.#pending.push(operation);
   }
 
-  // Promises
+  // Invariants
 
-  /** A node's log takes something: after what the stream says, and nothing else. */
+  /** A node's log stores a payload: the next one of the stream, and nothing else. */
   keep(node: Node, kept: Kept): void {
     const { id, mark } = kept;
     this.note(() => `${node.tag} keeps ${id} of ${mark.sequence}, epoch ${mark.epoch}`);
@@ -330,13 +335,13 @@ export class Schedule {
   settle(node: Node, token: number, settlement: Settlement, mark: Mark | null): void {
     const proposal = node.open.get(token);
     node.open.delete(token);
-    if (proposal === undefined) throw new BrokenPromise(`${node.tag} settles ${token} again`);
+    if (proposal === undefined) throw new InvariantViolation(`${node.tag} settles ${token} again`);
     const { id, isContent, isBarrier } = proposal;
     this.note(() => `${node.tag} settles ${id}: ${settlement} ${mark?.sequence ?? ""}`);
     if (settlement === "lost") {
       check(
         this.#hasLost || !this.#truth.ids.has(id),
-        () => `${id} is in the chain, and said to be lost`,
+        () => `${id} is in the chain, and reported as lost`,
       );
       this.#lost.add(id);
     }
@@ -412,7 +417,7 @@ export class Schedule {
     if (this.#isRunning(node)) node.replica.tick(node.now);
   }
 
-  /** A heartbeat of `node` comes to the others, or not. */
+  /** A heartbeat of `node` reaches the other nodes, or is lost. */
   #beat(node: Node): void {
     if (!this.#isRunning(node)) return;
     const { role, epoch, applied } = node.replica;
@@ -443,7 +448,7 @@ export class Schedule {
     node.open.set(token, { id, isContent: proposal.kind === "content", isBarrier });
   }
 
-  /** The next message of what the node follows. */
+  /** Delivers the next message to the node. */
   #followOne(node: Node): void {
     if (!this.#isRunning(node) || !node.isFollowed) return;
     const { random } = this;
@@ -483,10 +488,10 @@ export class Schedule {
     return this.#hidden !== null && sequence >= this.#hidden[0] && sequence <= this.#hidden[1];
   }
 
-  /** Is the node answered by a server that is behind? */
+  /** Whether a server that lags answers the node. */
   #isStale(node: Node, what: "reads" | "again" | "messages"): boolean {
     const left = node.staleLeft;
-    // Two answers that are not follow.
+    // Two replies that do not follow each other.
     if (left[what] > 0) {
       left[what]--;
       return left[what] > 1;
@@ -646,7 +651,7 @@ export class Schedule {
     } else if (lot < 82) this.#trim();
     else if (lot < 92) {
       if (!this.#isRunning(node)) return;
-      this.note(() => `${node.tag} is asked to stand`);
+      this.note(() => `${node.tag} is requested to become a candidate`);
       node.replica.stand();
     } else if (lot < 98) this.#abstain(node, !node.isAbstaining);
     else if (this.#damage === "loses") this.#lose();
@@ -667,7 +672,7 @@ export class Schedule {
 
   #crash(node: Node): void {
     node.isUp = false;
-    // What was written and not reported may have come to the disk or not.
+    // Writes that were not reported may or may not have reached the disk.
     const more = this.random.below(node.kept.length - node.durable + 1);
     node.kept.length = node.durable + more;
     // Its mark is that of the last group.
@@ -687,7 +692,7 @@ export class Schedule {
     this.later({ kind: "interrupted", node, life: node.life, id: node.followId });
   }
 
-  /** Removes what all nodes have, or, now and then, all but one. */
+  /** Removes the common payloads of all nodes, or, sometimes, of all but one. */
   #trim(): void {
     if (!this.#isTrimmed || this.#hasLost) return;
     const marks = this.#nodes.map((node) => this.#durableSequence(node));
@@ -721,7 +726,7 @@ export class Schedule {
     this.note(() => `the stream hides ${this.#hidden}`);
   }
 
-  // The end: nothing more goes wrong, and everything comes to rest
+  // The end: no more faults, and all nodes settle
 
   #end(): void {
     this.note(() => "the end begins");
@@ -747,7 +752,7 @@ export class Schedule {
     for (const node of this.#nodes) this.#checkAtEnd(node);
   }
 
-  /** Half a second in which everything is answered. */
+  /** Half a second in which all requests are answered. */
   #round(): void {
     for (const node of this.#nodes) {
       if (node.needsSnapshot) this.#takeSnapshot(node);
@@ -759,7 +764,7 @@ export class Schedule {
   }
 
   #settleDown(): void {
-    for (let turn = 0; turn < 10_000; turn++) {
+    for (let ticks = 0; ticks < 10_000; ticks++) {
       const before = this.#pending.length;
       let isMoved = before > 0;
       if (before > 0) this.#doPending();
@@ -770,10 +775,10 @@ export class Schedule {
       }
       if (!isMoved) return;
     }
-    throw new BrokenPromise(`does not settle down: ${this.#picture()}`);
+    throw new InvariantViolation(`does not settle down: ${this.#picture()}`);
   }
 
-  /** What hid a frame is repaired: it tries again from its own log. */
+  /** The cause of a hidden frame is repaired: the node retries from its own log. */
   #restartBlocked(node: Node): void {
     this.#crash(node);
     this.#restart(node);
@@ -799,7 +804,7 @@ export class Schedule {
       if (replica.role === "leader") leaders++;
       else if (replica.role !== "follower") return false;
       if (open.size > 0) return false;
-      // A leader that has nothing to append does not look at the void frames of others.
+      // A leader that has nothing to append does not read the void frames of other nodes.
       for (let at = replica.position + 1; at <= last; at++) {
         if (replica.role !== "leader" || this.#truth.isValid(at)) return false;
       }
@@ -808,7 +813,7 @@ export class Schedule {
     return leaders === 1;
   }
 
-  /** A leader that has just been chosen may be replaced once more by one that had begun to stand. */
+  /** A new leader may be replaced once more by a node that had already become a candidate. */
   #proposeLast(): void {
     const count = this.#truth.kept.length;
     for (let attempt = 0; attempt < 5; attempt++) {
@@ -821,7 +826,7 @@ export class Schedule {
       }
       if (this.#hasLost) return;
     }
-    throw new BrokenPromise(`the last proposal does not settle: ${this.#picture()}`);
+    throw new InvariantViolation(`the last proposal does not settle: ${this.#picture()}`);
   }
 
   #checkAtEnd(node: Node): void {
@@ -830,10 +835,14 @@ export class Schedule {
       return;
     }
     const { kept } = this.#truth;
-    // A loss can be filled in its very moment, by what others have under way: then others stop and raise the alarm.
+    // A gap may be filled immediately by frames of others in flight: then the other nodes stop and
+    // raise the alarm.
     if (this.#nodes.some(({ stopReason }) => stopReason !== null)) return;
     const differs = node.kept.findIndex(({ id }, at) => kept[at]?.id !== id);
-    check(differs < 0, () => `${node.tag} goes on with what the stream lost, from ${differs} on`);
+    check(
+      differs < 0,
+      () => `${node.tag} continues with data that the stream lost, from ${differs} on`,
+    );
   }
 
   #picture(): string {
@@ -862,7 +871,7 @@ function weatherOf(random: SeededRandom): Weather {
   };
 }
 
-/** What a log has of an earlier generation. */
+/** The log entries of an earlier generation. */
 function seedOf(count: number): Kept[] {
   return Array.from({ length: count }, (_, at) => ({
     id: at + 1,
@@ -871,7 +880,7 @@ function seedOf(count: number): Kept[] {
   }));
 }
 
-/** Bytes that begin with the id, all others of which follow from it. */
+/** Bytes that begin with the id, and are derived from it. */
 function bodyOf(id: number, length: number): Buffer {
   const bytes = Buffer.alloc(length, id & 255);
   bytes.writeUInt32LE(id, 0);
@@ -918,7 +927,7 @@ function isSameMark(one: Mark | undefined, other: Mark): boolean {
 }
 
 function check(condition: boolean, message: () => string): void {
-  if (!condition) throw new BrokenPromise(message());
+  if (!condition) throw new InvariantViolation(message());
 }
 
 export interface SchedulesReport {
@@ -930,11 +939,14 @@ export interface SchedulesReport {
   readonly voids: number;
 }
 
-/** The first seed that breaks a promise, of `count` from `seed` on; null: none does. */
+/**
+ * The first seed that violates an invariant, of `count` seeds from `seed` on; null if there is no
+ * such seed.
+ */
 export function findBroken(
   seed: number,
   count: number,
-  make: MakeReplica = makeReplica,
+  make: CreateReplica = createReplica,
 ): { readonly seed: number; readonly error: Error } | null {
   for (let at = 0; at < count; at++) {
     try {
@@ -946,8 +958,8 @@ export function findBroken(
   return null;
 }
 
-/** What happened in one schedule. */
-export function traceOf(seed: number, make: MakeReplica = makeReplica): string[] {
+/** The events of one schedule. */
+export function traceOf(seed: number, make: CreateReplica = createReplica): string[] {
   const trace: string[] = [];
   try {
     new Schedule(seed, make, trace).run();
@@ -957,7 +969,7 @@ export function traceOf(seed: number, make: MakeReplica = makeReplica): string[]
   return trace;
 }
 
-/** @throws Error with the seed and the trace of the first schedule that breaks a promise */
+/** @throws Error with the seed and the trace of the first schedule that violates an invariant */
 export function runSchedules(seed: number, count: number): SchedulesReport {
   let [steps, kept, epochs, stopped, voids] = [0, 0, 0, 0, 0];
   for (let at = 0; at < count; at++) {
@@ -976,7 +988,7 @@ export function runSchedules(seed: number, count: number): SchedulesReport {
   return { schedules: count, steps, kept, epochs, stopped, voids };
 }
 
-/** The one with the shortest trace of the next `count` schedules that break a promise. */
+/** The one with the shortest trace among the next `count` schedules that violate an invariant. */
 function shortest(seed: number, count: number): string[] {
   let best = traceOf(seed);
   for (let at = 1; at < count; at++) {

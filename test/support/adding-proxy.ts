@@ -1,4 +1,4 @@
-/** A server in front of another, which adds members that no client knows to each JSON object that this one replies. */
+/** A proxy that adds members unknown to clients to each JSON object in a server's replies. */
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -9,7 +9,7 @@ export interface AddingProxy {
   close(): void;
 }
 
-/** @param target an address without TLS. `added`: the members that a reply gets at its end */
+/** @param target a URL without TLS. `added`: the members appended to a reply */
 export async function startAddingProxy(
   target: string,
   added: Readonly<Record<string, unknown>>,
@@ -41,7 +41,10 @@ export async function startAddingProxy(
   return { url: `http://127.0.0.1:${port}`, changed, close: () => void server.close() };
 }
 
-/** With the members at the end of the object and of each of its `Results`; undefined: the text is no object. */
+/**
+ * With the members appended to the object and to each of its `Results`; undefined if the text is
+ * not an object.
+ */
 function withMembers(text: string, added: Readonly<Record<string, unknown>>): string | undefined {
   if (!text.startsWith("{")) return undefined;
   const reply = JSON.parse(text) as Record<string, unknown>;

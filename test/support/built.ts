@@ -7,8 +7,9 @@ import { onTestFinished } from "vitest";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
- * The path of `test/support/<name>.js` with the whole engine beside it, and what else is in `rooms`. Under dist/ it is the output of tsc; else it is
- * built for this test, in a folder from which packages resolve.
+ * The path of `test/support/<name>.js`, with the whole engine and the folders in `rooms`. Under
+ * dist/ it is the output of tsc; otherwise it is built for this test, in a folder from which
+ * packages resolve.
  */
 export async function builtProgram(name: string, rooms: readonly string[] = []): Promise<string> {
   const { path, remove } = await buildProgram(name, rooms);
@@ -16,7 +17,10 @@ export async function builtProgram(name: string, rooms: readonly string[] = []):
   return path;
 }
 
-/** As `builtProgram`, shared by several tests, because it takes seconds. Call `remove` after the last. */
+/**
+ * Like `builtProgram`, shared by several tests, because it takes seconds. Call `remove` after the
+ * last.
+ */
 export async function buildProgram(
   name: string,
   rooms: readonly string[] = [],

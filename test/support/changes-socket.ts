@@ -33,7 +33,7 @@ export class ChangesSocket {
     });
   }
 
-  /** Connects; rejects with the status on refusal. */
+  /** Connects; rejects with the status if the server rejects the connection. */
   static async open(
     server: TestServer,
     path = "/databases/db/changes",
@@ -69,9 +69,9 @@ export class ChangesSocket {
     return this.messages.filter((message) => message["Type"] !== "Confirm");
   }
 
-  /** As `changes`, after receiving everything committed before the call. */
+  /** Like `changes`, after receiving everything committed before the call. */
   async settledChanges(): Promise<Message[]> {
-    await this.command("watch-topology-change"); // confirmed after all queued messages
+    await this.command("watch-topology-change"); // Confirmed after all queued messages.
     return this.changes();
   }
 }

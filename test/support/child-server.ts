@@ -1,4 +1,6 @@
-/** A server as a process of its own, with its data on disk, on a port that stays the same when it is started again. */
+/**
+ * A server as a separate process, with its data on disk and a port that is kept across restarts.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -15,10 +17,10 @@ export class ChildServer {
     return this.#url;
   }
 
-  /** Starts the built server, which admits who is on this machine. */
+  /** Starts the built server, which grants access to local clients. */
   async start(): Promise<void> {
     const program = resolve("dist/server/main.js");
-    if (!existsSync(program)) throw new Error("npm run build comes first");
+    if (!existsSync(program)) throw new Error("run npm run build first");
     const flags = [
       `--ServerUrl=${this.#url}`,
       `--DataDir=${this.#folder}`,
@@ -35,10 +37,10 @@ export class ChildServer {
       child.stdout.resume();
       return;
     }
-    throw new Error("the server ended instead of starting");
+    throw new Error("the server exited during startup");
   }
 
-  /** As `kill -9`. */
+  /** Like `kill -9`. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = null;

@@ -26,12 +26,12 @@ type Store = current.DocumentStore | older.DocumentStore;
 const stores: Store[] = [];
 let databases = 0;
 
-/** Starts a server of that kind; `openStore` creates the databases. */
+/** Starts a server of that type; `openStore` creates the databases. */
 export function startServer({ isSecure }: Way): Promise<TestServer> {
   return startTestServer(isSecure ? { flags: ["--RunInMemory=false"] } : { unsecured: true });
 }
 
-/** A store on a new database of its own. `prepare` is called before it is initialized. */
+/** A store on a separate new database. `prepare` is called before it is initialized. */
 export async function openStore(
   server: TestServer,
   prepare: (store: current.DocumentStore) => void = () => undefined,
@@ -44,7 +44,7 @@ export async function openStore(
   return store;
 }
 
-/** As `openStore`, with the client of version 5.4. */
+/** Like `openStore`, with the client of version 5.4. */
 export async function openOlderStore(server: TestServer): Promise<older.DocumentStore> {
   const name = await newDatabase(server);
   const store = new older.DocumentStore(server.url, name, authentication(server));
@@ -60,10 +60,10 @@ async function newDatabase(server: TestServer): Promise<string> {
   return name;
 }
 
-/** Client options to authenticate as the first admin; none when the server is unsecured. */
+/** Client options to authenticate as the first admin; empty if the server is unsecured. */
 export function authentication(server: TestServer): current.IAuthOptions & older.IAuthOptions {
   const pfx = server.running.certificate?.admin?.pfx;
-  if (pfx === undefined) return undefined as never; // the clients interpret it as "none"
+  if (pfx === undefined) return undefined as never; // The clients interpret it as "none".
   // The clients accept PEM with RSA keys only.
   return {
     type: "pfx",

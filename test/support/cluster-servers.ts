@@ -1,4 +1,4 @@
-/** Servers of one process that are nodes of a cluster, over real servers of NATS. */
+/** Servers of one process that are nodes of a cluster, over real NATS servers. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export class ClusterServers {
   readonly #folder: string;
   readonly #flags: readonly string[];
   readonly #servers = new Map<string, TestServer>();
-  /** The certificates are those of the test servers when it is false. */
+  /** If false, the certificates of the test servers are used. */
   readonly #unsecured: boolean;
 
   private constructor(nats: NatsCluster, unsecured: boolean) {
@@ -30,7 +30,7 @@ export class ClusterServers {
     ];
   }
 
-  /** The servers of NATS, and no node yet. */
+  /** The NATS servers, without nodes. */
   static async prepare(count: number, { unsecured = true } = {}): Promise<ClusterServers> {
     return new ClusterServers(await NatsCluster.start(count), unsecured);
   }
@@ -48,7 +48,7 @@ export class ClusterServers {
     return this.#open(tag, [...this.#flags, ...flags]);
   }
 
-  /** With the data folder of a node, as a single one. */
+  /** Opens a node's data folder as that of a single node. */
   openAlone(tag: string, flags: readonly string[] = []): Promise<TestServer> {
     return this.#open(tag, ["--RunInMemory=false", ...flags]);
   }
@@ -73,7 +73,7 @@ export class ClusterServers {
 
   at(tag: string): TestServer {
     const server = this.#servers.get(tag);
-    if (server === undefined) throw new Error(`node ${tag} does not run`);
+    if (server === undefined) throw new Error(`node ${tag} is not running`);
     return server;
   }
 
@@ -83,11 +83,11 @@ export class ClusterServers {
 
   cluster(tag: string): ClusterView {
     const { cluster } = this.at(tag).running.services;
-    if (cluster === undefined) throw new Error(`node ${tag} is alone`);
+    if (cluster === undefined) throw new Error(`node ${tag} has no cluster`);
     return cluster;
   }
 
-  /** Waits until every node that runs knows of so many. */
+  /** Waits until every running node knows `count` nodes. */
   async complete(count: number): Promise<void> {
     await this.until(() =>
       this.tags.every((tag) => {
@@ -97,12 +97,15 @@ export class ClusterServers {
     );
   }
 
-  /** The node that leads what the nodes share, as all that run say: one that just began has not heard of it yet. */
+  /**
+   * The leader of the shared values, as reported by all running nodes: a new leader is not known to
+   * all immediately.
+   */
   leader(): Promise<string> {
     return this.#agreed((cluster) => cluster.leaderTag);
   }
 
-  /** The node that leads a database, as all that run say. */
+  /** The leader of a database, as reported by all running nodes. */
   leaderOf(name: string): Promise<string> {
     return this.#agreed((cluster) => cluster.find(name)?.leaderTag);
   }
@@ -110,18 +113,19 @@ export class ClusterServers {
   async #agreed(leaderOf: (cluster: ClusterView) => string | null | undefined): Promise<string> {
     let found: string | null | undefined;
     await this.until(() => {
-      const told = this.tags.map((tag) => leaderOf(this.cluster(tag)));
-      found = told[0];
-      return typeof found === "string" && this.tags.includes(found) && new Set(told).size === 1;
+      const reported = this.tags.map((tag) => leaderOf(this.cluster(tag)));
+      found = reported[0];
+      return typeof found === "string" && this.tags.includes(found) && new Set(reported).size === 1;
     });
     return found as string;
   }
 
-  async until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-    // Also before the tests begin, where vitest does not poll.
+  async until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    // Also called before the tests begin, where vitest cannot poll.
     const endMs = performance.now() + waitMs;
-    while (!(await isSo())) {
-      if (performance.now() > endMs) throw new Error(`it is not so after ${waitMs} ms: ${isSo}`);
+    while (!(await condition())) {
+      if (performance.now() > endMs)
+        throw new Error(`not reached after ${waitMs} ms: ${condition}`);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   }

@@ -1,4 +1,4 @@
-/** The command line against a real server over TLS, in this process. */
+/** The command line with a real server over TLS, in this process. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,15 +16,15 @@ export interface CommandResult {
 
 export interface CommandLine {
   readonly server: TestServer;
-  /** A folder of its own, for files. */
+  /** A separate folder for files. */
   readonly folder: string;
-  /** What finds the server, and its database `shop`. */
+  /** Variables that identify the server and its database `shop`. */
   readonly environment: Readonly<Record<string, string>>;
   jackdaw(
     words: readonly string[],
     more?: { input?: string; environment?: Record<string, string>; signal?: AbortSignal },
   ): Promise<CommandResult>;
-  /** Of a command that succeeds, with `--json`. */
+  /** The output of a successful command, with `--json`. */
   json(words: readonly string[]): Promise<unknown>;
   stop(): Promise<void>;
 }

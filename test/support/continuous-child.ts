@@ -19,7 +19,7 @@ const engine = await openEngine({ folder, database: { log } });
 const database = engine.databases.has("db")
   ? await engine.databases.find("db")
   : await engine.databases.create("db", { PeriodicBackups: [task] });
-if (database === undefined) throw new Error("there is no database");
+if (database === undefined) throw new Error("the database does not exist");
 const host = {
   report: (line: string, cause?: unknown) => console.error(line, cause),
   nowMs: () => Date.now(),
@@ -49,7 +49,7 @@ async function write(): Promise<void> {
 
 async function ship(): Promise<void> {
   for (;;) {
-    // One that was begun earlier may miss what was acknowledged meanwhile.
+    // A round that began earlier may not include writes acknowledged in the meantime.
     await backup.ship();
     writeSync(1, "begun\n");
     await backup.ship();

@@ -1,6 +1,7 @@
 /**
- * The process that is killed: writes documents, batches, counters and attachments to a database concurrently, and
- * prints a line on standard output for each acknowledged write. Arguments: the folder, a seed, the first number to use.
+ * The process to be killed: writes documents, batches, counters and attachments to a database
+ * concurrently, and prints a line on standard output for each acknowledged write. Arguments: the
+ * folder, a seed, the first number to use.
  */
 import { writeSync } from "node:fs";
 import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";

@@ -1,13 +1,13 @@
 /** Replays a scenario repeatedly, each time with a power loss, or an error, at another file system call. */
 import { type Fault, SimulatedFileSystem } from "./simulated-file-system.ts";
 
-/** Runs the scenario; what it throws after the crash is ignored. */
+/** Runs the scenario; its errors after the crash are ignored. */
 export type Scenario<Oracle> = (files: SimulatedFileSystem, oracle: Oracle) => Promise<void>;
 
 export interface CrashLoopOptions {
   /** Number of random power-loss outcomes tested per call. */
   readonly seeds: number;
-  /** Test every call (1), every second one (2), ... */
+  /** Interval between tested calls: every call (1), every second one (2), ... */
   readonly step?: number;
 }
 

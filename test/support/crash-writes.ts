@@ -15,8 +15,9 @@ export function largeDocumentOf(seed: number, number: number): string {
 }
 
 /**
- * Write `number` puts either a group of documents in one transaction, or a document of its own, each with a counter; the
- * latter sometimes with an attachment, or with the deletion of what an earlier number wrote.
+ * Write `number` puts either a group of documents in one transaction, or a single document, each
+ * with a counter; the latter sometimes with an attachment, or with the deletion of an earlier
+ * number's documents.
  */
 export function operationsOf(seed: number, number: number): Batch {
   const random = new SeededRandom(seed * 1_000_003 + number);

@@ -18,7 +18,10 @@ import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
 import { compareStrings } from "../../engine/tree/compare.ts";
 import { describe } from "./model-database.ts";
 
-/** The physical layout. Databases with the same log have equal pictures, however they got there. */
+/**
+ * The physical layout. Databases with the same log have equal pictures, independent of their
+ * history.
+ */
 export interface DatabasePicture {
   readonly documents: readonly object[];
   readonly entries: Readonly<Record<string, readonly object[]>>;

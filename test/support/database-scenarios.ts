@@ -48,7 +48,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
-  async "batches of all kinds, some in flight together"(files, history) {
+  async "batches of all types, some in flight together"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write(everything);
     const inFlight = [
@@ -69,7 +69,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
-  async "transactions made in turns, beside others that wait for them"(files, history) {
+  async "time-sliced transactions, with waiting transactions"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write(everything);
     const counts: Batch = Array.from({ length: 300 }, (_, index) => ({
@@ -150,7 +150,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
-  async "values that are written again while compaction copies them"(files, history) {
+  async "values rewritten while compaction copies them"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write([put("a", "A")]);
     // None of these uses an etag: records of one key differ only in their value.
@@ -165,7 +165,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
       for (let index = 0; index < 4; index++) await shop.write([filler(round)]);
       const compaction = beside(shop.database.compact());
       const meanwhile: Promise<boolean>[] = [];
-      for (let turn = 0; turn < 4; turn++) {
+      for (let tick = 0; tick < 4; tick++) {
         meanwhile.push(shop.write([next]));
         await nextSlice();
       }
@@ -213,7 +213,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
-  async "time series appended to, cut and gone with their document"(files, history) {
+  async "time series appended to, truncated and deleted with their document"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     const append = (name: string, from: number, count: number): Operation => {
       return { kind: "append", id: "a", name, from, count, value: from + count };
@@ -237,7 +237,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
     await shop.database.close();
   },
 
-  async "a snapshot while compaction moves what it writes and others change it"(files, history) {
+  async "a snapshot while compaction moves its records and others change them"(files, history) {
     const shop = await SimulatedDatabase.open(files, history);
     await shop.write(everything);
     const change = (round: number): Batch => [
@@ -283,7 +283,7 @@ export const databaseScenarios: Readonly<Record<string, DatabaseScenario>> = {
   },
 };
 
-/** Opens what the crash left, and again after another power loss; then continues to write. */
+/** Opens the files after the crash, and again after another power loss; then continues to write. */
 export async function checkRecovery(after: SimulatedFileSystem, history: History): Promise<void> {
   const known = history.copy();
   const first = await SimulatedDatabase.open(after, known);

@@ -1,4 +1,4 @@
-/** Random changes of a database, with which tests of exports, imports and backups fill it. */
+/** Random changes of a database, used to fill it in tests of exports, imports and backups. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -20,7 +20,7 @@ const body = fc.constantFrom<string>(
   '{"a":{"b":[1,"}]\\"\\\\"]},"@metadata":{"@collection":"Users"}}',
   `{"long":"${"é".repeat(900)}","@metadata":{"@collection":"Users","mine":[1,{"k":null}]}}`,
 );
-/** One change of a database; some fail, as where there is no document. */
+/** One change of a database; some fail, for example if the document is missing. */
 export const step = fc.oneof(
   fc.record({ kind: fc.constant("put" as const), id, body }),
   fc.record({ kind: fc.constant("delete" as const), id }),
@@ -110,7 +110,7 @@ export function expectEngineError(error: unknown): void {
   expect(error).toBeInstanceOf(EngineError);
 }
 
-/** What a dump has of a database: all but the numbers that it counts by. */
+/** The contents of a dump, except its statistics. */
 export async function dumpedContents(database: OpenDatabase): Promise<string> {
   const { values: _counted, ...contents } = JSON.parse(await describeDatabase(database)) as Record<
     string,

@@ -15,7 +15,7 @@ export interface EndpointClient {
     body?: object | string | Buffer,
     headers?: RequestOptions["headers"],
   ): Promise<Reply>;
-  /** As `send`, but returns the parsed JSON of the reply. */
+  /** Like `send`, but returns the parsed JSON of the reply. */
   json(what: string, body?: object | string | Buffer): Promise<unknown>;
 }
 

@@ -1,4 +1,7 @@
-/** Setup for every test file: buffers are compared as bytes. One element after the other took seconds for 100 KB. */
+/**
+ * Setup for every test file: buffers are compared as bytes. Comparing elements takes seconds for
+ * 100 KB.
+ */
 import { expect } from "vitest";
 
 expect.addEqualityTesters([

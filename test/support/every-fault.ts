@@ -1,4 +1,6 @@
-/** Set by `npm run test:faults`: nothing is sampled then: every call fails, every bit is flipped. */
+/**
+ * Set by `npm run test:faults`, which samples nothing: every call fails, and every bit is flipped.
+ */
 export const everyFault = process.env["EVERY_FAULT"] === "1";
 
 /** Set by `npm run test:long`: a larger sample than `npm test` takes. */

@@ -1,6 +1,6 @@
 /**
- * A cluster that tests make up, for one real server: what is said of its nodes and databases, and what the server asked of
- * it and of the other nodes.
+ * A fake cluster for one real server: the state of its nodes and databases, and the requests that
+ * the server sent to it and to other nodes.
  */
 import { Readable } from "node:stream";
 import { type Database, EngineError } from "../../engine/engine.ts";
@@ -34,22 +34,22 @@ export class FakeCluster implements ClusterView, PeerLink {
   readonly heartbeats = new Map<string, ReceivedHeartbeat>();
   readonly states = new Map<string, ReplicaState>();
   readonly kept = new Map<string, string>();
-  /** Databases of this node alone. */
+  /** Databases that only this node has. */
   readonly own: OwnDatabase[] = [];
   /** Calls that change something, as `name argument argument`. */
   readonly calls: string[] = [];
-  /** Requests to other nodes, with their bodies as text, and what they answer. */
+  /** Requests to other nodes, with their bodies as text, and the replies. */
   readonly sent: { readonly tag: string; readonly what: string; readonly body: string }[] = [];
   readonly headers: Readonly<Record<string, string>>[] = [];
   answer: (request: SentRequest, body: string) => { status: number; json?: unknown } = () => {
     throw new EngineError("node-unreachable", "The node does not answer.");
   };
-  /** How many copies `waitForCopies` says to have what was written. */
+  /** Number of copies that `waitForCopies` reports for a write. */
   copies = 0;
   readonly #services: ServerServices;
   readonly #listeners = new Set<() => void>();
 
-  /** Makes the server believe that it is node A of a cluster of the nodes `tags`. */
+  /** Configures the server as node A of a cluster with the nodes `tags`. */
   constructor(services: ServerServices, tags: readonly string[] = ["A", "B", "C"]) {
     this.#services = services;
     this.nodes = tags.map(fakeMember);
@@ -59,7 +59,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     Object.assign(services, { cluster: this, peers: this, clusterHistory, databases });
   }
 
-  /** As `ClusterDirectory`: it knows the names of databases without a copy here, too. */
+  /** Like `ClusterDirectory`: it also contains the names of databases without a local copy. */
   #directoryOf(own: DatabaseDirectory | undefined): DatabaseDirectory | undefined {
     if (own === undefined) return undefined;
     const names = () => {
@@ -78,7 +78,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     };
   }
 
-  /** A node says something: how far its copies are, by the ids of databases. */
+  /** Simulates a heartbeat: the progress of a node's copies, by database id. */
   hear(tag: string, applied: Readonly<Record<string, number>> = {}, ageMs = 0): void {
     const copies = Object.entries(applied).map(
       ([id, last]) => [id, { role: "follower", epoch: 1, applied: last }] as const,
@@ -86,7 +86,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     this.heartbeats.set(tag, { ageMs, version: "1.0.0", databases: new Map(copies) });
   }
 
-  /** Registers a database; this node has a copy when it is a member. */
+  /** Registers a database; this node has a copy if it is a member. */
   register(name: string, members: readonly string[], more: Partial<ReplicaState> = {}): void {
     const isMember = members.includes(this.tag);
     const state = fakeDatabase(name, members, {
@@ -115,7 +115,7 @@ export class FakeCluster implements ClusterView, PeerLink {
     this.changed();
   }
 
-  /** Tells those who watch that something has changed. */
+  /** Notifies watchers of a change. */
   changed(): void {
     for (const listener of this.#listeners) listener();
   }
@@ -228,9 +228,9 @@ export class FakeCluster implements ClusterView, PeerLink {
     members: readonly string[],
   ) {
     this.calls.push(`createDatabase ${name} ${members}`);
-    const made = await this.#services.databases.create(name, record);
+    const created = await this.#services.databases.create(name, record);
     this.register(name, members);
-    return made;
+    return created;
   }
 
   ownDatabases(): readonly OwnDatabase[] {

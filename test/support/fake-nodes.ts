@@ -1,6 +1,7 @@
 /**
- * A cluster in the memory of a test: what several servers of one process see of it. Nothing is replicated: each server has
- * the databases that the test gives it. Fields may be set at any time; `changed` tells the servers.
+ * A cluster in the memory of a test, as seen by several servers of one process. Nothing is
+ * replicated: each server has the databases that the test creates. Fields may be set at any time;
+ * `changed` notifies the servers.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { EngineError } from "../../engine/base/errors.ts";
@@ -20,16 +21,16 @@ import type { TestServer } from "./start-test-server.ts";
 export interface FakeDatabase {
   readonly name: string;
   members: readonly string[];
-  /** null: nobody leads. */
+  /** null without a leader. */
   leader: string | null;
-  /** Roles other than those that follow from `leader`. */
+  /** Roles that do not follow from `leader`. */
   roles: Readonly<Record<string, ReplicaRoleName | null>>;
   topologyEtag: number;
-  /** What each node's copy shows; 1 where nothing is said. */
+  /** The visible position of each node's copy; 1 by default. */
   visible: Readonly<Record<string, number>>;
 }
 
-/** All databases have this id. */
+/** The id of all databases. */
 const databaseId = "0".repeat(32);
 
 export class FakeNodes {
@@ -53,7 +54,7 @@ export class FakeNodes {
     return database;
   }
 
-  /** Makes a server that runs a node of the cluster, registered or not. */
+  /** Configures a server as a node of the cluster, registered or not. */
   join(server: TestServer, tag: string, isMember = true): Peers {
     const { services } = server.running;
     const { presentedCertificate } = services;
@@ -73,7 +74,7 @@ export class FakeNodes {
     for (const peers of this.#peers) peers.close();
   }
 
-  /** What the node of a tag sees. */
+  /** The cluster view of a node. */
   viewOf(tag: string): ClusterView {
     const refuse = (what: string) => () =>
       Promise.reject(new EngineError("not-supported", `${what} is not in this test`));

@@ -1,6 +1,6 @@
 /**
- * A database and one that follows it: each group of its log is added to the other, which must have the same contents at
- * the end. What orders and carries the groups between nodes is not part of it.
+ * A database and a follower: each group of its log is applied to the follower, which must have the
+ * same contents at the end. Ordering and transfer of the groups between nodes are not included.
  */
 import { expect } from "vitest";
 import type { OpenDatabase } from "../../engine/database/open-database.ts";
@@ -14,7 +14,7 @@ export interface CarriedGroup {
   readonly mark: Buffer;
 }
 
-/** The number of groups that a database has, by its mark. */
+/** The number of groups in a database, from its mark. */
 export function groupsIn(database: OpenDatabase): number {
   return database.state.keyspaces.replication.get(replicationMarkKey)?.sequence ?? 0;
 }
@@ -25,7 +25,7 @@ function markAt(sequence: number): Buffer {
   return markRecord({ generation: 1, sequence, epoch: 1, hash });
 }
 
-/** Keeps what a log carries, in order. */
+/** Stores the carried groups of a log, in order. */
 export class GroupList implements LogCarrier {
   durable(): void {}
 
@@ -41,13 +41,13 @@ export class GroupList implements LogCarrier {
   }
 }
 
-/** The carrier of a log that others write: its frames have the mark of the last group in them. */
+/** The carrier of a log written by a leader: its frames contain the mark of their last group. */
 export class FollowingCarrier implements LogCarrier {
   durable(): void {}
 
   #mark: Buffer;
 
-  /** `before`: the number of groups that the log has already. */
+  /** `before`: the number of groups already in the log. */
   constructor(before = 0) {
     this.#mark = markAt(before);
   }
@@ -80,7 +80,7 @@ async function copyContents(from: OpenDatabase, to: OpenDatabase): Promise<(() =
   return releases;
 }
 
-/** Adds all groups to `follower`, some of them without waiting for those before. */
+/** Applies all groups to `follower`, some of them without waiting for the previous ones. */
 export async function follow(
   leader: OpenDatabase,
   groups: readonly CarriedGroup[],
@@ -103,7 +103,7 @@ export async function follow(
   for (const release of releases) release();
 }
 
-/** The contents of a database, without where its records are in its own files. */
+/** The contents of a database, without the positions of records in its files. */
 async function contentsOf(database: OpenDatabase): Promise<object> {
   const placeless = (rows: readonly object[]) => rows.map((row) => ({ ...row, position: 0 }));
   const { documents, entries, revisions, counts, committedEtag } = pictureOf(database);
@@ -120,7 +120,7 @@ async function contentsOf(database: OpenDatabase): Promise<object> {
   };
 }
 
-/** What clients read of each document. */
+/** The documents as read by clients. */
 async function textsOf(database: OpenDatabase): Promise<readonly (string | undefined)[]> {
   const texts: (string | undefined)[] = [];
   for (const { id } of pictureOf(database).documents as readonly { readonly id: string }[]) {

@@ -1,4 +1,6 @@
-/** The data folder of a node whose cluster is gone: made by the engine, over streams in memory. */
+/**
+ * The data folder of a node whose cluster is lost, created by the engine with streams in memory.
+ */
 import { type Engine, nodeEnvironment, openEngine } from "../../engine/engine.ts";
 import { databaseKey, memberKey, sharedValuesId } from "../../server/cluster/registry.ts";
 import { MemoryStream, StreamWay } from "./memory-stream.ts";
@@ -10,7 +12,7 @@ const watcher = {
   blocked: () => undefined,
   fetchRange: async () => [],
 };
-/** Values of the cluster, beside its nodes and databases. */
+/** Values of the cluster, in addition to its nodes and databases. */
 const common = {
   "certificates/AB12": { Name: "ann" },
   "server/first-admin": "AB12",
@@ -18,10 +20,11 @@ const common = {
 };
 
 /**
- * Of the node C: a copy of `shop` with documents users/1 and users/2, and none of `world`.
- * @param more values of the cluster
+ * The folder of node C: a copy of `shop` with documents users/1 and users/2, and no copy of
+ * `world`.
+ * @param more additional values of the cluster
  */
-export async function makeLostCluster(
+export async function createLostCluster(
   folder: string,
   more: Readonly<Record<string, object>> = {},
 ): Promise<void> {
@@ -42,7 +45,7 @@ export async function makeLostCluster(
     replication: { of: (name) => (name === "shop" ? shop : null), cluster: of(sharedValuesId) },
   });
   const { databases, shared, values } = engine;
-  if (shared === null) throw new Error("it is opened as a node");
+  if (shared === null) throw new Error("the folder is opened as that of a node");
   await shared.open();
   await until(() => shared.replication.role === "leader");
   await shared.change(
@@ -89,9 +92,9 @@ export async function asSingleNode<Result>(
   }
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (let left = 2000; !isSo(); left--) {
-    if (left === 0) throw new Error(`it is not so: ${isSo}`);
+async function until(condition: () => boolean): Promise<void> {
+  for (let left = 2000; !condition(); left--) {
+    if (left === 0) throw new Error(`not reached: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

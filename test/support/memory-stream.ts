@@ -1,4 +1,6 @@
-/** A stream in the memory of a test, and the ways of several nodes to it, which can be cut. */
+/**
+ * A stream in the memory of a test, and the connections of several nodes to it, which can be cut.
+ */
 import { EngineError } from "../../engine/base/errors.ts";
 import type {
   AppendOutcome,
@@ -17,7 +19,7 @@ export class MemoryStream {
   append(message: Buffer, expectedLast: number): AppendOutcome {
     if (this.messages.length !== expectedLast) return { kind: "refused" };
     this.messages.push(Buffer.from(message));
-    for (const tell of this.#followers) tell();
+    for (const notify of this.#followers) notify();
     return { kind: "stored", sequence: this.messages.length };
   }
 
@@ -26,25 +28,25 @@ export class MemoryStream {
     this.first = Math.max(this.first, sequence);
   }
 
-  watch(tell: () => void): () => void {
-    this.#followers.add(tell);
-    return () => this.#followers.delete(tell);
+  watch(notify: () => void): () => void {
+    this.#followers.add(notify);
+    return () => this.#followers.delete(notify);
   }
 }
 
 const soon = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The way of one node to a stream, which a test can cut. */
+/** The connection of one node to a stream, which a test can cut. */
 export interface CutWay extends ReplicatedStream {
   /** Nothing passes. */
   isCut: boolean;
 }
 
-/** To a stream in memory. */
+/** A connection to a stream in memory. */
 export class StreamWay implements CutWay {
   readonly #stream: MemoryStream;
   isCut = false;
-  /** Messages arrive, but no answer does. */
+  /** Messages arrive, but no reply does. */
   isMute = false;
 
   constructor(stream: MemoryStream) {
@@ -120,7 +122,7 @@ export class StreamWay implements CutWay {
   }
 }
 
-/** To any stream. */
+/** A connection to any stream. */
 export class StreamCutter implements CutWay {
   readonly #stream: ReplicatedStream;
   isCut = false;
@@ -131,7 +133,7 @@ export class StreamCutter implements CutWay {
 
   async append(message: Buffer, expectedLast: number): Promise<AppendOutcome> {
     const outcome = this.isCut ? null : await this.#stream.append(message, expectedLast);
-    // An answer that comes after the cut is lost, too.
+    // A reply that arrives after the cut is lost, too.
     if (outcome !== null && !this.isCut) return outcome;
     await new Promise((resolve) => setTimeout(resolve, 500));
     return { kind: "unknown" };

@@ -1,6 +1,6 @@
 /**
- * A model of the database: maps in memory. It applies the same operations, and describes as text what the database must
- * then contain.
+ * A model of the database: maps in memory. It applies the same operations, and describes as text
+ * the expected contents of the database.
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
@@ -35,7 +35,7 @@ export type Operation =
 
 export type Batch = readonly Operation[];
 
-/** A batch that must be refused: the database throws an EngineError for it. */
+/** A batch that must be rejected: the database throws an EngineError for it. */
 export class Refused extends Error {
   override readonly name = "Refused";
 }
@@ -65,7 +65,10 @@ export class ModelDatabase {
     this.values = new Map(before?.values);
   }
 
-  /** The state after the batch; this one is not changed. @throws Refused when the batch must be refused */
+  /**
+   * The state after the batch; this one is not changed. @throws Refused if the batch must be
+   * rejected
+   */
   after(batch: Batch): ModelDatabase {
     const next = new ModelDatabase(this);
     for (const operation of batch) next.#apply(operation);
@@ -232,7 +235,7 @@ export function describe(state: {
 /** Hash and size by content, of attachments stored before the transaction begins. */
 export type StoredContents = ReadonlyMap<string, { hash: string; size: number }>;
 
-/** Applies the operation to the database. @throws EngineError when it is refused */
+/** Applies the operation to the database. @throws EngineError if it is rejected */
 export function applyTo(
   transaction: Transaction,
   operation: Operation,

@@ -1,4 +1,4 @@
-/** Servers of NATS on loopback, as many as a test wants, each a process that can be killed and stopped. */
+/** NATS servers on loopback, each a process that can be killed and suspended. */
 import { randomInt } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -14,16 +14,19 @@ import {
 import { silentLog } from "../../server/logging/log.ts";
 import { projectRoot } from "./project-root.ts";
 
-/** NATS_SERVER, or the one that `node packaging/nats-server.js` has made, or one on the path. */
+/**
+ * The path of NATS_SERVER, of the server built by `node packaging/nats-server.js`, or of one on the
+ * path.
+ */
 export function natsServerPath(): string {
-  const made = join(projectRoot, "node_modules/.cache/nats-server-2.15.1/nats-server");
+  const created = join(projectRoot, "node_modules/.cache/nats-server-2.15.1/nats-server");
   const found = (process.env["PATH"] ?? "").split(delimiter).map((one) => join(one, "nats-server"));
-  const path = [process.env["NATS_SERVER"] ?? made, ...found].find((one) => existsSync(one));
+  const path = [process.env["NATS_SERVER"] ?? created, ...found].find((one) => existsSync(one));
   if (path === undefined) throw new Error("run node packaging/nats-server.js first");
   return path;
 }
 
-/** Is there one to test with? A test fails without; what is only measured is left out. */
+/** Whether a nats-server is available. Tests fail without one; benches are skipped. */
 export function hasNatsServer(): boolean {
   try {
     return existsSync(natsServerPath());
@@ -33,8 +36,8 @@ export function hasNatsServer(): boolean {
 }
 
 /**
- * Ports of loopback that nobody has at the moment. They lie below those that systems give to connections and to listeners
- * without a wish (32768 on Linux): a process that binds one some seconds later does not find it taken by another test.
+ * Free ports of loopback. They are below those that systems assign to connections and to listeners
+ * without a fixed port (32768 on Linux), so that a port is still free when a process binds it some seconds later.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
@@ -105,7 +108,7 @@ export class NatsCluster {
     return link;
   }
 
-  /** For a connection that is made otherwise. */
+  /** For a connection that is created otherwise. */
   options() {
     const servers = this.#ports.map((port) => `127.0.0.1:${port}`);
     return { servers, user: users.user, pass: users.password };
@@ -116,12 +119,12 @@ export class NatsCluster {
     this.#closings.add(close);
   }
 
-  /** What the servers say of their replicas. */
+  /** The servers' reports on their replicas. */
   async views(): Promise<ServerView[]> {
     const link = await this.link(undefined, "system");
-    const asked = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
+    const requested = JSON.stringify({ accounts: true, streams: true, config: true, raft: true });
     const limits = { waitMs: 2000, countMax: this.servers.length };
-    const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", asked, limits);
+    const answers = await link.gather("$SYS.REQ.SERVER.PING.JSZ", requested, limits);
     await link.close();
     return answers.map(readServerView);
   }
@@ -138,7 +141,7 @@ export class NatsCluster {
 
   signal(at: number, signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
     const pid = this.servers[at]?.pid;
-    if (pid === undefined) throw new Error(`server ${at} does not run`);
+    if (pid === undefined) throw new Error(`server ${at} is not running`);
     process.kill(pid, signal);
   }
 

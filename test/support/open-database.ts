@@ -12,7 +12,10 @@ import type { QueryOutcome } from "../../engine/rql/results.ts";
 const engines: OpenFolder[] = [];
 const folders: string[] = [];
 
-/** Closes what the test opened, checks its invariants, and removes its folders. For afterEach. */
+/**
+ * Closes the databases of the test, checks their invariants, and removes their folders. For
+ * afterEach.
+ */
 export async function closeDatabases(): Promise<void> {
   for (const engine of engines.splice(0)) {
     for (const database of engine.databases.opened()) {
@@ -37,7 +40,10 @@ export async function openDatabase(folder?: string): Promise<OpenDatabase> {
   return (await engine.databases.find("db")) ?? (await engine.databases.create("db", {}));
 }
 
-/** Opens what a crash of the process would leave of a folder. Call it while the first is still open. */
+/**
+ * Opens the files that a crash of the process would leave. Call it while the first instance is
+ * still open.
+ */
 export async function openAfterCrash(folder: string): Promise<OpenDatabase> {
   const copy = temporaryFolder();
   cpSync(folder, copy, { recursive: true, filter: isNoLock });

@@ -42,10 +42,10 @@ export async function openTestDatabase(options: TestDatabaseOptions = {}): Promi
   return database;
 }
 
-/** Is each test database compared with one that follows it? See followed-database.test.ts. */
+/** Whether each test database is compared with a follower. See followed-database.test.ts. */
 const isFollowed = process.env["FOLLOWED"] === "1";
 
-/** @throws AssertionError when a follower differs */
+/** @throws AssertionError if a follower differs */
 async function verifyFollower(database: OpenDatabase, carrier: GroupList): Promise<void> {
   if (database.hasEnded) return;
   await database.flush();
@@ -59,7 +59,7 @@ async function verifyFollower(database: OpenDatabase, carrier: GroupList): Promi
   await follower.close();
 }
 
-/** @throws AssertionError when files and memory of the database differ */
+/** @throws AssertionError if files and memory of the database differ */
 async function verifyAtEnd(database: OpenDatabase, folder: string | null): Promise<void> {
   if (database.hasEnded) return;
   database.checkInvariants();

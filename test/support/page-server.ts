@@ -26,8 +26,7 @@ export class PageServer {
 
   /** `folder`: working directory of the commands; may contain an existing `data`. */
   static async start(root: string, folder: string): Promise<PageServer> {
-    if (!existsSync(join(root, "dist/server/main.js")))
-      throw new Error("npm run build comes first");
+    if (!existsSync(join(root, "dist/server/main.js"))) throw new Error("run npm run build first");
     mkdirSync(join(folder, "node_modules"), { recursive: true });
     for (const name of ["bin", "dist", "package.json"])
       symlinkSync(join(root, name), join(folder, name));
@@ -42,7 +41,7 @@ export class PageServer {
       const url = /^Server available on: (.*)$/.exec(line)?.[1];
       if (url !== undefined) return new PageServer(folder, url, server);
     }
-    throw new Error("the server ended instead of starting");
+    throw new Error("the server exited during startup");
   }
 
   /** @returns its exit code. */
@@ -98,6 +97,6 @@ export interface RanBlock {
   readonly where: string;
   readonly block: Block;
   readonly printed: string;
-  /** Did a command exit with a code other than 0, or was the block not completed? */
+  /** Whether a command exited with a code other than 0, or the block was not completed. */
   readonly hasFailed: boolean;
 }

@@ -12,7 +12,7 @@ export interface Block {
   readonly line: number;
   readonly language: string;
   readonly text: string;
-  /** The expected output in the page; null: none. */
+  /** The expected output in the page, or null. */
   shown: string | null;
 }
 

@@ -1,23 +1,23 @@
-/** Requests to other nodes, for tests: the servers of a test by their tags, over HTTP without TLS. */
+/** Requests to other nodes, for tests: the test's servers by their tags, over HTTP without TLS. */
 import { request } from "node:http";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { PeerLink, PeerReply, PeerRequest } from "../../server/cluster/peer-link.ts";
 
 export class PeerServers implements PeerLink {
-  /** `http://…` by tag. A node that is not here cannot be reached. */
+  /** `http://…` by tag. Other nodes are unreachable. */
   readonly urls = new Map<string, string>();
-  /** What was sent: `B GET /path`. */
+  /** Sent requests, as `B GET /path`. */
   readonly sent: string[] = [];
-  /** May answer in the place of the other node. */
-  answer: (tag: string, asked: PeerRequest) => PeerReply | undefined = () => undefined;
+  /** May reply instead of the other node. */
+  answer: (tag: string, requested: PeerRequest) => PeerReply | undefined = () => undefined;
 
   upgrade(): Promise<never> {
-    return Promise.reject(new Error("no test asks for a web socket"));
+    return Promise.reject(new Error("web sockets are not used in this test"));
   }
 
-  send(tag: string, asked: PeerRequest): Promise<PeerReply> {
-    this.sent.push(`${tag} ${asked.method} ${asked.target}`);
-    const own = this.answer(tag, asked);
+  send(tag: string, requested: PeerRequest): Promise<PeerReply> {
+    this.sent.push(`${tag} ${requested.method} ${requested.target}`);
+    const own = this.answer(tag, requested);
     if (own !== undefined) return Promise.resolve(own);
     const url = this.urls.get(tag);
     return new Promise((resolve, reject) => {
@@ -31,14 +31,14 @@ export class PeerServers implements PeerLink {
         failed();
         return;
       }
-      const { method, headers, signal } = asked;
+      const { method, headers, signal } = requested;
       const options = {
         method,
         agent: false as const,
         ...(headers === undefined ? {} : { headers }),
         ...(signal === undefined ? {} : { signal }),
       };
-      const sent = request(url + asked.target, options, (reply) =>
+      const sent = request(url + requested.target, options, (reply) =>
         resolve({ status: reply.statusCode ?? 0, headers: reply.headers, body: reply }),
       );
       sent.on("error", failed);

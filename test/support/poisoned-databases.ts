@@ -1,6 +1,6 @@
 /**
- * Setup for every test file: memory of records that is released, or that was lent for a turn of the event loop, is
- * overwritten, so that late reads of it find garbage. `npm run test:cold` does the same (cold-databases.ts).
+ * Setup for every test file: released and borrowed record memory is overwritten, so that late reads
+ * of it find garbage. `npm run test:cold` does the same (cold-databases.ts).
  */
 
 import { processMemory } from "../../engine/base/memory-budget.ts";

@@ -1,4 +1,4 @@
-/** The folder of the project, for tests in TypeScript and for what tsc built of them under dist/. */
+/** The project folder, for tests in TypeScript and for their output under dist/. */
 import { fileURLToPath } from "node:url";
 
 /** Ends with a slash. */

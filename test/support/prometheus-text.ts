@@ -1,6 +1,6 @@
 /**
- * Reads Prometheus's text format (version 0.0.4) strictly: whatever a scraper might refuse, or read in another way than it
- * is meant, is an error here.
+ * Parses Prometheus's text format (version 0.0.4) strictly: anything that a scraper might reject or
+ * misread is an error.
  */
 
 export interface Family {
@@ -21,7 +21,7 @@ const typeLine = new RegExp(`^# TYPE (${name}) (counter|gauge|histogram|summary|
 const sampleLine = new RegExp(`^(${name})(?:\\{(.*)\\})? (\\S+)$`);
 const label = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,(?=.)|$)/;
 
-/** @throws Error for the first line that is not allowed */
+/** @throws Error for the first invalid line */
 export function parsePrometheus(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   const seen = new Set<string>();
@@ -84,7 +84,7 @@ function labelsOf(text: string, refuse: (why: string) => never): Record<string, 
   return labels;
 }
 
-/** Buckets grow with their bounds, and the last one, without a bound, has all. */
+/** Buckets increase with their bounds, and the last one, without a bound, contains the total. */
 function checkHistogram(family: string, samples: readonly Sample[]): void {
   const series = new Map<string, { le: number; value: number }[]>();
   const keyOf = ({ le: _, ...others }: Sample["labels"]) => JSON.stringify(others);

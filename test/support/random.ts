@@ -1,4 +1,4 @@
-/** A small seeded random number generator, so that a failure can be repeated from its seed. */
+/** A small seeded random number generator, so that a failure can be reproduced from its seed. */
 
 /** Mulberry32. */
 export class SeededRandom {

@@ -1,12 +1,13 @@
 /**
- * Exchanges recorded from RavenDB 7.2.7: requests and what of their replies is compared, as text. A file of them:
+ * Exchanges recorded from RavenDB 7.2.7: requests and the compared parts of their replies, as text.
+ * The format of a file:
  *
- *     What the file is about.
+ *     A description of the file.
  *
- *     # what the following exchanges show
+ *     # description of the following exchanges
  *     PUT docs?id=items%2F01
  *     {"V":1,"@metadata":{"@collection":"Items"}}
- *     = 201                                  only sent: the status is checked alone
+ *     = 201                                  only the status is checked
  *     POST queries
  *     {"Query":"from Items order by V"}
  *     = 200 total 2
@@ -42,9 +43,9 @@ export function parseExchanges(text: string): RecordedExchange[] {
 }
 
 /**
- * What of a reply is compared: of an error its type, as a client's mistake has the status 400 here and 500 there; of a
- * query its totals and rows, documents by their ids; of anything else the JSON without times, numbers of commands, and
- * change vectors.
+ * The compared parts of a reply: for an error its type, because client errors have the status 400
+ * here and 500 there; for a query its totals and rows, documents by their ids; for anything else
+ * the JSON without times, command numbers, and change vectors.
  */
 export function shownReply(status: number, text: string): string {
   if (status >= 400) {
@@ -93,7 +94,7 @@ function rowOf({ "@metadata": metadata, ...row }: Readonly<Record<string, unknow
     : unspelled(JSON.stringify(row, stable));
 }
 
-/** Numbers become texts, so that 1 and 1.0 differ. */
+/** Converts numbers to texts, so that 1 and 1.0 differ. */
 function spelled(text: string): string {
   return text.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (token) =>
     token.startsWith('"') ? token : `"#${token}"`,
@@ -107,7 +108,7 @@ function unspelled(text: string): string {
 const volatile =
   /^(?:DateTime|WebUrl|NodeTag|DurationInMs|RaftCommandIndex|ResultEtag|LastModified)$/;
 
-/** Leaves out what differs from run to run, and puts members in order. */
+/** Removes values that differ between runs, and sorts members. */
 function stable(key: string, value: unknown): unknown {
   if (volatile.test(key)) return undefined;
   if (typeof value === "string") {

@@ -1,4 +1,7 @@
-/** Nodes of one process, each with its own copy of one database and its own way to the stream that replicates it. */
+/**
+ * Nodes of one process, each with its own copy of one database and its own connection to the stream
+ * that replicates it.
+ */
 import { rm } from "node:fs/promises";
 import { expect } from "vitest";
 import { DatabaseReplication } from "../../engine/database/database-replication.ts";
@@ -11,7 +14,7 @@ import type { CutWay } from "./memory-stream.ts";
 
 const databaseId = Buffer.from("0123456789abcdef");
 const heartbeatMs = 50;
-/** Until a leader must have been found, on a busy machine. */
+/** Timeout for finding a leader, on a busy machine. */
 const leaderMs = 45_000;
 const pollMs = 20;
 
@@ -20,13 +23,13 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
   readonly folder: string;
   readonly way: Way;
   readonly #standAfterMs: number;
-  /** What its replication reported: needs and alarms. */
-  readonly told: string[] = [];
-  /** Does some other node have frames that the stream has no more? */
+  /** Needs and alarms reported by its replication. */
+  readonly reported: string[] = [];
+  /** Whether another node has frames that were removed from the stream. */
   hasFrames = false;
-  /** Where it takes the files of the database from when its own are not enough. */
+  /** The node from which it copies the files of the database if its own are insufficient. */
   source: () => OpenDatabase | null = () => null;
-  /** Contents of attachments that other nodes have; null: each says that it has it not. */
+  /** Contents of attachments on other nodes; null if no node has the content. */
   fetchContent: (name: string) => AsyncIterable<Buffer> | null = () => null;
   database: OpenDatabase | null = null;
   #isDown = true;
@@ -43,7 +46,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     return this.database?.replication ?? null;
   }
 
-  /** Does it run, or will it soon? */
+  /** Whether it is running or starting. */
   get isUp(): boolean {
     return !this.#isDown;
   }
@@ -58,10 +61,10 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     const watcher = {
       roleChanged: () => undefined,
       needSnapshot: (reason: string) => {
-        this.told.push(`snapshot: ${reason}`);
+        this.reported.push(`snapshot: ${reason}`);
         this.#turn = this.#turn.then(() => this.#replaceFiles());
       },
-      blocked: (reason: string) => void this.told.push(`blocked: ${reason}`),
+      blocked: (reason: string) => void this.reported.push(`blocked: ${reason}`),
       fetchRange: () => Promise.resolve(this.hasFrames ? [] : null),
     };
     const replicate = () =>
@@ -77,7 +80,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
           watcher,
           fetchContent: async (name) => await this.fetchContent(name),
         },
-        { ...environment, report: (text) => void this.told.push(text) },
+        { ...environment, report: (text) => void this.reported.push(text) },
       );
     const options = { replicate };
     const database = await OpenDatabase.open(environment, "shop", this.folder, options);
@@ -94,7 +97,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     await this.open();
   }
 
-  /** Makes the files anew from those of another node. */
+  /** Replaces the files by those of another node. */
   async #replaceFiles(): Promise<void> {
     const from = this.source();
     if (this.#isDown || from === null) return;
@@ -111,7 +114,7 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
     await this.open();
   }
 
-  /** As by kill -9: nothing more is written, nobody is told. */
+  /** Like kill -9: no further writes or notifications. */
   async kill(): Promise<void> {
     this.#isDown = true;
     await this.#turn;
@@ -128,12 +131,12 @@ export class ReplicatedNode<Way extends CutWay = CutWay> {
   }
 }
 
-/** Some nodes that hear one another. `stop` them. */
+/** Nodes that receive each other's heartbeats. Call `stop` at the end. */
 export class ReplicatedNodes<Way extends CutWay = CutWay> {
   readonly nodes: readonly ReplicatedNode<Way>[];
   readonly #timer: NodeJS.Timeout;
 
-  /** `standAfterMs`: of the first node; the others wait a little longer, each. */
+  /** `standAfterMs`: of the first node; each further node waits a little longer. */
   constructor(folder: string, ways: readonly Way[], standAfterMs: number) {
     this.nodes = ways.map((way, at) => {
       const tag = String.fromCharCode(65 + at);
@@ -154,9 +157,9 @@ export class ReplicatedNodes<Way extends CutWay = CutWay> {
     }
   }
 
-  /** The only node that leads and can be reached, as soon as there is one. */
+  /** The only node that leads and is reachable, once there is exactly one. */
   async leader(): Promise<ReplicatedNode<Way>> {
-    // Without vitest, as benches use it too.
+    // Without vitest, because benches use it too.
     const endMs = performance.now() + leaderMs;
     for (;;) {
       const leading = this.nodes.filter((node) => node.isLeading && !node.way.isCut);
@@ -171,11 +174,11 @@ export class ReplicatedNodes<Way extends CutWay = CutWay> {
     return this.nodes.filter((node) => node.database !== null && !node.isLeading);
   }
 
-  /** Waits until all nodes that run have the same contents. */
+  /** Waits until all running nodes have the same contents. */
   async expectSame(): Promise<void> {
     const leader = await this.leader();
     const { database } = leader;
-    if (database === null) throw new Error("a node that leads has a database");
+    if (database === null) throw new Error("the leader has no database");
     await database.flush();
     for (const node of this.nodes) {
       if (node === leader || !node.isUp) continue;

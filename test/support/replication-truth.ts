@@ -1,11 +1,11 @@
 /**
- * The stream of simulated schedules, and what its frames mean, found in the plainest way: the twin with which every
- * replica is compared.
+ * The stream of simulated schedules and the meaning of its frames, computed in the simplest way:
+ * the model with which every replica is compared.
  */
 import { decodeFrame, type Frame, frameTypes, zeroHash } from "../../engine/replication/frame.ts";
 import type { Mark } from "../../engine/replication/replica-types.ts";
 
-/** A group or a chunk of content: what nodes keep, in order. */
+/** A group or a chunk of content: the payloads stored by nodes, in order. */
 export interface Kept {
   readonly id: number;
   readonly isContent: boolean;
@@ -16,13 +16,13 @@ interface Slot {
   readonly bytes: Buffer;
   readonly frame: Frame;
   readonly isValid: boolean;
-  /** What the stream says up to here: so many are kept. */
+  /** The number of payloads in the stream up to here. */
   readonly keptCount: number;
   readonly epoch: number;
   readonly hash: string;
   readonly isSpoiled: boolean;
   /** The first payload of an incomplete group. */
-  readonly begun: Buffer | null;
+  readonly started: Buffer | null;
 }
 
 export class ReplicationTruth {
@@ -31,10 +31,10 @@ export class ReplicationTruth {
   readonly kept: Kept[];
   /** Proposals that are in the chain. */
   readonly ids = new Set<number>();
-  /** The first sequence that is still there. */
+  /** The first remaining sequence. */
   first = 1;
 
-  /** @param seed what the log had before this generation of the stream */
+  /** @param seed contents of the log before this generation of the stream */
   constructor(seed: readonly Kept[]) {
     this.#seed = seed;
     this.kept = [...seed];
@@ -44,7 +44,7 @@ export class ReplicationTruth {
     return this.#slots.length;
   }
 
-  /** The message, also one that was trimmed. */
+  /** Returns the message, also if it was trimmed. */
   bytesAt(sequence: number): Buffer | undefined {
     return this.#slots[sequence - 1]?.bytes;
   }
@@ -61,17 +61,18 @@ export class ReplicationTruth {
     return this.#slots[sequence - 1]?.keptCount ?? this.#seed.length;
   }
 
-  /** Stores what comes behind all others. @returns the id of the group or content that is complete now, or null */
+  /** Appends a frame. @returns the id of the group or content that is complete now, or null */
   store(bytes: Buffer): number | null {
     const frame = decodeFrame(bytes);
-    if (frame === null || frame.sequence !== this.last + 1) throw new Error("a frame is as sent");
+    if (frame === null || frame.sequence !== this.last + 1)
+      throw new Error("the frame is not the next one");
     const before = this.#slots.at(-1);
     const seed = this.#seed.at(-1)?.mark;
     const last = {
       epoch: before?.epoch ?? seed?.epoch ?? 0,
       hash: before?.hash ?? seed?.hash ?? zeroHash,
       isSpoiled: before?.isSpoiled === true,
-      begun: before?.begun ?? null,
+      started: before?.started ?? null,
     };
     const { type, epoch, sequence, generation, hash } = frame;
     const begins = type === frameTypes.epoch && epoch > last.epoch;
@@ -83,21 +84,21 @@ export class ReplicationTruth {
       return null;
     }
     const isContent = type === frameTypes.content;
-    let begun = begins ? null : last.begun;
+    let started = begins ? null : last.started;
     let id: number | null = null;
-    if (type === frameTypes.part) begun ??= frame.payload;
+    if (type === frameTypes.part) started ??= frame.payload;
     if (type === frameTypes.commit || isContent) {
-      id = (begun ?? frame.payload).readUInt32LE(0);
+      id = (started ?? frame.payload).readUInt32LE(0);
       this.kept.push({ id, isContent, mark: { generation, sequence, epoch, hash } });
       this.ids.add(id);
-      begun = null;
+      started = null;
     }
     const keptCount = this.kept.length;
-    this.#slots.push({ bytes, frame, isValid, keptCount, epoch, hash, isSpoiled: false, begun });
+    this.#slots.push({ bytes, frame, isValid, keptCount, epoch, hash, isSpoiled: false, started });
     return id;
   }
 
-  /** Loses all behind `last`. */
+  /** Drops everything after `last`. */
   cut(last: number): void {
     const count = this.keptUpTo(last);
     for (const { id } of this.kept.splice(count)) this.ids.delete(id);

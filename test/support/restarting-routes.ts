@@ -1,7 +1,8 @@
 /**
- * Routes that close and reopen their database before every read if it was written to since it was opened, unless it is
- * in use: by another request, an operation, a changes connection or a subscription worker. A database with stopped
- * indexes stays open, because a restart resets that, in RavenDB too.
+ * Routes that close and reopen their database before every read if it was written to since it was
+ * opened, unless it is in use: by another request, an operation, a changes connection or a
+ * subscription worker. A database with stopped indexes stays open, because a restart resets their
+ * state, also in RavenDB.
  */
 import { openedDatabase } from "../../engine/api/database.ts";
 import type { Databases } from "../../engine/engine.ts";
@@ -47,11 +48,11 @@ function isRead({ method, path }: Exchange): boolean {
   return method === "GET" || method === "HEAD" || (method === "POST" && readingPaths.test(path));
 }
 
-function isUnused(face: Database): boolean {
-  const database = openedDatabase(face);
+function isUnused(databaseApi: Database): boolean {
+  const database = openedDatabase(databaseApi);
   return (
     !database.hasEnded &&
-    openedAt.get(face) !== database.state.commitStamp &&
+    openedAt.get(databaseApi) !== database.state.commitStamp &&
     database.queries.indexes.all().every(({ isPaused }) => !isPaused) &&
     !database.queries.administration.isPaused &&
     !database.feed.isFollowed &&
@@ -61,7 +62,7 @@ function isUnused(face: Database): boolean {
 }
 
 async function restarted({ server, database }: DatabaseContext): Promise<Database> {
-  // A test's own directory of databases is left alone.
+  // A test's own database directory is not changed.
   const { unload } = server.databases as Partial<Databases>;
   if (unload === undefined) return database;
   await unload.call(server.databases, database.name);

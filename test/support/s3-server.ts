@@ -1,7 +1,7 @@
 /**
- * A small server that speaks what backups use of the interface of S3, in memory: objects, parts, lists in pages. It checks
- * signatures and hashes, and fails on demand. JACKDAW_TEST_S3 names a real one for the tests that need no failures:
- * `http://127.0.0.1:7070|bucket|access key|secret key`.
+ * A small in-memory server for the S3 operations used by backups: objects, multipart uploads, paged
+ * lists. It verifies signatures and hashes, and fails on demand. JACKDAW_TEST_S3 selects a real
+ * server for the tests without failures: `http://127.0.0.1:7070|bucket|access key|secret key`.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -10,7 +10,7 @@ import { AwsV4Signer } from "aws4fetch";
 
 const accessKey = "access";
 const secretKey = "a secret key";
-/** So that lists have several pages. */
+/** Small, so that lists have several pages. */
 const pageSize = 3;
 
 /** A failure of one request. */
@@ -38,7 +38,7 @@ export class S3Server {
   readonly uploads = new Map<string, Map<number, Buffer>>();
   /** Method and path of each request. */
   readonly requests: string[] = [];
-  /** What becomes of a request, by its method and the beginning of its key; undefined: it is served. */
+  /** The failure of a request, by its method and the prefix of its key; undefined: it is served. */
   fault: (method: string, key: string, url: URL) => S3Fault | undefined = () => undefined;
   readonly #server: Server;
 
@@ -232,7 +232,7 @@ async function isSigned({ method, url, headers, body }: Request): Promise<boolea
   return (await signer.authHeader()) === headers.authorization;
 }
 
-/** A real server that JACKDAW_TEST_S3 names; null: none is. */
+/** The real server in JACKDAW_TEST_S3, or null. */
 export function realS3(): S3Access | null {
   const [url, bucket, access, secret] = (process.env["JACKDAW_TEST_S3"] ?? "").split("|");
   if (url === undefined || bucket === undefined || access === undefined || secret === undefined) {

@@ -1,9 +1,9 @@
-/** Seeds of tests that are another one each time: a failure tells the seed, and SEED=n repeats it. */
+/** Seeds of tests that change with each run: a failure reports the seed, and SEED=n repeats it. */
 import { beforeEach } from "vitest";
 
 /**
- * The seed of this run, for a file or a group of tests: called where tests are declared. Whatever fails in them, an
- * assertion or an exception, has the seed in its message.
+ * The seed of this run, for a file or a group of tests: called where tests are declared. The
+ * message of each failed assertion and exception includes the seed.
  */
 export function seedOfRun(): number {
   const seed = Number(process.env["SEED"] ?? Date.now() >>> 0);

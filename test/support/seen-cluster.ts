@@ -1,4 +1,7 @@
-/** A cluster for tests of what is built on `ClusterView`: plain data that a test changes, and calls that it counts. */
+/**
+ * A cluster for tests of code that uses `ClusterView`: plain data that a test changes, and a log of
+ * calls.
+ */
 import type { Database } from "../../engine/engine.ts";
 import type { ClusterHealth } from "../../server/cluster/cluster-health.ts";
 import type {
@@ -18,15 +21,15 @@ export interface FakeCluster extends Writable<ClusterView> {
   heartbeats: Map<string, Writable<ReceivedHeartbeat>>;
   states: Writable<ReplicaState>[];
   health: Writable<ClusterHealth> | undefined;
-  /** What was asked for: `transfer shop B`. */
-  readonly asked: string[];
+  /** Received calls, such as `transfer shop B`. */
+  readonly received: string[];
 }
 
 export function fakeMember(tag: string): ClusterMember {
   return { tag, url: `http://${tag.toLowerCase()}.example:8080`, tcpUrl: null, fingerprint: null };
 }
 
-/** A database with copies on all of `members`, of which the first leads. */
+/** A database with copies on all of `members`; the first is the leader. */
 export function fakeDatabase(
   name: string,
   members: readonly string[],
@@ -67,14 +70,14 @@ export function fakeHeartbeat(
   return { ageMs, version: "7.2.7", databases: new Map(ids) };
 }
 
-/** Nodes A, B and C, seen from A, which leads. */
+/** Nodes A, B and C, as seen by A, the leader. */
 export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
-  const asked: string[] = [];
-  const ask = (what: string) => (name: string, tag?: string) => {
-    asked.push([what, name, tag].filter((word) => word !== undefined).join(" "));
+  const requested: string[] = [];
+  const send = (what: string) => (name: string, tag?: string) => {
+    requested.push([what, name, tag].filter((word) => word !== undefined).join(" "));
     return Promise.resolve();
   };
-  const refuse = () => Promise.reject(new Error("not of the fake cluster"));
+  const refuse = () => Promise.reject(new Error("not supported by the fake cluster"));
   const cluster: FakeCluster = {
     tag: "A",
     topologyId: "00000000-0000-0000-0000-000000000001",
@@ -86,8 +89,8 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     heartbeats: new Map(["B", "C"].map((tag) => [tag, fakeHeartbeat()])),
     states: [],
     health: undefined,
-    asked,
-    // Methods, as those of the real one: they are lost when they are taken out of it.
+    received: requested,
+    // Methods, like those of the real class: destructuring them loses `this`.
     members() {
       return this.nodes;
     },
@@ -110,18 +113,18 @@ export function fakeCluster(given: Partial<FakeCluster> = {}): FakeCluster {
     answered: () => undefined,
     whenVisible: () => Promise.resolve(true),
     onChange: () => () => undefined,
-    addMember: ask("add"),
-    removeMember: ask("remove"),
-    addCopy: ask("add-copy"),
-    removeCopy: ask("remove-copy"),
+    addMember: send("add"),
+    removeMember: send("remove"),
+    addCopy: send("add-copy"),
+    removeCopy: send("remove-copy"),
     createDatabase: refuse,
     ownDatabases: () => [],
     adoptDatabase: (name, members) => {
-      asked.push(`adopt ${name} ${members}`);
+      requested.push(`adopt ${name} ${members}`);
       return Promise.resolve({ name } as Database);
     },
     deleteDatabase: refuse,
-    transfer: ask("transfer"),
+    transfer: send("transfer"),
     waitForCopies: () => Promise.resolve(0),
     ...given,
   };

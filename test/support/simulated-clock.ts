@@ -1,4 +1,7 @@
-/** A clock that advances only when a test does so, and a little with each reading, so that time slices end. */
+/**
+ * A clock that advances only on the test's request, and a little with each reading, so that time
+ * slices end.
+ */
 import type { Clock, Timer } from "../../engine/base/environment.ts";
 
 interface Planned {

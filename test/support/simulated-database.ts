@@ -48,19 +48,22 @@ export class History {
     this.acknowledged = count;
   }
 
-  /** The number of batches that led to this state, at least the acknowledged ones. Fails when there is none. */
+  /**
+   * Returns the number of batches that led to this state, at least the acknowledged ones. Fails if
+   * no number matches.
+   */
   find(description: string): number {
     for (let count = this.states.length - 1; count >= this.acknowledged; count--) {
       if (this.states[count]?.text() === description) return count;
     }
     const known = this.states.slice(this.acknowledged).map((state) => state.text());
-    expect.fail(`found ${description}\nwhich is none of\n${known.join("\n")}`);
+    expect.fail(`found ${description}\ninstead of one of\n${known.join("\n")}`);
   }
 }
 
 export interface SimulatedOptions {
   readonly segmentBytesMin?: number;
-  /** 1 when left out: each transaction that is larger than its segment is one of its own. */
+  /** Default 1: each transaction larger than its segment has its own segment. */
   readonly oversizedBytesMin?: number;
   readonly segmentBytesMax?: number;
   readonly cacheBytes?: number;
@@ -160,7 +163,7 @@ export class SimulatedDatabase {
   /**
    * Runs one transaction on the database and on its model. Resolves when it is durable.
    * @param isLong run it in time slices, with a pause after each operation
-   * @returns false when both refused it
+   * @returns false if both rejected it
    */
   write(batch: Batch, isDeletion = false, isLong = false): Promise<boolean> {
     const written = this.#write(batch, isDeletion, isLong);
@@ -186,7 +189,7 @@ export class SimulatedDatabase {
           yield;
         }
         rewriteTouched(transaction);
-        if (next === null) expect.fail("the twin refused what the database took");
+        if (next === null) expect.fail("the model rejected a batch that the database accepted");
         // Reached only by the last run: no other transaction begins before it is appended.
         history.states.push(next);
         state = next;
@@ -200,7 +203,7 @@ export class SimulatedDatabase {
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       if (error.code === "disk-full" && state !== null && history.states[index] === state) {
-        history.states.length = index; // what was appended after it is lost with it
+        history.states.length = index; // Batches appended after it are lost with it.
       }
       if (isRefused && refusals.has(error.code)) return false;
       throw error;

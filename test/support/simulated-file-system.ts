@@ -1,15 +1,18 @@
 /**
- * A file system in memory that can lose power. It keeps two versions of everything: the one that programs see, and the
- * one on the device. Between them are pending operations: writes until the file is synced, names until the folder is.
+ * A file system in memory that can lose power. It stores two versions of everything: the one
+ * visible to programs, and the one on the device. Between them are pending operations: writes until
+ * the file is synced, names until the folder is.
  *
  *   const files = new SimulatedFileSystem();
  *   files.onCall = (call) => (call.index === 17 ? { kind: "crash" } : undefined);
- *   ...                                     // every call from index 17 on fails with SimulatedCrash
+ *   ...                                     // every call from index 17 on fails with
+ * SimulatedCrash
  *   const after = files.powerLoss(seed);    // a possible content of the device; nothing is pending
  *   const again = files.restart();          // only the process died: the system's memory is intact
  *
- * At a power loss each pending write is applied, dropped, torn (of its 512-byte sectors some are old, some new, some
- * garbage) or has only extended the file; each pending name is applied or dropped, independently of the others.
+ * At a power loss each pending write is applied, dropped, torn (of its 512-byte sectors some are
+ * old, some new, some garbage) or has only extended the file; each pending name is applied or
+ * dropped, independently of the others.
  *
  * Invariants:
  * - The same calls, faults and seeds give the same bytes.
@@ -141,9 +144,9 @@ export class SimulatedFileSystem implements FileSystem {
       const known = copies.get(entry);
       if (known !== undefined) return known;
       const { current, durable, pending } = entry;
-      const made = { current: Buffer.from(current), durable, pending: [...pending] };
-      copies.set(entry, made);
-      return made;
+      const created = { current: Buffer.from(current), durable, pending: [...pending] };
+      copies.set(entry, created);
+      return created;
     };
     for (const [path, entry] of this.#current) after.#current.set(path, copy(entry));
     for (const [path, entry] of this.#durable) after.#durable.set(path, copy(entry));

@@ -30,7 +30,7 @@ export interface TestServerOptions {
   readonly openStorage?: () => Promise<Storage>;
   readonly routes?: readonly Route[];
   readonly unsecured?: boolean;
-  /** Omitted: nothing but errors is kept. */
+  /** By default only errors are logged. */
   readonly log?: Log;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The files of a process that is paused right before one of its changes reaches the disk, and later resumes: that
- * change is then made late, and every further call fails, as when the folder has been lost. See `FencedFiles`.
+ * The files of a process that is paused right before one of its changes reaches the disk, and later
+ * resumes: that change is then executed late, and every further call fails, because the folder is
+ * lost. See `FencedFiles`.
  */
 import type {
   DirectoryLock,
@@ -11,7 +12,7 @@ import type {
 import { SimulatedCrash, type SimulatedFileSystem } from "./simulated-file-system.ts";
 
 export class StoppedFiles implements FileSystem {
-  /** Changes so far. */
+  /** Number of changes so far. */
   changeCount = 0;
   /** The late change: a call and its path; null before it. */
   late: string | null = null;

@@ -1,9 +1,9 @@
 /**
- * The studio of a real server in a real browser, for the flows in test/studio/flows: Chromium of the system, or the one
- * that CHROMIUM names.
+ * The studio of a real server in a real browser, for the flows in test/studio/flows: the system's
+ * Chromium, or the one in CHROMIUM.
  *
- * After every test it is checked that the page logged no error, broke no rule of its Content-Security-Policy, and asked no
- * other origin for anything.
+ * After every test, the page must have logged no error, violated no rule of its
+ * Content-Security-Policy, and sent no request to another origin.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
@@ -18,30 +18,36 @@ import {
 } from "./start-test-server.ts";
 
 const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-/** Where pictures of the pages go, to be looked at; none without it. */
+/** Folder for screenshots of the pages; none if not set. */
 const pictures = process.env["PICTURES"];
 
 export interface StudioBrowser {
   readonly server: TestServer;
   readonly browser: Browser;
-  /** An administrator's, of all tests of the file, so that the page need not be loaded anew; its storage is of one test. */
+  /**
+   * The administrator's page, shared by all tests of the file to avoid reloading; its storage is
+   * cleared for each test.
+   */
   readonly context: BrowserContext;
   readonly page: Page;
-  /** Opens a page of the studio: the part of its address behind `/studio/`. */
+  /** Opens a page of the studio: the address below `/studio/`. */
   open(path: string): Promise<unknown>;
-  /** The present test has the server refuse a request with this status. 404 and 409 are always expected. */
+  /**
+   * Declares that the current test has the server reject a request with this status. 404 and 409
+   * are always expected.
+   */
   expectRefusal(status: number): void;
-  /** The present test takes the connection away: what the browser says of that is expected. */
+  /** Declares that the current test closes the connection: the browser's error is expected. */
   expectOffline(): void;
-  /** A page of somebody else, with the same checks; closed when the test ends. */
+  /** A page of another user, with the same checks; closed when the test ends. */
   as(grant: Partial<Grant>, name?: string): Promise<Page>;
-  /** The same checks for a page that the test opened itself. */
+  /** Applies the same checks to a page that the test opened itself. */
   watch(page: Page): void;
 }
 
 /**
- * Called once in a file of flows; its fields are set while a test runs. By default the server has a database "shop";
- * `given` may be what starts one.
+ * Called once per file of flows; its fields are set while a test runs. By default the server has a
+ * database "shop"; `given` may start another server.
  */
 export function studioBrowser(
   given: TestServerOptions | (() => Promise<TestServer>) = { databases: [{ name: "shop" }] },
@@ -77,7 +83,7 @@ export function studioBrowser(
       ],
     });
 
-  /** What a test has left behind in the browser. */
+  /** Removes the state of the last test from the browser. */
   const forget = async () => {
     await context.setOffline(false);
     const [first = await context.newPage(), ...more] = context.pages();

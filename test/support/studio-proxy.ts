@@ -1,4 +1,4 @@
-/** A client of `jackdaw studio` for tests, with the headers that a browser would send. */
+/** A client of `jackdaw studio` for tests, with the headers of a browser. */
 import * as http from "node:http";
 import type { StudioProxy } from "../../cli/studio/studio-proxy.ts";
 import { type Reply, type RequestOptions, requestHttp1 } from "./start-test-server.ts";
@@ -14,7 +14,7 @@ export class ProxyClient {
     this.origin = `http://127.0.0.1:${proxy.port}`;
   }
 
-  /** As the page opens the session. */
+  /** Opens a session like the page. */
   async enter(code = codeOf(this.proxy.newAddress())): Promise<Reply> {
     const reply = await this.request("/studio/session", {
       method: "POST",

@@ -8,9 +8,9 @@ export type Message = Readonly<Record<string, unknown>>;
 
 export interface TcpClient {
   readonly socket: net.Socket;
-  /** Sends an object as JSON, or text as it is. */
+  /** Sends an object as JSON, or text verbatim. */
   send(message: object | string): void;
-  /** The next message; null when the server has closed the connection. */
+  /** The next message; null if the server has closed the connection. */
   next(): Promise<Message | null>;
   /** The messages up to the end of a batch, without the end marker. */
   batch(): Promise<Message[]>;

@@ -47,7 +47,10 @@ export class TinyHistory {
     this.#newest = JSON.parse(this.states.at(-1) as string) as Record<string, string>;
   }
 
-  /** The number of transactions that led to this state, at least those acknowledged. Fails when there is none. */
+  /**
+   * Returns the number of transactions that led to this state, at least those acknowledged. Fails
+   * if no number matches.
+   */
   find(state: string): number {
     const found = this.states.lastIndexOf(state);
     if (found >= this.acknowledged) return found;
@@ -125,7 +128,7 @@ export class TinyDatabase {
         },
         lost(count, error) {
           owner.lost(count);
-          // What a full disk refused is not in the log; what a stopped log left may be.
+          // Records rejected by a full disk are not in the log; records of a stopped log may be.
           if ((error as EngineError).code === "disk-full") history.forget(before + count);
         },
         stopped: () => undefined,

@@ -115,7 +115,7 @@ export class TinyOwner implements RecordOwner {
   }
 
   lost(count: number): void {
-    assert(this.#committed === count, "what is durable was reported before what is lost");
+    assert(this.#committed === count, "durable records are reported before lost ones");
     this.#staged = [];
   }
 

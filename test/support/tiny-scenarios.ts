@@ -83,7 +83,7 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     for (let index = 0; index < 4; index++) database.put(`key${index}`, `${index}`);
     await database.flush();
     await database.close();
-    // From here on nothing has to be found, but what is found must be consistent.
+    // From here on nothing has to be found, but found data must be consistent.
     history.acknowledged = 0;
     await files.rename(tinyFolder, `${tinyFolder}.gone`);
     await files.syncDirectory("/data");
@@ -107,7 +107,7 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
     await database.close();
   },
 
-  async "compaction that begins by itself while writing"(files, history) {
+  async "automatic compaction while writing"(files, history) {
     const compaction = { bytesPerSecond: Number.POSITIVE_INFINITY };
     const options = { segmentBytesMin: 256, segmentBytesMax: 1024, compaction };
     const database = await TinyDatabase.open(files, history, options);
@@ -125,6 +125,6 @@ export const tinyScenarios: Readonly<Record<string, TinyScenario>> = {
 
 export function scenarioOf(name: string): TinyScenario {
   const scenario = tinyScenarios[name];
-  if (scenario === undefined) throw new Error(`there is no scenario "${name}"`);
+  if (scenario === undefined) throw new Error(`the scenario "${name}" does not exist`);
   return scenario;
 }

@@ -1,4 +1,4 @@
-/** `jackdaw cluster recover` on folders that nobody has open. */
+/** `jackdaw cluster recover` on folders that are not in use. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,13 +9,13 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { runCommand } from "../../../cli/run.ts";
 import { nodeEnvironment, openEngine } from "../../../engine/engine.ts";
-import { asSingleNode, makeLostCluster, shopId } from "../../support/lost-cluster.ts";
+import { asSingleNode, createLostCluster, shopId } from "../../support/lost-cluster.ts";
 
 let folder = "";
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "jackdaw-recover-"));
-  await makeLostCluster(folder);
+  await createLostCluster(folder);
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ async function recover(...words: readonly string[]) {
   return { code, out: await text(output), err: await text(errors) };
 }
 
-test("it says what it would do, and does nothing without being told to", async () => {
+test("prints its plan, and changes nothing without --yes", async () => {
   const before = readdirSync(folder);
   const { code, out, err } = await recover();
   expect(code).toBe(2);
@@ -51,7 +51,7 @@ test("it says what it would do, and does nothing without being told to", async (
   );
 });
 
-test("with --yes the folder is one of a single node, and no second time", async () => {
+test("with --yes, converts the folder to that of a single node, once", async () => {
   const { code, out } = await recover("--yes", "--json");
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({
@@ -69,20 +69,20 @@ test("with --yes the folder is one of a single node, and no second time", async 
   expect(again.err).toContain("is not the data folder of a node of a cluster");
 });
 
-test("a database that the cluster had deleted, and whose copy is still here, is told", async () => {
+test("reports a database that the cluster had deleted and whose copy remains", async () => {
   rmSync(folder, { recursive: true });
   mkdirSync(folder);
   const deleted = { [`cluster/deleted/${shopId}`]: { name: "shop", generation: 1 } };
-  await makeLostCluster(folder, deleted);
+  await createLostCluster(folder, deleted);
   expect((await recover()).out).toContain("note: the cluster had deleted it; it is restored");
 });
 
-test("while another node answers, or the folder is in use, nothing is changed", async () => {
+test("changes nothing while another node answers, or while the folder is in use", async () => {
   const listener = createServer((_, reply) => reply.end());
   await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
   const { port } = listener.address() as AddressInfo;
   mkdirSync(join(folder, "nats"));
-  // A nats-server of another node would be found by its route: nothing says INFO here.
+  // A nats-server of another node would be found by its route; this listener sends no INFO.
   const cluster = { routes: [`nats://127.0.0.1:${port}`] };
   writeFileSync(join(folder, "nats/nats-server.conf"), JSON.stringify({ cluster }));
   expect((await recover()).code).toBe(2);
@@ -103,7 +103,7 @@ test("while another node answers, or the folder is in use, nothing is changed", 
   expect(locked.err).toMatch(/is in use by process \d+.*; stop the server first/);
 });
 
-test("a folder that is not there, and one of a single node, are said to be so", async () => {
+test("reports a missing folder, and a folder of a single node", async () => {
   rmSync(join(folder, "Cluster"), { recursive: true });
   expect(await recover()).toMatchObject({ code: 6, err: expect.stringContaining("no recovery") });
   rmSync(folder, { recursive: true });

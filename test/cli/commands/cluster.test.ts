@@ -1,4 +1,4 @@
-/** `jackdaw cluster` against a real server whose cluster is a fake one. */
+/** `jackdaw cluster` with a real server and a fake cluster. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { failureCodes } from "../../../cli/failure.ts";
 import { EngineError } from "../../../engine/engine.ts";
@@ -37,7 +37,7 @@ beforeEach(() => {
     "C",
     fakeHeartbeat({ shop: follows(20), world: follows(9), zoo: follows(1) }),
   );
-  // What the cluster is asked for is done at once.
+  // Requested changes of the cluster take effect immediately.
   const done = cluster.transfer;
   cluster.transfer = async (name, tag) => {
     await done(name, tag);
@@ -62,7 +62,7 @@ function become(value: FakeCluster | undefined): void {
   Object.defineProperty(services, "cluster", { value, configurable: true });
 }
 
-test("status is a table of nodes and one of databases, and what is to be done", async () => {
+test("status prints a table of nodes, a table of databases, and recommended actions", async () => {
   cluster.foreign = [fakeMember("D")];
   Object.assign(cluster.find("zoo") ?? {}, {
     trouble: "the stream is another one",
@@ -92,7 +92,7 @@ test("status is a table of nodes and one of databases, and what is to be done", 
   expect(await line.json(["cluster", "status"])).toMatchObject({ IsClustered: true, Leader: "A" });
 });
 
-test("a single node is told to be one, and is no cluster to change", async () => {
+test("a single node is reported as such, and rejects changes", async () => {
   become(undefined);
   expect((await jackdaw("cluster")).out).toBe(
     `${line.server.url} is a single node (A), not part of a cluster\n`,
@@ -104,11 +104,11 @@ test("a single node is told to be one, and is no cluster to change", async () =>
   ]);
 });
 
-test("a database is led by the node that is named, by its tag or its address", async () => {
+test("transfer makes the named node the leader of a database, by tag or URL", async () => {
   expect((await jackdaw("cluster", "transfer", "SHOP", "b")).out).toBe("shop is led by B\n");
   const byUrl = await jackdaw("cluster", "transfer", "shop", "http://C.example:8080/");
   expect(byUrl.out).toBe("shop is led by C\n");
-  expect(cluster.asked).toEqual(["transfer shop B", "transfer shop C"]);
+  expect(cluster.received).toEqual(["transfer shop B", "transfer shop C"]);
   const missing = await jackdaw("cluster", "transfer", "none", "B");
   expect([missing.code, missing.err]).toEqual([
     failureCodes.missing,
@@ -118,19 +118,19 @@ test("a database is led by the node that is named, by its tag or its address", a
   expect((await jackdaw("cluster", "transfer", "shop")).code).toBe(failureCodes.usage);
 });
 
-test("all that a node leads is spread over the others", async () => {
+test("transfer distributes all leaderships of a node over the other nodes", async () => {
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe(
     "world is led by C\nzoo is led by C\n",
   );
   expect((await jackdaw("cluster", "transfer", "--from", "B")).out).toBe("B leads no database\n");
 });
 
-test("leaderships are evened out, as far as copies allow", async () => {
+test("leaderships are balanced, as far as copies allow", async () => {
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe("world is led by C\n");
   expect((await jackdaw("cluster", "transfer", "--even")).out).toBe(
     "The leaderships are balanced\n",
   );
-  // A leads all, and B has a copy of one of them only.
+  // A leads all, and B has a copy of only one of them.
   const follows = { role: "follower", epoch: 3, applied: 1 } as const;
   cluster.heartbeats.set("B", fakeHeartbeat({ zoo: follows }));
   for (const { registered } of cluster.databases()) {
@@ -155,19 +155,19 @@ test("what nobody else can lead stays where it is", async () => {
     failureCodes.conflict,
     "jackdaw: No other copy of 'world' can lead it now; 'jackdaw cluster status' shows the reason.\n",
   ]);
-  expect(cluster.asked).toEqual([]);
+  expect(cluster.received).toEqual([]);
 });
 
 const hasRoutes = routes.some(
   ({ path, method }) => path === "/admin/cluster/node" && method === "PUT",
 );
 
-test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
+test.runIf(hasRoutes)("add adds a reachable node, once", async () => {
   cluster.foreign = [fakeMember("D")];
   expect((await jackdaw("cluster", "add", "d")).out).toBe(
     "D is a member of the cluster; move copies of databases to it with 'jackdaw cluster spread'\n",
   );
-  expect(cluster.asked).toEqual(["add D"]);
+  expect(cluster.received).toEqual(["add D"]);
   expect((await jackdaw("cluster", "add", "D")).code).toBe(failureCodes.conflict);
   const unknown = await jackdaw("cluster", "add", "E");
   expect([unknown.code, unknown.err]).toEqual([
@@ -176,10 +176,10 @@ test.runIf(hasRoutes)("a node that is heard is added, once", async () => {
   ]);
 });
 
-test.runIf(hasRoutes)("a node is removed after it has handed over what it leads", async () => {
+test.runIf(hasRoutes)("remove hands over the node's leaderships first", async () => {
   const fewer = "shop (2), world (2), zoo (2)";
-  const asked = await jackdaw("cluster", "remove", "B");
-  expect([asked.code, asked.err]).toEqual([
+  const requested = await jackdaw("cluster", "remove", "B");
+  expect([requested.code, requested.err]).toEqual([
     failureCodes.usage,
     "jackdaw: Node B and its copies of 3 databases would be removed from the cluster; add --yes to confirm.\n",
   ]);
@@ -187,7 +187,7 @@ test.runIf(hasRoutes)("a node is removed after it has handed over what it leads"
     "world is led by C\nzoo is led by C\nB was removed\n" +
       `These databases lost a copy: ${fewer}. Recreate missing copies with 'jackdaw cluster spread --copies COUNT'\n`,
   );
-  expect(cluster.asked).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
+  expect(cluster.received).toEqual(["transfer world C", "transfer zoo C", "remove B"]);
 });
 
 test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
@@ -201,10 +201,10 @@ test.runIf(hasRoutes)("a node that is silent is removed at once", async () => {
       { Name: "zoo", Copies: 2 },
     ],
   });
-  expect(cluster.asked).toEqual(["remove B"]);
+  expect(cluster.received).toEqual(["remove B"]);
 });
 
-describe("copies are spread", () => {
+describe("spread moves copies", () => {
   beforeAll(async () => {
     const { databases } = line.server.running.services;
     for (const name of ["world", "zoo"]) await databases.create(name, { DatabaseName: name });
@@ -220,12 +220,12 @@ describe("copies are spread", () => {
         const others = state.registered.members.filter((one) => one !== tag);
         const members = name === "addCopy" ? [...others, tag] : others;
         Object.assign(state, { registered: { ...state.registered, members } });
-        if (name === "addCopy" && tag !== "A") heard(tag, database, state.applied);
+        if (name === "addCopy" && tag !== "A") setHeartbeat(tag, database, state.applied);
       };
     }
   });
 
-  function heard(tag: string, database: string, applied: number): void {
+  function setHeartbeat(tag: string, database: string, applied: number): void {
     const heartbeat = cluster.lastHeartbeat(tag) as ReceivedHeartbeat;
     const { id } = (cluster.find(database) as ReplicaState).registered;
     const databases = new Map(heartbeat.databases);
@@ -233,16 +233,16 @@ describe("copies are spread", () => {
     cluster.heartbeats.set(tag, { ...heartbeat, databases });
   }
 
-  test("onto a node that was added, with what is led there", async () => {
+  test("to an added node, with their leadership", async () => {
     const plan = await jackdaw("cluster", "spread", "--dry-run");
     expect(plan.out).toBe(
       "shop would have a copy on D instead of B\nworld would have a copy on D instead of A\n",
     );
-    expect(cluster.asked).toEqual([]);
+    expect(cluster.received).toEqual([]);
     const { code, out, err } = await jackdaw("cluster", "spread");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toBe("shop has a copy on D instead of B\nworld has a copy on D instead of A\n");
-    expect(cluster.asked).toEqual([
+    expect(cluster.received).toEqual([
       "add-copy shop D",
       "remove-copy shop B",
       "add-copy world D",
@@ -257,7 +257,7 @@ describe("copies are spread", () => {
     );
   });
 
-  test("and one that leads goes when the new one leads", async () => {
+  test("and removes a leading copy once the new one leads", async () => {
     cluster.states = [fakeDatabase("shop", ["A"]), fakeDatabase("world", ["A"])].map((one) => ({
       ...one,
       role: "leader",
@@ -265,17 +265,18 @@ describe("copies are spread", () => {
     }));
     cluster.nodes = ["A", "D"].map(fakeMember);
     expect((await jackdaw("cluster", "spread")).out).toBe("shop has a copy on D instead of A\n");
-    expect(cluster.asked).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
+    expect(cluster.received).toEqual(["add-copy shop D", "transfer shop D", "remove-copy shop A"]);
   });
 
-  test("but none is taken away before the new one has all", async () => {
+  test("but removes none before the new one is complete", async () => {
     const { addCopy } = cluster;
+    const beforeCompletion: string[] = [];
     cluster.addCopy = async (name, tag) => {
       await addCopy(name, tag);
-      heard(tag, name, 0);
+      setHeartbeat(tag, name, 0);
       setTimeout(() => {
-        expect(cluster.asked).toEqual(["add-copy shop D"]);
-        heard(tag, name, 20);
+        beforeCompletion.push(...cluster.received);
+        setHeartbeat(tag, name, 20);
       }, 600);
     };
     cluster.states = cluster.states.slice(0, 1);
@@ -287,9 +288,11 @@ describe("copies are spread", () => {
     expect((await jackdaw("cluster", "spread")).out).toBe(
       "shop has a copy on D instead of B\n" + "Skipped, because a copy is not in sync: world\n",
     );
+    expect(beforeCompletion).toEqual(["add-copy shop D"]);
+    expect(cluster.received).toContain("remove-copy shop B");
   });
 
-  test("and what no node can do at the moment is asked for again", async () => {
+  test("and repeats requests that a node cannot serve at the moment", async () => {
     const { removeCopy } = cluster;
     let refusals = 2;
     cluster.removeCopy = async (name, tag) => {
@@ -303,7 +306,7 @@ describe("copies are spread", () => {
   });
 });
 
-test("says which databases are of the node alone, and has them adopted", async () => {
+test("lists databases that only this node has, and adopts them", async () => {
   cluster.ownDatabases = () => [
     { name: "mine", failure: null },
     { name: "taken", failure: "The name is taken." },
@@ -313,9 +316,9 @@ test("says which databases are of the node alone, and has them adopted", async (
   expect(out).toContain("taken exists on A only: The name is taken.");
   const adopted = await jackdaw("cluster", "adopt", "mine");
   expect(adopted.out).toContain("mine is a database of the cluster, with a copy on A");
-  const told = await jackdaw("cluster", "adopt", "mine", "A", "--json");
-  expect(JSON.parse(told.out)).toEqual({ Database: "mine", Node: "A" });
-  expect(cluster.asked).toEqual(["adopt mine A", "adopt mine A"]);
+  const reported = await jackdaw("cluster", "adopt", "mine", "A", "--json");
+  expect(JSON.parse(reported.out)).toEqual({ Database: "mine", Node: "A" });
+  expect(cluster.received).toEqual(["adopt mine A", "adopt mine A"]);
   expect(await jackdaw("cluster", "adopt", "mine", "Q")).toMatchObject({
     code: failureCodes.missing,
   });

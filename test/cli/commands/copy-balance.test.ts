@@ -1,4 +1,4 @@
-/** The plan by which copies are spread over nodes. */
+/** The plan for distributing copies over nodes. */
 import { expect, test } from "vitest";
 import { seeded } from "../../../bench/harness.ts";
 import {
@@ -31,7 +31,7 @@ function after(
   return tags;
 }
 
-test("a node that was added gets what others have more of, rather what these do not lead", () => {
+test("a new node gets copies from fuller nodes, preferably copies that do not lead", () => {
   const databases = placed("a A B", "b B A", "c A B", "d B A");
   expect(texts(planCopyMoves(["A", "B", "C"], databases))).toEqual(["a B C", "b A C"]);
 });
@@ -43,7 +43,7 @@ test("nothing is moved that makes nothing more even", () => {
   expect(planCopyMoves([], [])).toEqual([]);
 });
 
-test("copies that are missing are made first, where there are few", () => {
+test("creates missing copies first, on the emptiest nodes", () => {
   const databases = placed("a A", "b A B", "c A B C");
   expect(texts(planCopyMoves(["A", "B", "C"], databases, 3))).toEqual(["a + C", "a + B", "b + C"]);
   expect(texts(planCopyMoves(["A", "B", "C"], placed("a A"), 9))).toEqual(["a + B", "a + C"]);
@@ -60,7 +60,7 @@ test("what is in trouble stays, and counts", () => {
   expect(texts(planCopyMoves(["A", "B", "C"], databases))).toEqual(["c A C"]);
 });
 
-test("ends even, with all copies and no more moves than needed, from any placement", () => {
+test("reaches a balance from any placement, with all copies and no unnecessary moves", () => {
   const random = seeded(5);
   for (let round = 0; round < 200; round++) {
     const nodes = Array.from({ length: 1 + (random() % 7) }, (_, at) => `N${at}`);
@@ -90,7 +90,7 @@ test("ends even, with all copies and no more moves than needed, from any placeme
   }
 });
 
-test("a new node has as many in common with each of the others", () => {
+test("a new node shares equally many databases with each other node", () => {
   const nodes = ["A", "B", "C", "D", "E", "F"];
   const groups = ["A B C", "D E F"];
   const databases = placed(...Array.from({ length: 60 }, (_, at) => `d${at} ${groups[at % 2]}`));

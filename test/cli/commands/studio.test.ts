@@ -1,4 +1,4 @@
-/** The command `jackdaw studio`: what it prints, and how it ends. */
+/** The command `jackdaw studio`: its output, and how it ends. */
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runCommand } from "../../../cli/run.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => line.stop());
 
-/** Runs it until it has printed an address, and ends it. */
+/** Runs it until it has printed an address, and stops it. */
 async function run(
   words: readonly string[],
   isTerminal: boolean,
@@ -38,7 +38,7 @@ async function run(
   return ended;
 }
 
-test("says which server, as whom, and the address, and ends with Ctrl-C", async () => {
+test("prints the server, the identity and the address, and ends with Ctrl-C", async () => {
   let origin = "";
   const code = await run([], true, async (lines, input) => {
     const [first, address = "", hint] = lines();
@@ -59,7 +59,7 @@ test("says which server, as whom, and the address, and ends with Ctrl-C", async 
   await expect(requestHttp1(`${origin}/`, {})).rejects.toThrow("ECONNREFUSED");
 });
 
-test("--json prints the address alone, --port chooses it, and a port that is taken is told", async () => {
+test("--json prints only the address, --port chooses the port, and a port in use is reported", async () => {
   await run(["--json"], false, async (lines) => {
     expect(lines()).toHaveLength(1);
     const { Address } = JSON.parse(lines()[0] as string) as { Address: string };
@@ -73,7 +73,7 @@ test("--json prints the address alone, --port chooses it, and a port that is tak
   expect((await line.jackdaw(["studio", "--port", "x"])).code).toBe(2);
 });
 
-test("a server that cannot be reached, or that refuses, is told before anything is opened", async () => {
+test("reports an unreachable or rejecting server before opening anything", async () => {
   const away = await line.jackdaw(["studio", "--url", "http://127.0.0.1:1"]);
   expect([away.code, away.out]).toEqual([3, ""]);
   const environment = { JACKDAW_CERT: "", JACKDAW_KEY: "" };

@@ -1,4 +1,7 @@
-/** Who may use the page of `jackdaw studio`: codes, sessions, tickets, and requests that other pages cause. */
+/**
+ * Access to the page of `jackdaw studio`: codes, sessions, tickets, and requests caused by other
+ * pages.
+ */
 import { describe, expect, test } from "vitest";
 import { codeMsMax, Gate, ticketMsMax } from "../../../cli/studio/gate.ts";
 
@@ -10,7 +13,7 @@ function gateAt() {
   return { clock, gate: new Gate(port, () => clock.ms) };
 }
 
-/** The headers of a page that has the session. */
+/** The headers of a page with a session. */
 function enter(gate: Gate) {
   const session = gate.enter(gate.newCode());
   if (session === undefined) throw new Error("the code was refused");
@@ -21,44 +24,44 @@ function enter(gate: Gate) {
 describe("a request", () => {
   const own = { host, "sec-fetch-site": "same-origin" };
   test.each([
-    ["an address that was typed", "GET", { host, "sec-fetch-site": "none" }],
+    ["a typed URL", "GET", { host, "sec-fetch-site": "none" }],
     ["a file of the page", "GET", own],
     ["a change by the page", "POST", { ...own, origin: `http://${host}` }],
     ["the other name of this machine", "GET", { ...own, host: `localhost:${port}` }],
     [
-      "a socket, for which the browser names only the origin",
+      "a socket, for which the browser sends only the origin",
       "GET",
       { host, origin: `http://${host}` },
     ],
-  ])("of the page itself is not foreign: %s", (_what, method, headers) => {
+  ])("from the page itself is accepted: %s", (_what, method, headers) => {
     expect(gateAt().gate.isForeign(method, headers)).toBe(false);
   });
 
   test.each([
     [
-      "another name that leads here (DNS rebinding)",
+      "another name for this address (DNS rebinding)",
       "GET",
       { ...own, host: `evil.example:${port}` },
     ],
     ["this machine's name with another port", "GET", { ...own, host: "127.0.0.1:5001" }],
-    ["a name that begins like ours", "GET", { ...own, host: `${host}.evil.example` }],
+    ["a name with the same prefix", "GET", { ...own, host: `${host}.evil.example` }],
     ["no name", "GET", { "sec-fetch-site": "none" }],
-    ["a page elsewhere", "POST", { ...own, origin: "https://evil.example" }],
+    ["a foreign page", "POST", { ...own, origin: "https://evil.example" }],
     ["a page of another port", "POST", { host, origin: "http://127.0.0.1:5001" }],
     ["a page without an origin", "POST", { host, origin: "null" }],
-    ["our address over TLS", "POST", { host, origin: `https://${host}` }],
-    ["our other name", "POST", { host, origin: `http://localhost:${port}` }],
-    ["a picture in a page elsewhere", "GET", { host, "sec-fetch-site": "cross-site" }],
+    ["the own address over TLS", "POST", { host, origin: `https://${host}` }],
+    ["the other own name", "POST", { host, origin: `http://localhost:${port}` }],
+    ["an image in a foreign page", "GET", { host, "sec-fetch-site": "cross-site" }],
     ["a page of another port, by its site", "GET", { host, "sec-fetch-site": "same-site" }],
     ["a form without an origin", "POST", own],
-    ["a program that says nothing of itself", "GET", { host }],
-  ])("that somebody else caused is foreign: %s", (_what, method, headers) => {
+    ["a program without metadata headers", "GET", { host }],
+  ])("caused by another page is rejected: %s", (_what, method, headers) => {
     expect(gateAt().gate.isForeign(method, headers)).toBe(true);
   });
 });
 
 describe("a code", () => {
-  test("opens the session once", () => {
+  test("opens a session once", () => {
     const { gate } = gateAt();
     const code = gate.newCode();
     expect(Buffer.from(code, "base64url")).toHaveLength(32);
@@ -68,7 +71,7 @@ describe("a code", () => {
     expect(gate.enter(code)).toBeUndefined();
   });
 
-  test("is worth nothing after a minute, after another one, and never when it was not given out", () => {
+  test("is invalid after a minute, after a newer one, and if it was never issued", () => {
     const { gate, clock } = gateAt();
     expect(gate.enter("")).toBeUndefined();
     const old = gate.newCode();
@@ -84,7 +87,7 @@ describe("a code", () => {
 });
 
 describe("the session", () => {
-  test("needs both halves", () => {
+  test("requires both halves", () => {
     const { gate } = gateAt();
     const headers = enter(gate);
     expect(gate.isSignedIn(headers)).toBe(true);
@@ -103,7 +106,7 @@ describe("a ticket", () => {
   const withTicket = (gate: Gate, path = target) =>
     `${path}${path.includes("?") ? "&" : "?"}jackdaw-ticket=${gate.ticketFor(path)}`;
 
-  test("is good for one use of its address, by who has the cookie", () => {
+  test("is valid for one request to its address, with the cookie", () => {
     const { gate } = gateAt();
     const { cookie } = enter(gate);
     const address = withTicket(gate);
@@ -118,7 +121,7 @@ describe("a ticket", () => {
     ).toBeUndefined();
   });
 
-  test("is worth nothing after ten seconds", () => {
+  test("expires after ten seconds", () => {
     const { gate, clock } = gateAt();
     const { cookie } = enter(gate);
     const [first, second] = [withTicket(gate), withTicket(gate)];
@@ -128,7 +131,7 @@ describe("a ticket", () => {
     expect(gate.takeTicket(second, { cookie })).toBeUndefined();
   });
 
-  test("is dropped when a thousand others are out", () => {
+  test("is dropped once a thousand newer ones exist", () => {
     const { gate } = gateAt();
     const { cookie } = enter(gate);
     const first = withTicket(gate);

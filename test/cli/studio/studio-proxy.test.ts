@@ -1,4 +1,4 @@
-/** `jackdaw studio` in front of a real server over TLS, and of servers that misbehave. */
+/** `jackdaw studio` as a proxy for a real server over TLS, and for misbehaving servers. */
 import { once } from "node:events";
 import * as http from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -48,7 +48,7 @@ async function start(options: Partial<ProxyOptions> = {}): Promise<ProxyClient> 
   return new ProxyClient(proxy);
 }
 
-/** A page that is signed in, in front of a server that the test writes. */
+/** A page with a session, connected to a server of the test. */
 async function startBefore(handle: http.RequestListener, more: Partial<ProxyOptions> = {}) {
   const upstream = http.createServer(handle);
   upstreams.push(upstream);
@@ -61,8 +61,8 @@ async function startBefore(handle: http.RequestListener, more: Partial<ProxyOpti
   return { page, upstream, url };
 }
 
-describe("who is let in", () => {
-  test("reads and writes with the certificate of the command", async () => {
+describe("access", () => {
+  test("reads and writes use the command's certificate", async () => {
     const page = await start();
     expect((await page.enter()).status).toBe(200);
     const body = JSON.stringify({ Name: "Ann", "@metadata": { "@collection": "Users" } });
@@ -74,7 +74,7 @@ describe("who is let in", () => {
     expect(json).toMatchObject({ SecurityClearance: "ClusterAdmin" });
   });
 
-  test("is nobody without the session, with a used code, or with a used ticket", async () => {
+  test("is denied without a session, with a used code, or with a used ticket", async () => {
     const page = await start();
     expect((await page.request("/databases")).json).toMatchObject({ Type: "Jackdaw.NotSignedIn" });
     const code = codeOf(page.proxy.newAddress());
@@ -82,18 +82,18 @@ describe("who is let in", () => {
     const again = await page.enter(code);
     expect([again.status, again.headers["set-cookie"]]).toEqual([401, undefined]);
     const { cookie = "" } = page.session;
-    const ask = async (path: string) => {
+    const sendRequest = async (path: string) => {
       const headers = { "sec-fetch-site": "same-origin", cookie };
       const response = await fetch(page.origin + path, { headers });
       return response.status;
     };
     const address = await page.withTicket("/databases");
-    expect(await ask(address)).toBe(200);
-    expect(await ask(address)).toBe(401);
-    expect(await ask("/databases")).toBe(401);
+    expect(await sendRequest(address)).toBe(200);
+    expect(await sendRequest(address)).toBe(401);
+    expect(await sendRequest("/databases")).toBe(401);
   });
 
-  test("a page of somebody else gets 403 without a body, whatever it has", async () => {
+  test("a foreign page gets 403 without a body, whatever it sends", async () => {
     const page = await start();
     await page.enter();
     const foreign = [
@@ -117,18 +117,18 @@ describe("who is let in", () => {
     }
   });
 
-  test("the page itself is for everybody here, and is never forwarded", async () => {
+  test("the page itself is public on this machine, and is never forwarded", async () => {
     const page = await start();
     expect((await page.request("/")).headers["location"]).toBe("/studio/databases");
     const reply = await page.request("/studio/db/shop/docs");
-    expect([200, 404]).toContain(reply.status); // 404 where the studio was not built
+    expect([200, 404]).toContain(reply.status); // 404 if the studio was not built.
     expect(reply.text).not.toContain("NotSignedIn");
     expect((await page.request("/studio/x", { method: "POST" })).status).toBe(405);
     const long = { method: "POST", body: JSON.stringify({ code: "x".repeat(20_000) }) };
     expect((await page.request("/studio/session", long)).status).toBe(400);
   });
 
-  test("it is over after 8 hours, or 30 minutes without a request", async () => {
+  test("ends after 8 hours, or 30 minutes without a request", async () => {
     const clock = { ms: 1 };
     const page = await start({ nowMs: () => clock.ms });
     await page.enter();
@@ -146,8 +146,8 @@ describe("who is let in", () => {
   });
 });
 
-describe("what is passed on", () => {
-  test("has nothing of the session, the origin or the connection, in both directions", async () => {
+describe("forwarding", () => {
+  test("removes headers of the session, the origin and the connection, in both directions", async () => {
     let seen: http.IncomingHttpHeaders = {};
     const { page, url } = await startBefore((request, response) => {
       seen = request.headers;
@@ -180,7 +180,7 @@ describe("what is passed on", () => {
     expect(away.headers["location"]).toBe("https://else.example/there");
   });
 
-  test("a download is stored, never shown", async () => {
+  test("stores a download instead of displaying it", async () => {
     const { page } = await startBefore((request, response) => {
       const named = { "content-disposition": "inline; filename=a.html" };
       response.writeHead(200, {
@@ -201,7 +201,7 @@ describe("what is passed on", () => {
     }
   });
 
-  test("comes piece by piece, both ways, while a body is slow", async () => {
+  test("streams bodies in both directions, also slow ones", async () => {
     const { page } = await startBefore((request, response) => {
       response.writeHead(200);
       request.on("data", (chunk: Buffer) => response.write(`got ${chunk}`));
@@ -218,7 +218,7 @@ describe("what is passed on", () => {
     await once(response, "end");
   });
 
-  test("is sent no faster than it is taken", async () => {
+  test("sends no faster than the receiver reads", async () => {
     const { page } = await startBefore((request) => request.pause());
     const request = page.open("/held", "POST");
     const piece = Buffer.alloc(1024 * 1024);
@@ -237,7 +237,7 @@ describe("what is passed on", () => {
     request.destroy();
   });
 
-  test("a body that stands still is given up, and an answer that takes long is not", async () => {
+  test("aborts a stalled body, but not a slow reply", async () => {
     let isAborted = false;
     const { page } = await startBefore(
       (request, response) => {
@@ -256,7 +256,7 @@ describe("what is passed on", () => {
     await expect.poll(() => isAborted).toBe(true);
   });
 
-  test("when the page goes, the server's request ends", async () => {
+  test("aborts the server's request when the page disconnects", async () => {
     let isClosed = false;
     const { page } = await startBefore((_request, response) => {
       response.on("close", () => {
@@ -272,7 +272,7 @@ describe("what is passed on", () => {
     await expect.poll(() => isClosed).toBe(true);
   });
 
-  test("a server that is away is told, and one that breaks off breaks off", async () => {
+  test("reports an unreachable server, and aborts when the server aborts", async () => {
     const { page, upstream, url } = await startBefore((_request, response) => {
       response.writeHead(200, { "content-length": 100 });
       response.write("a part");
@@ -289,7 +289,7 @@ describe("what is passed on", () => {
     });
   });
 
-  test("an address that names another server is not asked", async () => {
+  test("does not query a server named in the address", async () => {
     const { page } = await startBefore((_request, response) => response.end("reached"));
     const socket = connect(page.proxy.port, "127.0.0.1");
     const head = Object.entries({ host: `127.0.0.1:${page.proxy.port}`, ...page.headers() })
@@ -310,7 +310,7 @@ describe("web sockets", () => {
     return error.message;
   };
 
-  test("carry the changes of a real server", async () => {
+  test("transfer the changes of a real server", async () => {
     const page = await start();
     await page.enter();
     const socket = socketTo(page, await page.withTicket("/databases/shop/changes"));
@@ -339,12 +339,12 @@ describe("web sockets", () => {
       headers: { cookie: page.session["cookie"] ?? "" },
     });
     expect(await statusOf(other)).toContain("403");
-    // What the server refuses keeps its status.
+    // A rejection by the server keeps its status.
     const missing = socketTo(page, await page.withTicket("/databases/none/changes"));
     expect(await statusOf(missing)).toContain("400");
   });
 
-  test("end on both sides when one does, and large messages pass whole", async () => {
+  test("close on both sides together, and large messages pass completely", async () => {
     const { page, upstream } = await startBefore((_request, response) => response.end());
     const sockets = new WebSocketServer({ server: upstream });
     const connected = once(sockets, "connection") as Promise<[WebSocket]>;

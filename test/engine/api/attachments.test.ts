@@ -24,7 +24,7 @@ async function contentOf(attachment: Parameters<Database["attachments"]["open"]>
   return Buffer.concat(chunks).toString();
 }
 
-test("an attachment is stored, found in any letter case, read and deleted", async () => {
+test("stores, finds in any letter case, reads and deletes an attachment", async () => {
   const stored = await database.attachments.put(name, "text/plain", bytes("hello"));
   expect(stored).toMatchObject({ name: "photo", contentType: "text/plain", size: 5 });
   expect(database.attachments.find({ id: "A/1", name: "PHOTO" })).toEqual(stored);
@@ -34,7 +34,7 @@ test("an attachment is stored, found in any letter case, read and deleted", asyn
   expect(database.attachments.find(name)).toBeUndefined();
 });
 
-test("a content is kept while it is retained, even if its attachment is deleted", async () => {
+test("keeps the content while a reference retains it, even if the attachment is deleted", async () => {
   const stored = await database.attachments.put(name, "", bytes("kept"));
   const release = database.attachments.retain([stored]);
   await database.attachments.deleteAll([name, { id: "a/1", name: "none" }]);
@@ -43,7 +43,7 @@ test("a content is kept while it is retained, even if its attachment is deleted"
   await expect(database.attachments.open(stored)).rejects.toThrow();
 });
 
-test("nothing is read when the document is missing", async () => {
+test("reads nothing when the document is missing", async () => {
   const never: Iterable<Buffer> = {
     [Symbol.iterator]: () => {
       throw new Error("was read");
@@ -53,7 +53,7 @@ test("nothing is read when the document is missing", async () => {
   await expect(put).rejects.toMatchObject({ code: "document-missing" });
 });
 
-test("an attachment is found as it was in a revision", async () => {
+test("finds an attachment in the state of a revision", async () => {
   await database.changeSettings(() => ({ Revisions: { Default: { Disabled: false } } }));
   const first = await database.attachments.put(name, "", bytes("first"));
   await opened.put("a/1", { n: 1 });

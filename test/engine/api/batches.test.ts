@@ -21,7 +21,7 @@ async function* contents(...texts: string[]): AsyncGenerator<AsyncIterable<Buffe
   }
 }
 
-test("all commands are carried out, or none", async () => {
+test("executes all commands or none", async () => {
   const batch = await database.batches.prepare(bytesOf([put("a"), put("b")]));
   expect(batch.isClusterWide).toBe(false);
   const rows = JSON.parse(`[${await batch.run()}]`) as { "@id": string }[];
@@ -31,7 +31,7 @@ test("all commands are carried out, or none", async () => {
   expect(count()).toBe(2);
 });
 
-test("attachments take their contents in order", async () => {
+test("assigns contents to attachments in order", async () => {
   const attach = (Name: string) => ({ Type: "AttachmentPUT", Id: "a", Name, ContentType: "" });
   const bytes = bytesOf([put("a"), attach("x"), attach("y")]);
   const batch = await database.batches.prepare(bytes, { contents: contents("xx", "yyy") });
@@ -49,7 +49,7 @@ test("a cluster-wide batch has an index and guards", async () => {
   expect(database.compareExchange.get("rvn-atomic/a")?.index).toBe(1);
 });
 
-test("too many commands are refused", async () => {
+test("rejects too many commands", async () => {
   const prepared = database.batches.prepare(bytesOf([put("a"), put("b")]), { commandsMax: 1 });
   await expect(prepared).rejects.toMatchObject({ code: "too-large" });
 });

@@ -14,7 +14,7 @@ async function* chunks(...texts: string[]): AsyncGenerator<Buffer> {
 
 const options = { skipsUnchanged: false };
 
-test("commands become documents, and the operation has their count", async () => {
+test("stores the commands as documents and counts them in the operation", async () => {
   const started = database.bulkInserts.start(
     7,
     chunks('[{"Type":"PUT","Id":"a","Document":{}},', '{"Type":"PUT","Id":"b","Document":{}}]'),
@@ -27,7 +27,7 @@ test("commands become documents, and the operation has their count", async () =>
   expect(database.statistics.counts().CountOfDocuments).toBe(2);
 });
 
-test("a stream that ends before its bracket fails the operation", async () => {
+test("fails the operation when the stream ends before the closing bracket", async () => {
   const started = database.bulkInserts.start(1, chunks('[{"Type":"PUT","Id":"a"'), options);
   const { info, error } = await started.ended;
   expect(error).toMatchObject({ code: "invalid-operation" });

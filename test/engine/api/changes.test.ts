@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(closeDatabases);
 
-test("writes are events with the collection and the change vector, until the listener leaves", async () => {
+test("reports writes with collection and change vector until the listener unsubscribes", async () => {
   const heard: Change[] = [];
   const stop = database.changes.listen((change) => heard.push(change));
   const vector = (etag: number) => `A:${etag}-${database.databaseId}`;
@@ -50,7 +50,7 @@ test("writes are events with the collection and the change vector, until the lis
   expect(opened.feed.isIdle).toBe(true);
 });
 
-test("events of indexes and the end are told", async () => {
+test("reports index events and the closing of the database", async () => {
   const heard: string[] = [];
   database.changes.listenToIndexes(({ type, name }) => heard.push(`${type} ${name}`));
   database.changes.listenToEnd((reason) => heard.push(reason));

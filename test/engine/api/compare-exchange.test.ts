@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(closeDatabases);
 
-test("a value is replaced and deleted by its version only", async () => {
+test("replaces and deletes a value only by its version", async () => {
   const { compareExchange } = database;
   const value = Buffer.from('{ "Object": 1.50, "@metadata": {"a": 1} }');
   const put = await compareExchange.put("Key", 0, value);
@@ -26,11 +26,11 @@ test.each([
   ["[1]", "json-not-object"],
   ["", "json-truncated"],
   ["{} {}", "json-invalid"],
-])("the value %j is refused", async (value, code) => {
+])("rejects the value %j", async (value, code) => {
   await expect(database.compareExchange.put("Key", 0, value)).rejects.toMatchObject({ code });
 });
 
-test("the expiration time of a value must be text with a time, as in RavenDB 7.2.7", async () => {
+test("requires the expiration time to be text with a time, as RavenDB 7.2.7 does", async () => {
   const { compareExchange } = database;
   const put = (key: string, metadata: object) =>
     compareExchange.put(key, 0, JSON.stringify({ Object: 1, "@metadata": metadata }));
@@ -41,13 +41,13 @@ test("the expiration time of a value must be text with a time, as in RavenDB 7.2
     });
   }
   expect((await put("b", { "@expires": "2030-01-02T03:04:05+02:00" })).isSuccessful).toBe(true);
-  // Only this member is a time.
+  // The key contains a space, so this member is not a time.
   for (const metadata of [{ "@refresh": null }, { "@Expires": "x" }, { a: { "@expires": null } }]) {
     expect((await put(`c${Object.keys(metadata)}`, metadata)).isSuccessful).toBe(true);
   }
 });
 
-test("values are listed by prefix, in pages", async () => {
+test("lists values by prefix, in pages", async () => {
   for (const key of ["b/2", "a/1", "B/3", "b/1"]) {
     await database.compareExchange.put(key, 0, "{}");
   }

@@ -20,7 +20,7 @@ const increment = (CounterName: string, Delta: number) => ({
   Delta,
 });
 
-test("counters are changed, and read in byte order of their names", async () => {
+test("changes counters and lists them in byte order of their names", async () => {
   const { counters } = database;
   const changes = await counters.parse(request(increment("é", 1), increment("z", 2)));
   expect(counters.areChanges(changes)).toBe(true);
@@ -33,7 +33,7 @@ test("counters are changed, and read in byte order of their names", async () => 
   expect(counters.get("a", "none")).toBeNull();
 });
 
-test("requests without a change read, and write nothing", async () => {
+test("requests without a change only read", async () => {
   const { counters } = database;
   await counters.apply(await counters.parse(request(increment("x", 5))));
   const { lastEtag } = database;
@@ -50,7 +50,7 @@ test("requests without a change read, and write nothing", async () => {
   expect(database.lastEtag).toBe(lastEtag);
 });
 
-test("a request is carried out whole or not at all", async () => {
+test("executes a request completely or not at all", async () => {
   const { counters } = database;
   const overflow = request(increment("x", 1), { ...increment("y", 1), CounterName: null });
   const applied = counters.apply(await counters.parse(overflow));

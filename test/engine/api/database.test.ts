@@ -11,12 +11,12 @@ beforeEach(async () => {
 });
 afterEach(closeDatabases);
 
-test("a database has one face", () => {
+test("Database.of returns the same façade for the same database", () => {
   expect(Database.of(opened)).toBe(database);
   expect(openedDatabase(database)).toBe(opened);
 });
 
-test("its facts are those of what is behind it", async () => {
+test("the façade reports the properties of the open database", async () => {
   expect([database.lastEtag, database.changeVector]).toEqual([0, ""]);
   await opened.put("a", {});
   expect(database.lastEtag).toBe(1);
@@ -27,7 +27,7 @@ test("its facts are those of what is behind it", async () => {
   expect([database.isDisabled, database.settings]).toEqual([true, { Disabled: true }]);
 });
 
-test("a guest that is not long keeps the numbers of deleted documents", async () => {
+test("a short-lived guest does not retain the numbers of deleted documents", async () => {
   const guest = database.enter(false);
   await opened.put("a", {});
   const number = opened.find("a");
@@ -38,7 +38,7 @@ test("a guest that is not long keeps the numbers of deleted documents", async ()
   database.enter(true).release();
 });
 
-test("it serves until it is closed", async () => {
+test("serves requests until it is closed", async () => {
   database.assertServing();
   await database.compact();
   expect(database.hasEnded).toBe(false);

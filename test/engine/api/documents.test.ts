@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Database, DocumentRow, ListedDocuments } from "../../../engine/engine.ts";
 import { JsonText } from "../../../engine/json/json-text.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const freely = () => Promise.resolve(() => undefined);
 
@@ -25,8 +25,8 @@ async function listed(database: Database, wanted: ListedDocuments, most = 100): 
 }
 
 describe("a document", () => {
-  test("is found in any letter case, with its facts and its text", async () => {
-    const database = await openFace();
+  test("is found in any letter case, with its properties and text", async () => {
+    const database = await openDatabaseApi();
     const changeVector = await putText(database, "users/1", { Name: "Ann" });
     const row = await rowOf(database, "USERS/1");
     expect(row.id).toBe("users/1");
@@ -41,13 +41,13 @@ describe("a document", () => {
   });
 
   test("that is missing, or has no id, is null", async () => {
-    const { documents } = await openFace();
+    const { documents } = await openDatabaseApi();
     expect(documents.find("users/1")).toBeNull();
     expect(documents.find("")).toBeNull();
   });
 
   test("is counted, by collection in any letter case, until it is deleted", async () => {
-    const database = await openFace();
+    const database = await openDatabaseApi();
     await putText(database, "users/1", {});
     await putText(database, "orders/1", {}, "Orders");
     expect(database.documents.count).toBe(2);
@@ -57,15 +57,15 @@ describe("a document", () => {
     expect(database.documents.countOf("Orders")).toBe(0);
   });
 
-  test("is not stored with another expected change vector", async () => {
-    const database = await openFace();
+  test("is not stored if the expected change vector differs", async () => {
+    const database = await openDatabaseApi();
     await putText(database, "users/1", {});
     const late = database.documents.put("users/1", Buffer.from("{}"), "");
     await expect(late).rejects.toMatchObject({ code: "concurrency" });
   });
 
-  test("that is large is opened once for all its readers, and its memory is given back once", async () => {
-    const database = await openFace();
+  test("opens a large document once for all readers and releases its memory once", async () => {
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
     expect(found?.isLarge).toBe(true);
@@ -89,8 +89,8 @@ describe("a document", () => {
     expect(held).toBe(0);
   });
 
-  test("whose memory is refused can be opened later", async () => {
-    const database = await openFace();
+  test("can be opened later if reserving its memory failed", async () => {
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Text: "x".repeat(3_000_000) });
     const found = database.documents.find("users/1");
     const refused = found?.open(() => Promise.reject(new Error("no memory")));
@@ -102,8 +102,8 @@ describe("a document", () => {
 });
 
 describe("a list", () => {
-  test("is in the order that was asked for, and ends when its receiver says so", async () => {
-    const database = await openFace();
+  test("follows the requested order and ends when the receiver stops it", async () => {
+    const database = await openDatabaseApi();
     for (const id of ["users/2", "users/1", "orders/1", "users/3"]) {
       await putText(database, id, {}, id.startsWith("users") ? "Users" : "Orders");
     }
@@ -125,8 +125,8 @@ describe("a list", () => {
     expect(await listed(database, { fromEtag: 3 })).toEqual(["orders/1", "users/3"]);
   });
 
-  test("has the documents of the moment of its view", async () => {
-    const database = await openFace();
+  test("contains the documents of its view", async () => {
+    const database = await openDatabaseApi();
     await putText(database, "users/1", { Name: "Ann" });
     const view = database.documents.view();
     await putText(database, "users/1", { Name: "Bob" });

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(closeDatabases);
 
-test("numbers of an identity increase, and are seeded upward unless it is forced", async () => {
+test("identity values increase, and seeding lowers them only if forced", async () => {
   const { identities } = database;
   expect(await identities.next("users|")).toBe(1);
   expect(await identities.seed("users|", 10, false)).toBe(10);
@@ -18,7 +18,7 @@ test("numbers of an identity increase, and are seeded upward unless it is forced
   expect([...identities.list()]).toEqual([["users|", 6]]);
 });
 
-test("ranges do not overlap, grow when they are used up fast, and the last one is taken back", async () => {
+test("ranges do not overlap, grow under load, and the last range can be returned", async () => {
   const { identities } = database;
   const first = await identities.nextRange("users", { size: 0, at: 0, max: 0 });
   expect(first).toMatchObject({ low: 1, high: first.size });

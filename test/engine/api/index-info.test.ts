@@ -13,7 +13,7 @@ afterEach(closeDatabases);
 
 const named = (name: string) => database.queries.indexes.byName(name) as OpenIndex;
 
-test("an automatic index counts its maps only", async () => {
+test("an automatic index counts only its maps", async () => {
   await query(database, "from Things where n = 1");
   const index = named("Auto/Things/Byn");
   expect(indexInfo(index)).toMatchObject({ isStatic: false, isRunning: true, errors: [] });
@@ -43,7 +43,7 @@ test("an automatic index counts its maps only", async () => {
   ]);
 });
 
-test("a deployed index tells of its stages, its output and its errors", async () => {
+test("a deployed index reports its stages, output and errors", async () => {
   await database.queries.administration.deploy(
     [
       {

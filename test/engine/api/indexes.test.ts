@@ -21,7 +21,7 @@ function definition(field = "N") {
   return { Name: "I", Maps: [`map('Things', t => ({ ${field}: t.n }))`] };
 }
 
-test("indexes are listed and found by name, in any letter case", async () => {
+test("lists indexes and finds them by name, in any letter case", async () => {
   const { indexes } = database;
   await query(opened, "from Things where n = 'x'");
   expect(indexes.names()).toEqual(["Auto/Things/Byn", "I"]);
@@ -37,7 +37,7 @@ test("indexes are listed and found by name, in any letter case", async () => {
   }
 });
 
-test("definitions and their history are those that were deployed", async () => {
+test("returns definitions and their history as deployed", async () => {
   const { indexes } = database;
   expect(indexes.definition("I")).toMatchObject({ Name: "I", Maps: definition().Maps });
   expect(indexes.hasChanged(definition())).toBe(false);
@@ -51,7 +51,7 @@ test("definitions and their history are those that were deployed", async () => {
   expect(indexes.definitionEtag("none")).toBeUndefined();
 });
 
-test("terms are listed in order, and their etag changes with the index", async () => {
+test("lists terms in order, and their etag changes with the index", async () => {
   const { indexes } = database;
   const request = { field: "N", after: "", countMax: 10 };
   const first = await indexes.terms("i", request);
@@ -66,7 +66,7 @@ test("terms are listed in order, and their etag changes with the index", async (
   expect((await indexes.terms("I", request)).resultEtag).not.toBe(first.resultEtag);
 });
 
-test("an index that keeps only the words of a field has its terms when they are asked for", async () => {
+test("builds the terms of a field on request if the index stores only its words", async () => {
   const { indexes } = database;
   await putAll(opened, "Posts", { p: { Text: "Quick fox" } });
   await query(opened, "from Posts where search(Text, 'fox')");
@@ -82,7 +82,7 @@ test("an index that keeps only the words of a field has its terms when they are 
   expect(indexes.listAutomatic().map((one) => one.name)).toEqual([name]);
 });
 
-test("a paused index becomes stale, and is reported so", async () => {
+test("reports a paused index as stale", async () => {
   const { indexes } = database;
   indexes.setPaused(true, { isReduce: true });
   expect(indexes.get("I").isPaused).toBe(false);
@@ -97,7 +97,7 @@ test("a paused index becomes stale, and is reported so", async () => {
   expect(events.slice(0, 3)).toEqual(["IndexPaused I", "IndexPaused I", "BatchCompleted I"]);
 });
 
-test("changes of an index are durable, and told", async () => {
+test("index changes are durable and reported", async () => {
   const { indexes } = database;
   await indexes.setLockMode("I", "LockedError");
   await indexes.setPriority("I", "Low");
@@ -115,13 +115,13 @@ test("changes of an index are durable, and told", async () => {
   expect(indexes.definitionCount).toBe(0);
 });
 
-test("only deployed indexes are locked", async () => {
+test("locks only deployed indexes", async () => {
   await query(opened, "from Things where n = 'x'");
   const locked = database.indexes.setLockMode("Auto/Things/Byn", "Unlock");
   await expect(locked).rejects.toMatchObject({ code: "invalid-operation" });
 });
 
-test("a replacement is swapped in, and a reset index is built again", async () => {
+test("swaps in a replacement and rebuilds an index after a reset", async () => {
   const { indexes } = database;
   indexes.setPaused(true);
   await indexes.deploy([definition("M")], false);
@@ -137,7 +137,7 @@ test("a replacement is swapped in, and a reset index is built again", async () =
   expect(indexes.get("I").isStale).toBe(true);
 });
 
-test("errors are forgotten on demand", async () => {
+test("deletes errors on request", async () => {
   const { indexes } = database;
   const failing = {
     Name: "F",

@@ -15,7 +15,7 @@ afterEach(closeDatabases);
 
 const patch = { script: "this.n += args.by;", values: '{"by":2}' };
 
-test("a script changes a document, unless it is a test", async () => {
+test("a script changes a document unless it runs as a test", async () => {
   const tested = await database.patches.run({ id: "a", patch }, true);
   expect(JSON.parse(tested.modified as string)).toMatchObject({ n: 3 });
   expect(await opened.get("a")).toMatchObject({ n: 1 });
@@ -25,7 +25,7 @@ test("a script changes a document, unless it is a test", async () => {
   expect((await database.patches.run({ id: "b", patch })).status).toBe("DocumentDoesNotExist");
 });
 
-test("operations of a JSON Patch are applied, all or none", async () => {
+test("applies all operations of a JSON Patch or none", async () => {
   const run = (text: string, expected?: string) =>
     database.patches.runJson("a", readTree(Buffer.from(text), 0), expected);
   const { status } = await run('[{"op":"replace","path":"/n","value":7}]');

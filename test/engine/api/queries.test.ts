@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from "vitest";
 import type { Database, QueryOutcome } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 async function filled(): Promise<Database> {
-  const database = await openFace();
+  const database = await openDatabaseApi();
   await putText(database, "users/1", { Age: 3 });
   await putText(database, "users/2", { Age: 5 });
   return database;
@@ -25,14 +25,14 @@ async function run(
   return { rows, outcome };
 }
 
-test("rows go to the sink, and the rest is the outcome", async () => {
+test("sends rows to the sink and returns the outcome", async () => {
   const { rows, outcome } = await run(await filled(), "from Users where Age > 4 select Age");
   expect(rows).toHaveLength(1);
   expect(JSON.parse(rows[0] ?? "")).toMatchObject({ Age: 5 });
   expect(outcome).toMatchObject({ totalResults: 1, indexName: "Auto/Users/ByAge", isStale: false });
 });
 
-test("nothing is sent to who has the answer", async () => {
+test("sends no rows if the client already has this result", async () => {
   const database = await filled();
   const text = "from Users where Age > 4";
   const { outcome } = await run(database, text);
@@ -41,7 +41,7 @@ test("nothing is sent to who has the answer", async () => {
   expect((await run(database, text, outcome?.resultEtag)).rows).toHaveLength(2);
 });
 
-test("a prepared query says what it includes and what it reads", async () => {
+test("a prepared query lists its includes and the collections it reads", async () => {
   const { queries } = await filled();
   const walk = await queries.prepare("from Users include counters(), Age", {});
   expect(walk.collectionCount).toBe(2);
@@ -52,7 +52,7 @@ test("a prepared query says what it includes and what it reads", async () => {
   expect(named.collectionCount).toBeNull();
 });
 
-test("entries come with the times of their index", async () => {
+test("returns entries with the times of their index", async () => {
   const database = await filled();
   const text = "from Users where Age > 4";
   await expect(database.queries.entries(text, {})).rejects.toMatchObject({ code: "index-missing" });

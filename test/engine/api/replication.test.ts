@@ -1,4 +1,4 @@
-/** A copy that has stopped for what its stream shows goes on when that is over. */
+/** A copy that stopped because of an error in its stream resumes when the error is resolved. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { nodeEnvironment, openEngine, type Replication } from "../../../engine/engine.ts";
 import { MemoryStream, StreamWay } from "../../support/memory-stream.ts";
 
-/** A folder with the database `shop`, replicated by a stream. */
+/** A data folder with the database `shop`, replicated through a stream. */
 async function openShop(stream: MemoryStream) {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-restart-"));
-  const told: string[] = [];
+  const reported: string[] = [];
   const options = {
     databaseId: "0123456789abcdef0123456789abcdef",
     originTag: "A",
@@ -21,7 +21,7 @@ async function openShop(stream: MemoryStream) {
     watcher: {
       roleChanged: () => undefined,
       needSnapshot: () => undefined,
-      blocked: (reason: string) => void told.push(reason),
+      blocked: (reason: string) => void reported.push(reason),
       fetchRange: async () => [],
     },
   };
@@ -34,15 +34,15 @@ async function openShop(stream: MemoryStream) {
   await engine.databases.createCopy("shop");
   const part = () => engine.databases.peek("shop")?.replication as Replication | undefined;
   await expect.poll(() => part()?.role).toBe("leader");
-  return { engine, told, part };
+  return { engine, reported, part };
 }
 
-test("a copy is opened again, and leads again", { timeout: 60_000 }, async () => {
+test("a stopped copy is reopened and becomes leader again", { timeout: 60_000 }, async () => {
   const stream = new MemoryStream();
-  const { engine, told, part } = await openShop(stream);
+  const { engine, reported, part } = await openShop(stream);
   const shop = await engine.databases.find("shop");
   await shop?.documents.put("users/1", Buffer.from("{}"));
-  // Nothing has stopped: nothing happens.
+  // Reopening has no effect on a running copy.
   part()?.restart();
   expect(part()?.role).toBe("leader");
   const foreign = new MemoryStream();
@@ -52,8 +52,8 @@ test("a copy is opened again, and leads again", { timeout: 60_000 }, async () =>
   const last = stream.messages.length - 1;
   const kept = stream.messages[last];
   stream.messages[last] = foreign.messages[last];
-  await expect.poll(() => told, { timeout: 30_000 }).toHaveLength(1);
-  expect(told[0]).toMatch(/^the stream has another frame \d+ than the own log/);
+  await expect.poll(() => reported, { timeout: 30_000 }).toHaveLength(1);
+  expect(reported[0]).toMatch(/^the stream has another frame \d+ than the own log/);
   await expect.poll(() => part()?.role).toBe("stopped");
   stream.messages[last] = kept;
   await expect

@@ -1,19 +1,19 @@
 import { afterEach, expect, test } from "vitest";
 import type { Database } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const settings = { Revisions: { Default: { Disabled: false } } };
 
 async function withThree(): Promise<{ database: Database; vectors: string[] }> {
-  const database = await openFace(settings);
+  const database = await openDatabaseApi(settings);
   const vectors: string[] = [];
   for (const Age of [1, 2, 3]) vectors.push(await putText(database, "users/1", { Age }));
   return { database, vectors };
 }
 
-test("revisions are read newest first, a page of them with the number of all", async () => {
+test("reads a page of revisions, newest first, with the total count", async () => {
   const { database } = await withThree();
   const { rows, total } = await database.revisions.read("users/1", { start: 1, pageSize: 1 });
   expect(total).toBe(3);
@@ -22,7 +22,7 @@ test("revisions are read newest first, a page of them with the number of all", a
   expect(database.revisions.count("users/2")).toBe(0);
 });
 
-test("one is found by its change vector", async () => {
+test("finds a revision by its change vector", async () => {
   const { database, vectors } = await withThree();
   const found = await database.revisions.byChangeVector(vectors[1] ?? "");
   expect(found?.body()).toEqual({ Age: 2 });
@@ -30,7 +30,7 @@ test("one is found by its change vector", async () => {
   expect(await database.revisions.byChangeVector("A:9-AAAAAAAAAAAAAAAAAAAAAA")).toBeNull();
 });
 
-test("ids with revisions are found by their beginning, in the order of ids, of deleted documents too", async () => {
+test("lists ids with revisions by prefix, in id order, including deleted documents", async () => {
   const { database } = await withThree();
   for (const id of ["orders/2", "Orders/10", "ORDERS/1", "zebras/1", "ordinary"]) {
     await putText(database, id, {});
@@ -48,27 +48,29 @@ test("ids with revisions are found by their beginning, in the order of ids, of d
   expect(await ids("nothing")).toEqual([]);
 });
 
-test("documents without revisions are not among the ids, and of many the first are chosen", async () => {
-  const database = await openFace({ Revisions: { Collections: { Kept: { Disabled: false } } } });
+test("skips documents without revisions and returns the first ids", async () => {
+  const database = await openDatabaseApi({
+    Revisions: { Collections: { Kept: { Disabled: false } } },
+  });
   const id = (n: number) => `many/${String(n).padStart(5, "0")}`;
   for (let n = 0; n < 3_000; n++) {
     await putText(database, id(n), {}, n % 3 === 0 ? "Kept" : "Others");
   }
-  // Deleted from the last one on, so that the first in the order of ids are found last.
+  // Deleted in reverse order, so that the first ids are found last.
   for (let n = 2_400; n >= 0; n -= 6) await database.documents.delete(id(n));
   const wanted = Array.from({ length: 1_000 }, (_, n) => id(3 * n));
   expect(await database.revisions.idsWithPrefix("many/", 2_000)).toEqual(wanted);
   expect(await database.revisions.idsWithPrefix("MANY/", 7)).toEqual(wanted.slice(0, 7));
 });
 
-test("a document is made again what a revision is", async () => {
+test("reverts a document to a revision", async () => {
   const { database, vectors } = await withThree();
   await database.revisions.revertDocuments([["users/1", vectors[0] ?? ""]]);
   const row = await database.documents.find("users/1")?.read();
   expect(row?.body()).toEqual({ Age: 1 });
 });
 
-test("the bin has the documents that were deleted, the last one first", async () => {
+test("the revision bin lists deleted documents, most recent first", async () => {
   const { database } = await withThree();
   await putText(database, "users/2", {});
   expect((await database.revisions.bin(0, 10)).newest).toBeNull();

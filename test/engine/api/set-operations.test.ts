@@ -22,7 +22,7 @@ const options = {
 };
 const increment = "from Things update { this.n += 10; }";
 
-test("a query's documents are patched, then deleted", async () => {
+test("patches the documents of a query, then deletes them", async () => {
   const patched = await (await database.setOperations.patch(increment, options)).ended;
   expect(patched.info.state).toMatchObject({ status: "completed", result: { Total: 2 } });
   expect(await opened.get("b")).toMatchObject({ n: 12 });
@@ -39,7 +39,7 @@ test("a dry run writes nothing", async () => {
   expect(await database.setOperations.tryPatch(increment, null, "none")).toBeNull();
 });
 
-test("what is no query starts no operation", async () => {
+test("an invalid query starts no operation", async () => {
   await expect(database.setOperations.patch("from", options)).rejects.toMatchObject({
     code: "query-syntax",
   });

@@ -22,7 +22,7 @@ async function* chunk(text: string): AsyncGenerator<Buffer> {
   yield Buffer.from(text);
 }
 
-test("what is exported can be imported", async () => {
+test("imports an exported dump", async () => {
   await putAll(opened, "Things", { a: { n: 1 }, b: { n: 2 } });
   const chunks: Buffer[] = [];
   const exported = database.smuggler.startExport(3, wholeDump, async (dump) => {
@@ -44,7 +44,7 @@ test("what is exported can be imported", async () => {
   expect(other.statistics.counts().CountOfDocuments).toBe(2);
 });
 
-test("an import counts what its options let in", async () => {
+test("an import counts the items that its options admit", async () => {
   const item = (id: string, name: string) => ({ "@metadata": { "@id": id, "@collection": name } });
   const dump = JSON.stringify({ BuildVersion: 72_051, Docs: [item("a", "A"), item("b", "B")] });
   const options = parseDumpOptions({ Collections: ["B"] });
@@ -54,7 +54,7 @@ test("an import counts what its options let in", async () => {
   expect(await opened.get("b")).not.toBeNull();
 });
 
-test("an operation whose text nobody takes fails", async () => {
+test("an operation fails if nobody reads its output", async () => {
   const { ended } = database.smuggler.startExport(1, wholeDump, () =>
     Promise.reject(new Error("gone")),
   );

@@ -4,7 +4,7 @@ import { closeDatabases, openDatabase, putAll } from "../../support/open-databas
 
 afterEach(closeDatabases);
 
-test("counts are those of the database and of each collection", async () => {
+test("reports the counts of the database and of each collection", async () => {
   const opened = await openDatabase();
   const { statistics, ...database } = Database.of(opened);
   await putAll(opened, "A", { a: {}, b: {} });
@@ -36,5 +36,5 @@ test("counts are those of the database and of each collection", async () => {
     ["A", 0],
     ["B", 0],
   ]);
-  expect(details[0]?.bytes).toBeGreaterThan(details[1]?.bytes ?? 0); // it has an attachment
+  expect(details[0]?.bytes).toBeGreaterThan(details[1]?.bytes ?? 0); // This one has an attachment.
 });

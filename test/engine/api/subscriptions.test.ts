@@ -15,7 +15,7 @@ afterEach(closeDatabases);
 
 const query = "from Things";
 
-test("tasks are defined, changed, found and deleted", async () => {
+test("defines, changes, finds and deletes tasks", async () => {
   const { subscriptions } = database;
   await subscriptions.put({ name: "s", query }, 5);
   expect(subscriptions.get({ id: 5 })).toEqual(subscriptions.get({ name: "S" }));
@@ -32,7 +32,7 @@ test("tasks are defined, changed, found and deleted", async () => {
   expect(subscriptions.list()).toEqual([]);
 });
 
-test("a query is checked and tried without a task", async () => {
+test("checks and tries a query without a task", async () => {
   const { subscriptions } = database;
   expect(() => subscriptions.checkQuery("from")).toThrow();
   subscriptions.checkQuery(query);
@@ -40,7 +40,7 @@ test("a query is checked and tried without a task", async () => {
   expect(items.map((item) => (JSON.parse(item.toString()) as { n: number }).n)).toEqual([2]);
 });
 
-test("a worker gets batches until it is dropped", async () => {
+test("a worker receives batches until it is dropped", async () => {
   const { subscriptions } = database;
   await subscriptions.put({ name: "s", query }, 1);
   const ends: string[] = [];

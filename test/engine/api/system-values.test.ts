@@ -8,7 +8,7 @@ afterEach(async () => {
   await closeDatabases();
 });
 
-test("values of the server are kept by key, over restarts", async () => {
+test("server values are stored by key and survive restarts", async () => {
   const folder = temporaryFolder();
   engine = await openEngine({ folder });
   await engine.values.put("a/1", { x: [1] });

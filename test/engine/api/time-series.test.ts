@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from "vitest";
 import { type Database, timeMin } from "../../../engine/engine.ts";
-import { closeFaces, openFace, putText } from "../../support/open-face.ts";
+import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
-afterEach(closeFaces);
+afterEach(closeDatabaseApis);
 
 const noon = Date.UTC(2026, 4, 31, 12);
 const all = { from: undefined, to: undefined };
 
 async function withHeartRate(): Promise<Database> {
-  const database = await openFace();
+  const database = await openDatabaseApi();
   await putText(database, "users/1", {});
   await database.timeSeries.apply("users/1", {
     Name: "HeartRate",
@@ -21,7 +21,7 @@ async function withHeartRate(): Promise<Database> {
   return database;
 }
 
-test("what was appended is read in pages", async () => {
+test("reads appended entries in pages", async () => {
   const { timeSeries } = await withHeartRate();
   expect(timeSeries.names("users/1")).toEqual(["HeartRate"]);
   const page = timeSeries.page("users/1", "heartrate", all, 1, 1);
@@ -32,7 +32,7 @@ test("what was appended is read in pages", async () => {
   expect(timeSeries.summary("users/1", "Steps")).toBeUndefined();
 });
 
-test("its version changes with it, and is null without it", async () => {
+test("the version changes with the series, and is null if the series does not exist", async () => {
   const { timeSeries } = await withHeartRate();
   const before = timeSeries.version("users/1", "HeartRate");
   await timeSeries.apply("users/1", { Name: "HeartRate", Deletes: [{ From: null, To: null }] });
@@ -48,7 +48,7 @@ test.each([
     { kind: "lastTime", value: 3, unit: "Month" } as const,
     Date.UTC(2026, 1, 28, 12, 2),
   ],
-  ["more than there can be", { kind: "lastTime", value: 1e9, unit: "Month" } as const, timeMin],
+  ["more than the maximum", { kind: "lastTime", value: 1e9, unit: "Month" } as const, timeMin],
 ])("%s are a range", async (_name, include, from) => {
   const { timeSeries } = await withHeartRate();
   const bounds = timeSeries.includedBounds("users/1", { name: "HeartRate", ...include });

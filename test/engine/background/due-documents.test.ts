@@ -23,8 +23,8 @@ async function openShop(files = new SimulatedFileSystem()) {
 const metadataOf = async (database: OpenDatabase, id: string) =>
   (await database.get(id))?.["@metadata"] as Record<string, unknown> | undefined;
 
-describe("documents that are due", () => {
-  test("are deleted when they expire and the database is configured to, not before", async () => {
+describe("due documents", () => {
+  test("are deleted after they expire, if the database is configured to", async () => {
     const { database, inSeconds, put } = await openShop();
     await put("gone", { "@expires": inSeconds(-1) });
     await put("later", { "@expires": inSeconds(3600) });
@@ -38,7 +38,7 @@ describe("documents that are due", () => {
     expect(database.state.documents.documentCount).toBe(2);
   });
 
-  test("are due at the moment that an offset from UTC gives", async () => {
+  test("are due at the time in UTC if the value has an offset", async () => {
     const { database, clock, put } = await openShop();
     await database.putSettings({ Expiration: {}, Refresh: {} });
     const local = (seconds: number, hours: number) =>
@@ -56,7 +56,7 @@ describe("documents that are due", () => {
     expect(await database.refresh.run()).toBe(1);
   });
 
-  test("cannot be stored with a time that is null or in another form", async () => {
+  test("cannot be stored with a null or malformed time", async () => {
     const { database, put } = await openShop();
     for (const key of ["@expires", "@refresh", "@archive-at"]) {
       for (const [value, shown] of [
@@ -73,7 +73,7 @@ describe("documents that are due", () => {
     expect(database.find("a")).toBeGreaterThanOrEqual(0);
   });
 
-  test("stay when their time was moved since they were seen", async () => {
+  test("are kept if their time was postponed after they were found", async () => {
     const { database, inSeconds, put } = await openShop();
     await database.putSettings({ Expiration: {}, Refresh: {} });
     await put("a", { "@expires": inSeconds(-1) });
@@ -84,7 +84,7 @@ describe("documents that are due", () => {
     expect(await database.expiration.run()).toBe(0);
   });
 
-  test("are written again without the key when they are to be refreshed", async () => {
+  test("are stored again without the key when they are refreshed", async () => {
     const { database, inSeconds, put } = await openShop();
     await database.putSettings({ Refresh: {} });
     await put("a", { "@refresh": inSeconds(-1), kept: 1 });
@@ -97,7 +97,7 @@ describe("documents that are due", () => {
     expect(await database.refresh.run()).toBe(0);
   });
 
-  test("are taken in batches, the longest due first when there is a limit", async () => {
+  test("are processed in batches, the longest overdue first if there is a limit", async () => {
     const { database, inSeconds, put } = await openShop();
     const count = documentsPerTask + 10;
     for (let n = 0; n < count; n++) await put(`d/${n}`, { "@expires": inSeconds(-1000 + n) });
@@ -110,7 +110,7 @@ describe("documents that are due", () => {
     expect(database.state.documents.documentCount).toBe(0);
   });
 
-  test("are found again after the database was opened anew, on its timer", async () => {
+  test("are found by the timer after the database is reopened", async () => {
     const files = new SimulatedFileSystem();
     const { database, inSeconds, put } = await openShop(files);
     await put("a", { "@expires": inSeconds(10) });
@@ -118,7 +118,7 @@ describe("documents that are due", () => {
     await open.pop()?.close();
     const second = await openShop(files);
     second.clock.advance(40_000);
-    for (let turn = 0; turn < 50 && second.database.find("a") >= 0; turn++) {
+    for (let tick = 0; tick < 50 && second.database.find("a") >= 0; tick++) {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(second.database.find("a")).toBe(-1);

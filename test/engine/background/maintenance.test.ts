@@ -12,16 +12,16 @@ async function open(maintenance: SimulatedOptions["maintenance"] = {}): Promise<
   return await SimulatedDatabase.open(new SimulatedFileSystem(), new History(), { maintenance });
 }
 
-/** Lets timers run, and what they began come to its end. */
+/** Advances the clock so that timers fire, and waits for the tasks they start. */
 async function pass(shop: SimulatedDatabase, ms: number): Promise<void> {
   shop.clock.advance(ms);
-  for (let turn = 0; turn < 60; turn++) {
+  for (let tick = 0; tick < 60; tick++) {
     shop.clock.advance(10);
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }
 
-test("tombstones go when their time has come, and stay gone", async () => {
+test("deletes expired tombstones, also after a restart", async () => {
   const shop = await open({ tombstoneCleanupIntervalMs: 100_000 });
   const { tombstones } = shop.database.state.keyspaces;
   await shop.write([put("a", "A"), put("b", "B")]);
@@ -37,7 +37,7 @@ test("tombstones go when their time has come, and stay gone", async () => {
   await again.database.close();
 });
 
-test("tombstones wait for the slowest follower", async () => {
+test("keeps tombstones until the slowest follower has read them", async () => {
   const shop = await open();
   const { maintenance, state } = shop.database;
   await shop.write([put("a", "A"), put("b", "B"), put("c", "C")]);
@@ -58,7 +58,7 @@ test("tombstones wait for the slowest follower", async () => {
   await shop.database.close();
 });
 
-test("more tombstones than one purge takes go in several", async () => {
+test("purges many tombstones in several rounds", async () => {
   const shop = await open();
   const ids = Array.from({ length: 2500 }, (_, index) => `a/${index}`);
   const { state, maintenance } = shop.database;
@@ -69,7 +69,7 @@ test("more tombstones than one purge takes go in several", async () => {
   await shop.database.close();
 });
 
-test("a snapshot may be written while tombstones that are purged are still being dropped", async () => {
+test("a snapshot can be written while purged tombstones are still being dropped", async () => {
   const shop = await open();
   const { database } = shop;
   const { tombstones } = database.state.keyspaces;
@@ -84,7 +84,7 @@ test("a snapshot may be written while tombstones that are purged are still being
   expect(tombstones.dropPurged(15)).toBe(15);
   expect(tombstones.count).toBe(25);
   await database.writeSnapshot();
-  // What another instance makes of it has none, and counts the same bytes as dead.
+  // The second instance has no tombstones, and counts the same bytes as dead.
   expect(await database.maintenance.cleanTombstones()).toBe(25);
   await shop.check();
   await database.abandon();
@@ -94,13 +94,13 @@ test("a snapshot may be written while tombstones that are purged are still being
   await again.database.close();
 });
 
-/** Bytes of all index snapshots. */
+/** Total size of all index snapshots, in bytes. */
 function snapshotBytes({ files }: SimulatedDatabase): number {
   const paths = files.paths().filter((path) => path.includes("/snap/"));
   return paths.reduce((bytes, path) => bytes + files.content(path).length, 0);
 }
 
-test("a flood of ids leaves neither tombstones, numbers nor a large snapshot behind when it is over", async () => {
+test("deleting a flood of ids frees their tombstones and numbers and shrinks the snapshot", async () => {
   const shop = await open({ tombstonesDueCount: 1e9, snapshotIntervalMs: 1e9 });
   const { database } = shop;
   const { documents, keyspaces } = database.state;
@@ -111,7 +111,7 @@ test("a flood of ids leaves neither tombstones, numbers nor a large snapshot beh
   await database.writeSnapshot();
   const before = snapshotBytes(shop);
   expect(keyspaces.tombstones.count).toBe(ids.length);
-  for (let turn = 0; turn < 4; turn++) await pass(shop, 5000);
+  for (let tick = 0; tick < 4; tick++) await pass(shop, 5000);
   expect(keyspaces.tombstones.count).toBe(0);
   expect(documents.pendingNumberCount).toBe(0);
   expect(documents.docCount).toBeLessThan(10);
@@ -124,7 +124,7 @@ test("a flood of ids leaves neither tombstones, numbers nor a large snapshot beh
   await database.close();
 });
 
-test("many tombstones go at once, and those that a follower still needs are tried again soon", async () => {
+test("purges many tombstones early, and soon retries tombstones still needed by a follower", async () => {
   const shop = await open({ tombstonesDueCount: 10, tombstoneCleanupIntervalMs: 100_000 });
   const { state, maintenance } = shop.database;
   const { tombstones } = state.keyspaces;
@@ -151,7 +151,7 @@ test("many tombstones go at once, and those that a follower still needs are trie
 });
 
 test.each([false, true])(
-  "deletions leave the log beside documents that stay (some of them written again: %s)",
+  "removes deletions from the log while other documents stay (rewritten documents: %s)",
   async (isRewritten) => {
     const shop = await open({ tombstonesDueCount: 1 });
     const { database } = shop;
@@ -170,7 +170,7 @@ test.each([false, true])(
       }
     }
     // Two snapshots are kept while they are small.
-    for (let turn = 0; turn < 2; turn++) await database.writeSnapshot();
+    for (let tick = 0; tick < 2; tick++) await database.writeSnapshot();
     await database.compact();
     const { recordBytes, deadBytes } = database.logMetrics;
     expect(recordBytes).toBeLessThan(1.6 * before);
@@ -183,7 +183,7 @@ test.each([false, true])(
   },
 );
 
-test("a snapshot is written some time after a change, and none without", async () => {
+test("writes a snapshot some time after a change, and none without a change", async () => {
   const shop = await open({ snapshotIntervalMs: 1000 });
   await pass(shop, 5000);
   expect(shop.database.logMetrics.snapshots).toBe(0);
@@ -197,7 +197,7 @@ test("a snapshot is written some time after a change, and none without", async (
   await shop.database.close();
 });
 
-test("a snapshot is written when much was logged since the last", async () => {
+test("writes a snapshot when much was logged since the last one", async () => {
   const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 2000 });
   await shop.write([put("a", "A".repeat(500))]);
   await pass(shop, 10);
@@ -208,7 +208,7 @@ test("a snapshot is written when much was logged since the last", async () => {
   await shop.database.close();
 });
 
-test("while an operation replaces records a snapshot waits four times as long", async () => {
+test("delays snapshots fourfold while an operation replaces records", async () => {
   const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 2000 });
   const hold = shop.database.holdCompaction();
   for (let index = 0; index < 8; index++) await shop.write([put("a", "A".repeat(500))]);
@@ -220,7 +220,7 @@ test("while an operation replaces records a snapshot waits four times as long", 
   for (let index = 0; index < 20; index++) await shop.write([put("a", "A".repeat(500))]);
   await pass(shop, 10);
   expect(shop.database.logMetrics.snapshots).toBe(1);
-  // The first write after it.
+  // The first write after the operation.
   hold.release();
   await shop.write([put("a", "A")]);
   await pass(shop, 10);
@@ -228,7 +228,7 @@ test("while an operation replaces records a snapshot waits four times as long", 
   await shop.database.close();
 });
 
-test("the next snapshot waits until twice its size was logged", async () => {
+test("delays the next snapshot until twice its size was logged", async () => {
   const shop = await open({ snapshotIntervalMs: 1e9, snapshotLogBytes: 1 });
   await shop.write([put("a", "A")]);
   await pass(shop, 10);
@@ -242,7 +242,7 @@ test("the next snapshot waits until twice its size was logged", async () => {
   await shop.database.close();
 });
 
-test("what was replayed on opening gets a snapshot too", async () => {
+test("writes a snapshot of the frames replayed on opening", async () => {
   const files = new SimulatedFileSystem();
   const first = await SimulatedDatabase.open(files);
   await first.write([put("a", "A")]);
@@ -255,18 +255,18 @@ test("what was replayed on opening gets a snapshot too", async () => {
   await again.database.close();
 });
 
-test("new ids are put in order when nobody writes", async () => {
+test("sorts new ids while no writes arrive", async () => {
   const shop = await open();
   for (let index = 0; index < 200; index++) {
     await shop.write([put(`a/${(index * 7919) % 1000}`, "")]);
   }
-  for (let turn = 0; turn < 20; turn++) await pass(shop, 200);
+  for (let tick = 0; tick < 20; tick++) await pass(shop, 200);
   expect(shop.database.state.documents.settleOrder(0)).toBe(true);
   await shop.check();
   await shop.database.close();
 });
 
-test("a scrub runs by itself and lists what is damaged", async () => {
+test("scrubs automatically and lists damaged records", async () => {
   const shop = await open({ scrubIntervalMs: 1000 });
   await shop.write([put("a", "A"), { kind: "attach", id: "a", name: "f", content: "content" }]);
   await pass(shop, 1000);
@@ -278,7 +278,7 @@ test("a scrub runs by itself and lists what is damaged", async () => {
   await shop.database.close();
 });
 
-test("nothing runs after closing, and closing waits for what runs", async () => {
+test("starts nothing after closing, and closing waits for running tasks", async () => {
   const shop = await open({
     scrubIntervalMs: 10,
     snapshotIntervalMs: 10,
@@ -293,7 +293,7 @@ test("nothing runs after closing, and closing waits for what runs", async () => 
   expect(shop.files.calls.length).toBe(length);
 });
 
-test("a closed database leaves no timer that would keep it in memory", async () => {
+test("a closed database leaves no timer that retains it in memory", async () => {
   const shop = await open();
   const { database } = shop;
   const { queries } = database;

@@ -32,8 +32,8 @@ async function fill(database: OpenDatabase): Promise<void> {
 
 const minuteMs = 60_000;
 
-describe("the bin of revisions", () => {
-  test("loses what was deleted long enough ago, and nothing of documents that are there", async () => {
+describe("the revision bin", () => {
+  test("drops documents deleted long enough ago, and keeps revisions of existing documents", async () => {
     const { database, clock } = await openShop();
     const bin = { MinimumEntriesAgeToKeepInMin: 10, CleanerFrequencyInSec: 3600 };
     await database.putSettings({ Revisions, RevisionsBin: bin });
@@ -46,7 +46,7 @@ describe("the bin of revisions", () => {
     expect(await database.revisionBin.run()).toBe(0);
   });
 
-  test("keeps a document that has come back", async () => {
+  test("keeps a document that was stored again", async () => {
     const { database, clock } = await openShop();
     await database.putSettings({ Revisions, RevisionsBin: { MinimumEntriesAgeToKeepInMin: 1 } });
     await fill(database);
@@ -56,7 +56,7 @@ describe("the bin of revisions", () => {
     expect(count(database)).toBe(2);
   });
 
-  test("is left alone unless the database is configured to", async () => {
+  test("drops nothing unless the database is configured to", async () => {
     const { database, clock } = await openShop();
     await database.putSettings({ Revisions });
     await fill(database);
@@ -68,7 +68,7 @@ describe("the bin of revisions", () => {
     expect(await database.revisionBin.run()).toBe(1);
   });
 
-  test("is looked through by itself, and what went is gone after a restart", async () => {
+  test("is cleaned by a timer, and the deletions survive a restart", async () => {
     const files = new SimulatedFileSystem();
     const { database, clock } = await openShop(files);
     const bin = { MinimumEntriesAgeToKeepInMin: 1, CleanerFrequencyInSec: 90 };

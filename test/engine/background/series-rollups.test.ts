@@ -47,7 +47,7 @@ async function opened(rule: object, files = new SimulatedFileSystem()) {
   const Collections = parseSeriesCollections({ Users: rule });
   await database.putSettings({ TimeSeries: { Collections } });
   await database.put("users/1", { "@metadata": { "@collection": "Users" } });
-  /** The beginning of the day of now. */
+  /** The start of the current day. */
   const today = Math.floor(clock.nowMicros() / 1000 / day) * day;
   const append = (name: string, ...entries: readonly [number, ...number[]][]) =>
     database.write((transaction) =>
@@ -73,7 +73,7 @@ const numbersOf = (database: OpenDatabase, name: string) =>
   entriesOf(database, name).map(({ time, values }) => [time, ...values]);
 
 describe("time series with policies", () => {
-  test("are rolled up into groups that have ended, and those further", async () => {
+  test("are rolled up when an interval ends, and rollups are rolled up further", async () => {
     const { database, today, append } = await opened({
       Policies: [policy("ByDay", day), policy("ByHour", hour)],
     });
@@ -108,7 +108,7 @@ describe("time series with policies", () => {
     expect(all.rows[0]).toMatchObject({ Results: [{ IsRollup: true }, { IsRollup: true }] });
   });
 
-  test("are rolled up again where entries come late", async () => {
+  test("are rolled up again after late entries", async () => {
     const { database, today, append } = await opened({
       Policies: [policy("ByHour", hour), policy("ByDay", day)],
     });
@@ -124,7 +124,7 @@ describe("time series with policies", () => {
     expect(await database.seriesRollups.run()).toBe(0);
   });
 
-  test("lose entries whose retention is over, and their rollups keep them", async () => {
+  test("lose entries after their retention, but keep the rollups", async () => {
     const { database, today, append } = await opened({
       RawPolicy: raw(2 * day),
       Policies: [policy("ByDay", day)],
@@ -154,14 +154,14 @@ describe("time series with policies", () => {
     );
     const { Results } = byDay.rows[0] as { Results: { Count: number[] }[] };
     expect(Results.map(({ Count }) => Count)).toEqual(Array(10).fill([24]));
-    // Too late: the group was computed of entries that are gone.
+    // Too late: the entries of this interval were already deleted.
     await append("Heart", [start + minute, 1_000_000]);
     await database.seriesRollups.run();
     expect(numbersOf(database, "Heart@ByDay")[0]).toEqual([start, 0, 23, 0, 23, 276, 24]);
     expect(entriesOf(database, "Heart").some(({ time }) => time < today - 2 * day)).toBe(false);
   });
 
-  test("vanish without policies, and their rollups are found under their name", async () => {
+  test("lose their policies, and the rollups stay readable under their own names", async () => {
     const { database, today, append } = await opened({
       RawPolicy: raw(day),
       Policies: [policy("ByHour", hour, 30 * day), policy("ByDay", day)],
@@ -175,7 +175,7 @@ describe("time series with policies", () => {
     expect(rows[0]).toMatchObject({ Count: 2, Results: [{ Sum: [3] }] });
   });
 
-  test("take entries under the names of their rollups, of policies that there are", async () => {
+  test("accept entries under rollup names of existing policies", async () => {
     const { database, today, append } = await opened({ Policies: [policy("ByHour", hour)] });
     await append("Heart@byhour", [today, 1, 1, 1, 1, 1, 1]);
     expect(entriesOf(database, "Heart@ByHour")).toHaveLength(1);
@@ -184,7 +184,7 @@ describe("time series with policies", () => {
     });
   });
 
-  test("are left alone when they are disabled, of another collection, or too wide", async () => {
+  test("are skipped if disabled, of another collection, or too wide", async () => {
     const rule = { RawPolicy: raw(day), Policies: [policy("ByHour", hour)] };
     const { database, today, append } = await opened(rule);
     await append("Wide", [today - 3 * day, 1, 2, 3, 4, 5, 6]);
@@ -205,7 +205,7 @@ describe("time series with policies", () => {
     expect(database.seriesRollups.isConfigured).toBe(false);
   });
 
-  test("are rolled up later when a write failed in between", async () => {
+  test("are rolled up later if a write failed", async () => {
     const { database, today, append } = await opened({
       Policies: [policy("ByHour", hour), policy("ByDay", day)],
     });
@@ -214,7 +214,7 @@ describe("time series with policies", () => {
       "S",
       ...Array.from({ length: 48 }, (_, i) => [start + i * hour, i] as [number, number]),
     );
-    // What each hour has is written, but not what each day has.
+    // The hourly rollups are written, but not the daily ones.
     let writes = 0;
     const refuse = vi.spyOn(database, "write").mockImplementation(async (change, options) => {
       if (++writes > 1) throw new EngineError("disk-full", "The disk is full.");
@@ -228,7 +228,7 @@ describe("time series with policies", () => {
     expect(numbersOf(database, "S@ByDay").map((row) => row.at(-1))).toEqual([24, 24]);
   });
 
-  test("have the rollups of a twin that computes everything at the end, whatever comes when", async () => {
+  test("have the same rollups as a model that computes all of them at the end, in any order of arrival", async () => {
     const step = fc.oneof(
       fc.record({
         at: fc.integer({ min: 0, max: 50 }),

@@ -23,7 +23,7 @@ test("what a reader holds is counted while it is much, and given back", async ()
   expect(processMemory.workBytesOf("bodies")).toBe(0);
 });
 
-test("who stops in the middle of much while others wait is told so", async () => {
+test("fails a stalled large read while other requests wait for memory", async () => {
   processMemory.limitUse("bodies", 10 * mebibyte);
   const never: AsyncIterator<Buffer> = { next: () => new Promise(() => undefined) };
   const pieces = new BufferedChunks(never);

@@ -1,17 +1,20 @@
-/** The expected forms were measured on RavenDB 7.2.7: a document or a collection is found under another spelling, or not. */
+/**
+ * The expected forms were measured on RavenDB 7.2.7, by looking up documents and collections under
+ * other spellings.
+ */
 import { describe, expect, test } from "vitest";
 import { foldedName, lowerCased } from "../../../engine/base/case-folding.ts";
 
-/** Units that this version of JavaScript lower-cases, and that RavenDB 7.2.7 does not. */
+/** Code units that this version of JavaScript lower-cases, but RavenDB 7.2.7 does not. */
 const newer = new Set([0x1c89, 0xa7cb, 0xa7cc, 0xa7ce, 0xa7d2, 0xa7d4, 0xa7da, 0xa7dc]);
 
-describe("the form of an id", () => {
-  test("is made of each unit by itself, by the table of Unicode 15", () => {
+describe("the folded form of an id", () => {
+  test("folds each code unit separately, by Unicode 15", () => {
     for (let unit = 0; unit < 0x10000; unit++) {
       const text = String.fromCharCode(unit);
       const lower = text.toLowerCase();
       const isKept = lower.length > 1 || newer.has(unit);
-      // A later Unicode may have more capitals: these stay as they are.
+      // A later Unicode version may define more capitals, which fold to themselves.
       if (lowerCased(text) === text && lower !== text && unit > 0xa7dc) continue;
       expect([unit.toString(16), lowerCased(text)]).toEqual([
         unit.toString(16),
@@ -20,7 +23,7 @@ describe("the form of an id", () => {
     }
   });
 
-  test("does not depend on the place in a word, so that of a prefix is a prefix", () => {
+  test("does not depend on context, so the form of a prefix is a prefix of the form", () => {
     for (const text of ["ΟΔΟΣ/1", "ΟΔΟΣ", "ΑΣ ΒΣ.Σ", "İSTANBUL", "STRAẞE", "\u{10400}Σ\u{10428}"]) {
       for (let end = 0; end <= text.length; end++) {
         expect(lowerCased(text).startsWith(lowerCased(text.slice(0, end)))).toBe(true);
@@ -55,7 +58,7 @@ describe("the form of an id", () => {
   });
 });
 
-describe("the form of a name", () => {
+describe("the folded form of a name", () => {
   test.each([
     ["ΟΔΟΣ", "οδοσ", true],
     ["ΟΔΟΣ", "οδος", true],
@@ -83,7 +86,7 @@ describe("the form of a name", () => {
     expect(foldedName(`a${one}x`) === foldedName(`A${other}X`)).toBe(isSame);
   });
 
-  test("has itself as its form", () => {
+  test("leaves %j unchanged", () => {
     for (let unit = 0; unit < 0x10000; unit++) {
       const form = foldedName(String.fromCharCode(unit));
       expect(foldedName(form)).toBe(form);

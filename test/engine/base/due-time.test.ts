@@ -1,4 +1,7 @@
-/** Accepted and rejected texts were measured on RavenDB 7.2.7 with documents and compare-exchange values. */
+/**
+ * Accepted and rejected texts were measured on RavenDB 7.2.7, with documents and compare-exchange
+ * values.
+ */
 import { describe, expect, test } from "vitest";
 import { dueTimeOf, isDueTimeAccepted, parseDueTime } from "../../../engine/base/due-time.ts";
 import { formatTimestamp } from "../../../engine/base/timestamp.ts";
@@ -99,17 +102,17 @@ const rejected = [
 ];
 
 describe("due times", () => {
-  test("may have an offset from UTC, or be HTTP dates", () => {
+  test("may have a UTC offset, or be HTTP dates", () => {
     for (const [text, utc] of Object.entries(accepted)) {
       expect([text, formatTimestamp(parseDueTime(text))]).toEqual([text, utc]);
     }
   });
 
-  test("in any other form are rejected", () => {
+  test("in any other format are rejected", () => {
     for (const text of rejected) expect([text, parseDueTime(text)]).toEqual([text, Number.NaN]);
   });
 
-  test("of documents cannot be null, and have no effect when they are not text", () => {
+  test("of documents cannot be null, and have no effect unless they are text", () => {
     expect(isDueTimeAccepted(null)).toBe(false);
     for (const value of [true, 0, 1893553445000, [], ["2030-01-02T03:04:05Z"], {}]) {
       expect(isDueTimeAccepted(value)).toBe(true);

@@ -5,7 +5,7 @@ import { countDropped, countPassing, whenCollecting } from "../../../engine/base
 const mebi = 1024 * 1024;
 const pieceBytes = 64 * 1024;
 
-test("used pieces take little memory, however many there are", () => {
+test("many temporary buffers use little memory", () => {
   const { arrayBuffers: before } = process.memoryUsage();
   let most = 0;
   for (let bytes = 0; bytes < 400 * mebi; bytes += pieceBytes) {
@@ -23,7 +23,7 @@ function oldBuffer(): WeakRef<Buffer> {
   return new WeakRef(buffer);
 }
 
-test("a dropped buffer is collected in the next turn, with what refers to the last one used", async () => {
+test("a dropped buffer is collected in the next event-loop tick, with registered references to it", async () => {
   const dropped = oldBuffer();
   let last: Buffer | undefined = dropped.deref();
   whenCollecting(() => {

@@ -7,14 +7,14 @@ import {
 
 const mebibyte = 1024 * 1024;
 
-test("the container's limit counts when it is less than the machine's memory", () => {
+test("uses the container's limit if it is below the machine's memory", () => {
   expect(memoryOfProcess(8 * mebibyte, 2 * mebibyte)).toBe(2 * mebibyte);
   expect(memoryOfProcess(8 * mebibyte, 0)).toBe(8 * mebibyte);
   expect(memoryOfProcess(8 * mebibyte, 2 ** 64)).toBe(8 * mebibyte);
   expect(defaultMemoryBudget(512 * mebibyte)).toBe(128 * mebibyte);
 });
 
-test("work gets at most half of the budget, and caches what it leaves", () => {
+test("work gets at most half of the budget, and caches the rest", () => {
   const budget = new MemoryBudget(100);
   let shrinks = 0;
   const end = budget.addCache(() => shrinks++);
@@ -32,14 +32,14 @@ test("work gets at most half of the budget, and caches what it leaves", () => {
   expect(() => budget.release("bodies", 1)).toThrow("no more memory is released");
 });
 
-test("one holder that is larger than the budget gets in alone", () => {
+test("admits one reservation larger than the budget if it is the only one", () => {
   const budget = new MemoryBudget(100);
   expect(budget.tryReserve("replies", 500)).toBe(true);
   expect(budget.cacheBytesMax).toBe(0);
   expect(budget.tryReserve("replies", 1)).toBe(false);
 });
 
-test("who waits is served in the order of coming, and one that is aborted is passed over", async () => {
+test("serves waiters in order and skips aborted ones", async () => {
   const budget = new MemoryBudget(100);
   budget.force("replies", 50);
   const served: string[] = [];
@@ -60,7 +60,7 @@ test("who waits is served in the order of coming, and one that is aborted is pas
   expect(budget.workBytes).toBe(50);
 });
 
-test("a use has a limit of its own, and who waits for it holds up no other use", async () => {
+test("each use has its own limit, and its waiters do not block other uses", async () => {
   const budget = new MemoryBudget(1000);
   budget.limitUse("replies", 100);
   expect(budget.useBytesMax("replies")).toBe(100);

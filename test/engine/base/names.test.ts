@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { checkDocumentId } from "../../../engine/base/names.ts";
 
-describe("an id of a document", () => {
-  it("has no control characters but those that JSON has escapes for", () => {
+describe("a document id", () => {
+  it("contains no control characters except those with a short JSON escape", () => {
     const taken: number[] = [];
     for (let code = 0; code < 0xa1; code++) {
       const id = `a${String.fromCharCode(code)}b`;
@@ -14,7 +14,7 @@ describe("an id of a document", () => {
         expect(String(error)).toContain("cannot contain control characters");
       }
     }
-    // As RavenDB 7.2.7 takes them.
+    // RavenDB 7.2.7 accepts these.
     expect(taken.slice(0, 6)).toEqual([8, 9, 10, 12, 13, 32]);
     expect(taken).toHaveLength(5 + 0xa1 - 32);
     expect(() => checkDocumentId('a\u000b"\nb')).toThrow("'a\\u000b\"\nb' (escaped version)");

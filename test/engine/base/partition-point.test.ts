@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { partitionPoint } from "../../../engine/base/partition-point.ts";
 
-test("is the first index that is not before, as a plain search finds it", () => {
+test("finds the same index as a linear search", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(20)), fc.nat(20), fc.nat(5), (numbers, bound, skipped) => {
       const list = numbers.sort((one, other) => one - other);

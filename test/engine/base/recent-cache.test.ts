@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import { RecentCache } from "../../../engine/base/recent-cache.ts";
 import { SeededRandom } from "../../support/random.ts";
 
-/** Bytes of an entry with a key of one character. */
+/** Size of an entry with a key of one character, in bytes. */
 function entryBytes(bytes: number): number {
   const cache = new RecentCache<number>(1e6);
   cache.set("k", 0, bytes);
   return cache.bytes;
 }
 
-describe("a cache of recent values", () => {
-  it("drops the least recently used ones until the others fit", () => {
+describe("an LRU cache", () => {
+  it("drops the least recently used entries until the new one fits", () => {
     const cache = new RecentCache<number>(3 * entryBytes(100));
     for (const [value, key] of ["a", "b", "c"].entries()) cache.set(key, value, 100);
     expect(cache.get("a")).toBe(0);
@@ -20,7 +20,7 @@ describe("a cache of recent values", () => {
     expect(["a", "c", "d", "e"].map((key) => cache.get(key))).toEqual([undefined, undefined, 3, 4]);
   });
 
-  it("keeps the newest one whatever its size, and nothing else then", () => {
+  it("keeps the newest entry whatever its size, and then no other", () => {
     const cache = new RecentCache<string>(1000);
     cache.set("small", "s", 10);
     cache.set("large", "l", 1e9);
@@ -31,7 +31,7 @@ describe("a cache of recent values", () => {
     expect(cache.bytes).toBeLessThan(1000);
   });
 
-  it("counts the text of its keys", () => {
+  it("counts the size of its keys", () => {
     const cache = new RecentCache<boolean>(10_000);
     for (let i = 0; i < 100; i++) cache.set(`${i}${"x".repeat(1000)}`, true, 0);
     expect(cache.bytes).toBeLessThanOrEqual(10_000);
@@ -39,7 +39,7 @@ describe("a cache of recent values", () => {
     expect(cache.get(`0${"x".repeat(1000)}`)).toBeUndefined();
   });
 
-  it("does as a list that is searched from its end", () => {
+  it("behaves like a list that is searched from its end", () => {
     const random = new SeededRandom(7);
     const cache = new RecentCache<number>(2_000);
     let list: { key: string; value: number; bytes: number }[] = [];

@@ -3,7 +3,7 @@ import { checkOf, sealRecord, verifyRecord } from "../../../engine/base/record.t
 import { putRecord } from "../../support/tiny-owner.ts";
 
 test.each([1, 77, 990, 1000, 3000])(
-  "the check of a record with %i bytes of value notices every flipped bit",
+  "the checksum of a record with %i bytes of value detects every flipped bit",
   (size) => {
     const { bytes, length } = putRecord("key", "v".repeat(size), 7);
     expect(verifyRecord(bytes, 0, length)).toBe(true);
@@ -16,7 +16,7 @@ test.each([1, 77, 990, 1000, 3000])(
   },
 );
 
-test("the check does not depend on where the record stands", () => {
+test("the checksum does not depend on the offset of the record", () => {
   for (const size of [5, 2000]) {
     const { bytes, length } = putRecord("key", "v".repeat(size), 7);
     for (const at of [0, 3, 8, 17]) {
@@ -27,7 +27,7 @@ test("the check does not depend on where the record stands", () => {
   }
 });
 
-test("the check of a short record stays what it is on disk", () => {
+test("the checksum of a short record matches the format on disk", () => {
   const bytes = Buffer.alloc(32);
   bytes.writeUInt32LE(32, 0);
   bytes.write("words and places", 8, "latin1");
@@ -35,14 +35,14 @@ test("the check of a short record stays what it is on disk", () => {
   expect(bytes.readUInt32LE(4)).toBe(referenceCheck(bytes.subarray(8)));
 });
 
-test("no record is whole that is longer than its buffer", () => {
+test("rejects a record longer than its buffer", () => {
   const { bytes, length } = putRecord("key", "value", 7);
   expect(verifyRecord(bytes.subarray(0, length - 8), 0, length)).toBe(false);
   expect(verifyRecord(bytes, 0, length - 8)).toBe(false);
   expect(verifyRecord(bytes, 8, length - 8)).toBe(false);
 });
 
-/** The algorithm once more, slowly, over big integers. */
+/** The same algorithm with big integers, slow but simple. */
 function referenceCheck(bytes: Buffer): number {
   const mask = 0xffffffffn;
   let sum = 0n;

@@ -7,17 +7,17 @@ function* sum(...given: (number | Promise<number>)[]): Steps<number> {
   return total;
 }
 
-test("steps that wait for nothing return their result at once", () => {
+test("steps that never wait return their result synchronously", () => {
   expect(runSteps(sum(1, 2, 3))).toBe(6);
 });
 
-test("steps that wait are resumed with what they have waited for", async () => {
+test("steps resume with the awaited value", async () => {
   const running = runSteps(sum(1, Promise.resolve(2), 3, Promise.resolve(4)));
   expect(running).toBeInstanceOf(Promise);
   expect(await running).toBe(10);
 });
 
-test("an error before the first wait is thrown at once, later ones reject, and each can be caught by the steps", async () => {
+test("throws synchronously before the first wait, rejects afterwards, and steps can catch both", async () => {
   const ended: string[] = [];
   function* failing(first: Promise<number> | number): Steps<void> {
     try {

@@ -6,8 +6,8 @@ import { formatTimestamp, parseTimestamp } from "../../../engine/base/timestamp.
 const exactMax = Number.MAX_SAFE_INTEGER;
 const yearOne = -62_135_596_800_000_000;
 
-describe("the text of a moment", () => {
-  it("has the date and time that Date gives, seven digits and Z", () => {
+describe("formatting a timestamp", () => {
+  it("prints the date and time of Date, seven decimals and Z", () => {
     fc.assert(
       fc.property(fc.integer({ min: -exactMax, max: exactMax }), (micros) => {
         const millis = Math.floor(micros / 1000);
@@ -20,7 +20,7 @@ describe("the text of a moment", () => {
     );
   });
 
-  it("is right on every day of 800 years", () => {
+  it("is correct on every day of 800 years", () => {
     for (let day = -200_000; day < 92_000; day++) {
       const text = formatTimestamp(day * 86_400_000_000);
       if (!text.startsWith(new Date(day * 86_400_000).toISOString().slice(0, 19))) {
@@ -29,7 +29,7 @@ describe("the text of a moment", () => {
     }
   });
 
-  it("reaches from year 1 to year 9999", () => {
+  it("covers years 1 to 9999", () => {
     expect(formatTimestamp(yearOne)).toBe("0001-01-01T00:00:00.0000000Z");
     expect(formatTimestamp(0)).toBe("1970-01-01T00:00:00.0000000Z");
     const last = parseTimestamp("9999-12-31T23:59:59.9999999Z");
@@ -39,14 +39,14 @@ describe("the text of a moment", () => {
   });
 });
 
-describe("parsing a moment", () => {
+describe("parsing a timestamp", () => {
   it.each([
     ["2020-02-29T12:30:59Z", Date.UTC(2020, 1, 29, 12, 30, 59) * 1000],
     ["2020-02-29T12:30:59", Date.UTC(2020, 1, 29, 12, 30, 59) * 1000],
     ["1970-01-01T00:00:00.5Z", 500_000],
     ["1970-01-01T00:00:00.1234567Z", 123_456],
     ["0099-01-01T00:00:00Z", Date.parse("0099-01-01T00:00:00Z") * 1000],
-  ])("takes %s", (text, micros) => expect(parseTimestamp(text)).toBe(micros));
+  ])("accepts %s", (text, micros) => expect(parseTimestamp(text)).toBe(micros));
 
   it.each([
     "",
@@ -64,5 +64,5 @@ describe("parsing a moment", () => {
     "0000-01-01T00:00:00Z",
     " 2020-01-01T00:00:00Z",
     "2020-01-01T00:00:00Z\n",
-  ])("refuses '%s'", (text) => expect(parseTimestamp(text)).toBeNaN());
+  ])("rejects '%s'", (text) => expect(parseTimestamp(text)).toBeNaN());
 });

@@ -3,7 +3,7 @@ import { processMemory } from "../../../engine/base/memory-budget.ts";
 import { SliceScheduler } from "../../../engine/base/slice-scheduler.ts";
 import { finish, type Work, WorkBudget } from "../../../engine/base/work-budget.ts";
 
-/** A clock that goes on by a millisecond whenever it is looked at. */
+/** A clock that advances by one millisecond on every read. */
 function steppingClock(): () => number {
   let nowMs = 0;
   return () => nowMs++;
@@ -22,33 +22,33 @@ describe("a budget of work", () => {
   it("gives the event loop back after each slice, and goes on", async () => {
     const turns = new SliceScheduler(steppingClock());
     const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
-    let isTurning = true;
-    let turnCount = 0;
-    const turn = () => {
-      turnCount++;
-      if (isTurning) setImmediate(turn);
+    let isAlternating = true;
+    let tickCount = 0;
+    const tick = () => {
+      tickCount++;
+      if (isAlternating) setImmediate(tick);
     };
-    turn();
+    tick();
     let stepCount = 0;
     const result = await budget.run(
       steps(budget, 100, () => {
         stepCount++;
       }),
     );
-    isTurning = false;
+    isAlternating = false;
     expect(result).toBe("done");
     expect(stepCount).toBe(100);
-    expect(turnCount).toBeGreaterThan(10);
+    expect(tickCount).toBeGreaterThan(10);
   });
 
   it("shares one slice a turn with all others", async () => {
     const turns = new SliceScheduler(steppingClock());
-    const perTurn: number[] = [];
-    let inTurn = 0;
+    const perTick: number[] = [];
+    let inTick = 0;
     let isCounting = true;
     const count = () => {
-      perTurn.push(inTurn);
-      inTurn = 0;
+      perTick.push(inTick);
+      inTick = 0;
       if (isCounting) setImmediate(count);
     };
     setImmediate(count);
@@ -56,24 +56,24 @@ describe("a budget of work", () => {
       const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
       return budget.run(
         steps(budget, 20, () => {
-          inTurn++;
+          inTick++;
         }),
       );
     });
     await Promise.all(runs);
     isCounting = false;
-    // Each begins with one look at the clock; after that they take turns.
-    expect(Math.max(...perTurn.slice(1))).toBeLessThanOrEqual(8);
+    // Each reads the clock once at the start, then they alternate.
+    expect(Math.max(...perTick.slice(1))).toBeLessThanOrEqual(8);
   });
 
-  it("refuses more than its units, and says which setting they are", () => {
+  it("rejects work beyond its units and names the setting", () => {
     const budget = new WorkBudget(undefined, 5_000_000);
     expect(() => finish(steps(budget, 10_000, () => undefined))).toThrow(
       /more than 5 million steps.*Query\.MaxWorkInMillions/s,
     );
   });
 
-  it("ends when nobody wants the result any more", async () => {
+  it("aborts when the client no longer waits for the result", async () => {
     const controller = new AbortController();
     const turns = new SliceScheduler(steppingClock());
     const budget = new WorkBudget(controller.signal, Number.POSITIVE_INFINITY, turns);
@@ -85,7 +85,7 @@ describe("a budget of work", () => {
     expect(stepCount).toBeLessThan(100);
   });
 
-  it("gives back the memory that it holds", () => {
+  it("releases the memory it holds", () => {
     const before = processMemory.workBytesOf("queries");
     const budget = new WorkBudget();
     budget.hold(1000);

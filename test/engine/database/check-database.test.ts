@@ -12,7 +12,7 @@ import {
 } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-async function makeShop(): Promise<SimulatedDatabase> {
+async function createShop(): Promise<SimulatedDatabase> {
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem());
   for (let index = 0; index < 12; index++) {
     const id = `things/${index}`;
@@ -58,9 +58,9 @@ const contentsOf = (files: SimulatedFileSystem) =>
     .filter((path) => !path.includes("LOCK"))
     .map((path) => [path, files.content(path).toString("base64")]);
 
-describe("a database that is intact", () => {
-  test("is read as a whole, and nothing is changed", async () => {
-    const { files, database } = await makeShop();
+describe("checking an intact database", () => {
+  test("reads all of it and changes nothing", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const before = contentsOf(files);
     let bytes = 0;
@@ -83,9 +83,9 @@ describe("a database that is intact", () => {
     expect(contentsOf(files)).toEqual(before);
   });
 
-  test("has no damage after its power was lost, whatever was compacted", async () => {
+  test("finds no damage after a power loss, with any set of segments compacted", async () => {
     for (let round = 0; round < 8; round++) {
-      const shop = await makeShop();
+      const shop = await createShop();
       for (let write = 0; write < 3 * round; write++) {
         const body = `{"a":"${"y".repeat(300)}","b":${write}}`;
         await shop.write([{ kind: "put", id: "things/1", body }]);
@@ -96,11 +96,11 @@ describe("a database that is intact", () => {
     }
   });
 
-  test("may end with a write that a crash interrupted", async () => {
-    const { files, database } = await makeShop();
+  test("accepts a torn write at the end of the log", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const used = segmentsOf(files);
-    // Bytes behind the last frame that no header has called durable.
+    // Bytes after the last frame that no header covers.
     const last = used.findLast((path) => files.content(path).readUInt32LE(64) !== 0) as string;
     files.damage(last, (bytes) => bytes.fill(0x55, bytes.length - 64));
     const found = await check(files);
@@ -109,13 +109,13 @@ describe("a database that is intact", () => {
     expect(await opens(files)).toBe(true);
   });
 
-  test("is not checked while somebody has it", async () => {
-    const { files, database } = await makeShop();
+  test("fails while the database is locked", async () => {
+    const { files, database } = await createShop();
     await expect(check(files)).rejects.toMatchObject({ code: "database-locked" });
     await database.close();
   });
 
-  test("is not found where there is none", async () => {
+  test("fails if the folder does not exist", async () => {
     const nowhere = checkDatabase(
       simulatedEnvironment(new SimulatedFileSystem()),
       "/data/none",
@@ -125,15 +125,15 @@ describe("a database that is intact", () => {
   });
 });
 
-describe("a database that is damaged", () => {
-  test("by one byte anywhere in its log, its manifest or its contents is found out", async () => {
-    const { files, database } = await makeShop();
+describe("checking a damaged database", () => {
+  test("detects one changed byte anywhere in the log, the manifest or the contents", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const random = new SeededRandom(4711);
     const paths = files.paths().filter((path) => /\.seg$|MANIFEST$|\/blobs\//.test(path));
     let damages = 0;
     for (const path of paths) {
-      // Zeros behind the last frame of a segment that others follow are never read.
+      // Zeros after the last frame of a segment that has successors are never read.
       const isFollowed = segmentsOf(files).slice(0, -2).includes(path);
       const { length } = files
         .content(path)
@@ -147,10 +147,10 @@ describe("a database that is damaged", () => {
           return bytes;
         });
         const found = await check(copy);
-        const told = found.damages.length + found.tornBytes;
-        expect([path, at, told > 0]).toEqual([path, at, true]);
+        const reported = found.damages.length + found.tornBytes;
+        expect([path, at, reported > 0]).toEqual([path, at, true]);
         if (found.damages.length > 0) damages++;
-        // What opening refuses is damage here, too.
+        // Damage found on opening is reported here too.
         if (!(await opens(copy)))
           expect([path, at, found.damages.length > 0]).toEqual([path, at, true]);
       }
@@ -160,8 +160,8 @@ describe("a database that is damaged", () => {
     expect(damages).toBeGreaterThan(100);
   });
 
-  test("is checked to its end: each damage has its file and place", async () => {
-    const { files, database } = await makeShop();
+  test("continues after damage: each damage has its file and offset", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const segments = segmentsOf(files);
     const [first, second] = segments as [string, string];
@@ -180,8 +180,8 @@ describe("a database that is damaged", () => {
     expect(damages.at(-1)?.reason).toMatch(/^the content of .*\/file is missing$/);
   });
 
-  test("misses a segment, or has one of another time", async () => {
-    const { files, database } = await makeShop();
+  test("detects a missing segment and a segment of another log", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const segments = segmentsOf(files);
     const missing = files.restart();
@@ -196,8 +196,8 @@ describe("a database that is damaged", () => {
     );
   });
 
-  test("in a snapshot has lost nothing, and says so apart", async () => {
-    const { files, database } = await makeShop();
+  test("reports a damaged snapshot separately, because no data is lost", async () => {
+    const { files, database } = await createShop();
     await database.close();
     const snapshot = files.paths().find((path) => path.endsWith(".idx")) as string;
     expect(snapshot).toBeDefined();

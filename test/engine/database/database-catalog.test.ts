@@ -11,13 +11,13 @@ async function openCatalog(folder: string | null): Promise<DatabaseCatalog> {
   return catalog;
 }
 
-const kinds = [
+const types = [
   ["on disk", false],
   ["in memory", true],
 ] as const;
 
-test.each(kinds)(
-  "a database is found in any spelling, and gone when it was deleted: %s",
+test.each(types)(
+  "finds a database in any spelling until it is deleted: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());
     const database = await catalog.create("Shop", { Disabled: false });
@@ -31,19 +31,19 @@ test.each(kinds)(
   },
 );
 
-test.each(kinds)(
-  "finding while it is made waits for it; a second creation is refused: %s",
+test.each(types)(
+  "a lookup waits for a pending creation, and a second creation is rejected: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());
-    const made = catalog.create("shop", { Mark: 1 });
+    const created = catalog.create("shop", { Mark: 1 });
     const found = catalog.find("shop");
     await expect(catalog.create("SHOP", {})).rejects.toMatchObject({ code: "database-exists" });
-    expect(await found).toBe(await made);
+    expect(await found).toBe(await created);
   },
 );
 
-test.each(kinds)(
-  "two deletions at once: one deletes, the other finds nothing: %s",
+test.each(types)(
+  "of two concurrent deletions, one deletes and the other finds nothing: %s",
   async (_, inMemory) => {
     const catalog = await openCatalog(inMemory ? null : await newTestFolder());
     await catalog.create("shop", {});
@@ -53,7 +53,7 @@ test.each(kinds)(
   },
 );
 
-test("opening, deleting and finding at once end in a state that is one of theirs", async () => {
+test("concurrent open, delete and find leave the database deleted", async () => {
   const folder = await newTestFolder();
   const first = await DatabaseCatalog.open(nodeEnvironment(), folder);
   await (await first.create("shop", {})).put("a", { a: 1 });
@@ -68,7 +68,7 @@ test("opening, deleting and finding at once end in a state that is one of theirs
   expect(await catalog.find("shop")).toBeUndefined();
 });
 
-test("a name can be given again while its last bearer is being deleted", async () => {
+test("a name can be reused while the previous database is being deleted", async () => {
   const catalog = await openCatalog(await newTestFolder());
   const before = await catalog.create("shop", { Mark: 1 });
   const deleted = catalog.delete("shop");
@@ -79,7 +79,7 @@ test("a name can be given again while its last bearer is being deleted", async (
   expect(await catalog.find("shop")).toBe(again);
 });
 
-test("writes that are under way when it is deleted end: done, or refused", async () => {
+test("writes in flight during a deletion complete or are rejected", async () => {
   const catalog = await openCatalog(await newTestFolder());
   const database = await catalog.create("shop", {});
   const writes = Array.from({ length: 50 }, (_, index) => database.put(`a/${index}`, { index }));
@@ -95,14 +95,14 @@ test("writes that are under way when it is deleted end: done, or refused", async
   await expect(database.put("b", {})).rejects.toMatchObject({ code: "database-stopped" });
 });
 
-test("a database's folder without its files is an error, never a new database", async () => {
+test("fails on a database folder without files instead of creating a database", async () => {
   const folder = await newTestFolder();
   await mkdir(join(folder, "shop"));
   const catalog = await openCatalog(folder);
   await expect(catalog.find("shop")).rejects.toMatchObject({ code: "database-missing" });
 });
 
-test("nothing is made or opened once the catalog is closing", async () => {
+test("creates and opens nothing once the catalog is closing", async () => {
   const folder = await newTestFolder();
   const catalog = await DatabaseCatalog.open(nodeEnvironment(), folder);
   await catalog.create("shop", {});
@@ -115,7 +115,7 @@ test("nothing is made or opened once the catalog is closing", async () => {
   expect(again.names()).toEqual(["shop"]);
 });
 
-test("a database that nobody uses is closed, and the next who asks opens it again", async () => {
+test("closes an idle database and reopens it on the next request", async () => {
   const folder = await newTestFolder();
   const idle = { idleMs: 0, checkMs: 1_000_000 };
   const catalog = await DatabaseCatalog.open(nodeEnvironment(), folder, {}, idle);
@@ -144,7 +144,7 @@ test("a database that nobody uses is closed, and the next who asks opens it agai
   expect(catalog.opened()).toEqual([found[0]]);
 });
 
-test("requests that come while databases are closed for idleness are all served", async () => {
+test("serves all requests that arrive while idle databases are being closed", async () => {
   const folder = await newTestFolder();
   const idle = { idleMs: 0, checkMs: 1_000_000 };
   const catalog = await DatabaseCatalog.open(nodeEnvironment(), folder, {}, idle);
@@ -170,7 +170,7 @@ test("requests that come while databases are closed for idleness are all served"
   expect((await catalog.find("shop"))!.state.documents.documentCount).toBe(40);
 });
 
-test("a database in memory is never closed for idleness", async () => {
+test("never closes an idle database in memory", async () => {
   const idle = { idleMs: 0, checkMs: 1_000_000 };
   const catalog = await DatabaseCatalog.open(nodeEnvironment(), null, {}, idle);
   onTestFinished(() => catalog.close());

@@ -1,6 +1,6 @@
 /**
- * Three copies of a database over one stream: what is acknowledged by the one that leads is in all of them, whoever
- * leads next.
+ * Three copies of a database over one stream: every write that the leader acknowledges is in all
+ * copies, also after a change of leader.
  */
 import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -36,7 +36,7 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: { code?: string }) => String(error.code),
   );
 
-test("one leads, and what it acknowledges comes to the others", async () => {
+test("elects one leader, and the followers receive its acknowledged writes", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
   for (let n = 0; n < 50; n++) await leader.put(`things/${n}`, { n });
@@ -48,7 +48,7 @@ test("one leads, and what it acknowledges comes to the others", async () => {
   }
 });
 
-test("when the one that leads is killed another leads, with all that was acknowledged", async () => {
+test("after the leader is killed, the next leader has all acknowledged writes", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   for (let n = 0; n < 20; n++) await databaseOf(first).put(`things/${n}`, { n });
@@ -63,7 +63,7 @@ test("when the one that leads is killed another leads, with all that was acknowl
   await all.expectSame();
 });
 
-test("a leader that is cut off acknowledges nothing, and has the others' contents when it comes back", async () => {
+test("an isolated leader acknowledges nothing, and has the others' contents after it reconnects", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   await databaseOf(first).put("before", { n: 1 });
@@ -78,7 +78,7 @@ test("a leader that is cut off acknowledges nothing, and has the others' content
   expect(await databaseOf(first).get("before")).toMatchObject({ n: 2 });
 });
 
-test("a leader that hears no answers finds out what became of its writes, or says that it does not know", async () => {
+test("a leader without replies later learns the outcome of its writes, or reports it as unknown", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   await databaseOf(first).put("before", { n: 1 });
@@ -93,7 +93,7 @@ test("a leader that hears no answers finds out what became of its writes, or say
   else expect(known).toBe("outcome-unknown");
 });
 
-test("attachments come with their contents, of several chunks too", async () => {
+test("attachments are replicated with their contents, also in several chunks", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
   await leader.put("a", { has: "attachments" });
@@ -115,7 +115,7 @@ test("attachments come with their contents, of several chunks too", async () => 
   }
 });
 
-test("indexes are deployed on every node, changed and deleted, and each builds its own", async () => {
+test("indexes are deployed, changed and deleted on every node, and each node builds its own", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
   const map = (field: string) => ({
@@ -184,35 +184,35 @@ async function readContent(database: OpenDatabase, hash: string): Promise<Buffer
   return Buffer.concat(pieces);
 }
 
-test("a content that is missing on a node comes from another one, and who reads it waits", async () => {
+test("a node fetches a missing content from another one, and readers wait for it", async () => {
   const all = await threeNodes();
   const leader = await all.leader();
   const [one, other] = all.followers() as [ReplicatedNode<StreamWay>, ReplicatedNode<StreamWay>];
   const bytes = Buffer.alloc(300_000, "content ");
   const hash = await putContent(databaseOf(leader), "items/1", bytes);
   await all.expectSame();
-  // Lost while it was away; the first time that it asks, nobody can be reached.
+  // The files are lost while the node is down; its first fetch finds no reachable node.
   await one.kill();
   await rm(`${one.folder}/blobs`, { recursive: true });
-  let asked = 0;
+  let requested = 0;
   one.fetchContent = () => {
-    asked++;
-    if (asked === 1) throw new Error("nobody is there");
-    return asked === 2 ? otherBytes() : databaseOf(leader).blobs.bytes(hash);
+    requested++;
+    if (requested === 1) throw new Error("no node is reachable");
+    return requested === 2 ? otherBytes() : databaseOf(leader).blobs.bytes(hash);
   };
   await one.open();
   expect(databaseOf(one).replication?.missingContents).toBe(0);
-  await expect.poll(() => asked, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => requested, { timeout: 10_000 }).toBe(1);
   expect(await codeOf(readContent(databaseOf(one), hash))).toBe("node-unreachable");
   expect(await readContent(databaseOf(one), hash)).toEqual(bytes);
-  expect([asked, databaseOf(one).replication?.missingContents]).toEqual([3, 0]);
-  // A group refers to what never came.
+  expect([requested, databaseOf(one).replication?.missingContents]).toEqual([3, 0]);
+  // A group refers to a content that was never sent.
   databaseOf(leader).blobs.carrier = null;
   one.fetchContent = (name) =>
     databaseOf(leader).blobs.bytes(Buffer.from(name, "hex").toString("base64"));
   const second = await putContent(databaseOf(leader), "items/2", Buffer.from("second"));
   await expect.poll(() => databaseOf(one).blobs.hasFile(second), { timeout: 10_000 }).toBe(true);
-  // This one asks and nobody has it: it is damage, and not an answer.
+  // No node has the content for this follower, so it is damaged.
   await expect
     .poll(() => databaseOf(other).replication?.missingContents, { timeout: 10_000 })
     .toBe(1);
@@ -223,7 +223,7 @@ test("a content that is missing on a node comes from another one, and who reads 
     .toBe(0);
 });
 
-test("a node that was away for too long, or lost its files, begins with those of another", async () => {
+test("a node that was away too long, or lost its files, starts from a copy of another node", async () => {
   const all = await threeNodes();
   const leader = await all.leader();
   const [away, wiped] = all.followers() as unknown as readonly [ReplicatedNode, ReplicatedNode];
@@ -251,7 +251,7 @@ test("a node that was away for too long, or lost its files, begins with those of
   await wiped.open();
   await all.expectSame();
   for (const node of [away, wiped]) {
-    expect(node.told.some((line) => line.startsWith("snapshot: "))).toBe(true);
+    expect(node.reported.some((line) => line.startsWith("snapshot: "))).toBe(true);
     expect(await databaseOf(node).blobs.findDamaged()).toEqual([]);
     expect(databaseOf(node).blobs.count).toBe(1);
   }
@@ -262,7 +262,7 @@ test("a node that was away for too long, or lost its files, begins with those of
   await all.expectSame();
 });
 
-test("automatic indexes that only other nodes use stay on a follower, and when it leads", async () => {
+test("automatic indexes used only on other nodes stay on a follower, also when it becomes leader", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   await databaseOf(first).put("things/1", { a: 1, "@metadata": { "@collection": "Things" } });
@@ -290,7 +290,7 @@ test("automatic indexes that only other nodes use stay on a follower, and when i
   await all.expectSame();
 });
 
-test("an index of a follower that is behind sees deletions that the leader has purged", async () => {
+test("an index of a lagging follower applies deletions that the leader has already purged", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
   const [behind] = all.followers() as unknown as readonly [ReplicatedNode];
@@ -321,7 +321,7 @@ test("an index of a follower that is behind sees deletions that the leader has p
   expect(tombstones.count).toBe(0);
 });
 
-test("documents that an index makes are written by the node that leads, and by the next one", async () => {
+test("index output documents are written by the leader, and after a failover by the next one", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   const definition = {
@@ -336,7 +336,7 @@ test("documents that an index makes are written by the node that leads, and by t
     databaseOf(node).put(id, { kind, "@metadata": { "@collection": "Things" } });
   await databaseOf(first).queries.administration.deploy([definition], true);
   for (let n = 0; n < 30; n++) await put(first, `things/${n}`, `kind${n % 3}`);
-  const made = (node: ReplicatedNode) => {
+  const created = (node: ReplicatedNode) => {
     const { documents, keyspaces } = databaseOf(node).state;
     const counts = ["Totals", "Totals/References"].map((name) =>
       documents.countOfCollection(keyspaces.collections.find(name)),
@@ -345,18 +345,18 @@ test("documents that an index makes are written by the node that leads, and by t
     return `${counts.join("+")} ${index?.isStale}`;
   };
   const soon = { timeout: 15_000, interval: 50 };
-  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("3+3 false");
+  for (const node of all.nodes) await expect.poll(() => created(node), soon).toBe("3+3 false");
   await first.kill();
   const second = await all.leader();
   await put(second, "things/new", "kind3");
   await databaseOf(second).delete("things/0");
-  await expect.poll(() => made(second), soon).toBe("4+4 false");
+  await expect.poll(() => created(second), soon).toBe("4+4 false");
   await first.open();
-  for (const node of all.nodes) await expect.poll(() => made(node), soon).toBe("4+4 false");
+  for (const node of all.nodes) await expect.poll(() => created(node), soon).toBe("4+4 false");
   await all.expectSame();
 });
 
-test("settings of the database take effect on every node, and expiration is done by one", async () => {
+test("database settings take effect on every node, and only one node expires documents", async () => {
   const all = await threeNodes();
   const leader = databaseOf(await all.leader());
   await leader.changeSettings((record) => ({
@@ -374,12 +374,12 @@ test("settings of the database take effect on every node, and expiration is done
   }
 });
 
-test("what a leader had under way when it was ended is not in its files, or in the stream too", async () => {
+test("a write in flight when the leader is killed is in its files only if it is in the stream", async () => {
   const all = await threeNodes();
   const leader = await all.leader();
   const database = databaseOf(leader);
   await database.put("before", {});
-  // In no frame yet, which would be proposed.
+  // Not yet in a frame that could be proposed.
   const outcome = codeOf(database.put("late", {}));
   await leader.kill();
   expect(await outcome).not.toBe("written");
@@ -392,7 +392,7 @@ test("what a leader had under way when it was ended is not in its files, or in t
   await all.expectSame();
 });
 
-test("the next leader knows the operations of the one before, and gives no id again", async () => {
+test("the next leader has the operations of the previous one, and reuses no id", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   const { operations } = databaseOf(first);
@@ -408,7 +408,7 @@ test("the next leader knows the operations of the one before, and gives no id ag
   expect(other.id).toBeGreaterThan(running.id);
 });
 
-test("copies that were closed go on, whoever comes first", async () => {
+test("closed copies resume in any order of opening", async () => {
   const all = await threeNodes();
   for (let round = 0; round < 3; round++) {
     const leader = databaseOf(await all.leader());
@@ -421,7 +421,7 @@ test("copies that were closed go on, whoever comes first", async () => {
   expect(databaseOf(await all.leader()).state.documents.documentCount).toBe(30);
 });
 
-test("a read that is confirmed is of the node that leads", async () => {
+test("only the leader confirms reads", async () => {
   const all = await threeNodes();
   const first = await all.leader();
   await first.replication?.confirm();
@@ -435,7 +435,7 @@ test("a read that is confirmed is of the node that leads", async () => {
   expect(await confirmed).not.toBe("written");
 });
 
-test("much in flight is written once and in order, over changes of the leader", async () => {
+test("many writes in flight are written once and in order across leader changes", async () => {
   const all = await threeNodes();
   const acknowledged = new Map<string, number>();
   let isDone = false;

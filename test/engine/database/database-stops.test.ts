@@ -1,6 +1,6 @@
 /**
- * What a mistake of ours does to a database: before anything is staged it fails its own request, later it stops the
- * database, and the catalog opens it again from the disk with everything that was acknowledged.
+ * Consequences of internal errors: before staging, only the request fails; later, the database
+ * stops, and the catalog reopens it from the disk with all acknowledged writes.
  */
 import { rm } from "node:fs/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -51,7 +51,7 @@ async function openCatalog(folder: string | null): Promise<Kept> {
 }
 
 async function found(catalog: DatabaseCatalog, name = "shop"): Promise<OpenDatabase> {
-  for (let turn = 0; turn < 2000; turn++) {
+  for (let tick = 0; tick < 2000; tick++) {
     try {
       const database = await catalog.find(name);
       if (database !== undefined) return database;
@@ -63,22 +63,25 @@ async function found(catalog: DatabaseCatalog, name = "shop"): Promise<OpenDatab
   return expect.fail("the database was not opened again");
 }
 
-test("what is thrown before anything is staged fails that write alone", async () => {
+test("an error before staging fails only that write", async () => {
   const database = await openTestDatabase();
   await database.put("a", { a: 1 });
-  for (const mistake of [new InvariantError("broken"), new TypeError("x is not a function")]) {
+  for (const internalError of [
+    new InvariantError("broken"),
+    new TypeError("x is not a function"),
+  ]) {
     const failing = database.write((transaction) => {
       transaction.putEntry(transaction.keyspaces.values, "half", 1);
-      throw mistake;
+      throw internalError;
     });
-    await expect(failing).rejects.toBe(mistake);
+    await expect(failing).rejects.toBe(internalError);
   }
   await database.put("b", { b: 1 });
   expect(await database.get("a")).toMatchObject({ a: 1 });
   expect(database.state.keyspaces.values.get("half")).toBeUndefined();
 });
 
-test("what is thrown while a write is staged stops the database before the log has the write", async () => {
+test("an error during staging stops the database before the log has the write", async () => {
   const folder = `${await newTestFolder()}/shop`;
   const database = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   const stopped = vi.fn();
@@ -87,7 +90,7 @@ test("what is thrown while a write is staged stops the database before the log h
   const other = database.put("other", {});
   breakOnce(database.state.documents, "stageAll");
   await expect(database.put("b", { b: 1 })).rejects.toThrow("broken on purpose");
-  // What was under way is refused too: nobody knows any more.
+  // Writes in flight are rejected too, because their state is unknown.
   await expect(other).rejects.toMatchObject({ code: "database-stopped" });
   expect(stopped).toHaveBeenCalledTimes(1);
   await expect(database.put("c", {})).rejects.toMatchObject({ code: "database-stopped" });
@@ -100,7 +103,7 @@ test("what is thrown while a write is staged stops the database before the log h
   expect(await again.get("b")).toBeNull();
 });
 
-test("what is thrown while writes become visible leaves nobody waiting", async () => {
+test("an error while writes become visible rejects all waiting writes", async () => {
   const folder = `${await newTestFolder()}/shop`;
   const database = await OpenDatabase.open(nodeEnvironment(), "shop", folder);
   const real = database.state.documents.commitStaged.bind(database.state.documents);
@@ -127,7 +130,7 @@ test("what is thrown while writes become visible leaves nobody waiting", async (
   expect(await again.get("b")).not.toBeNull();
 });
 
-test("the catalog opens a database again that has stopped, with all that was acknowledged", async () => {
+test("the catalog reopens a stopped database with all acknowledged writes", async () => {
   const { catalog, reports } = await openCatalog(await newTestFolder());
   const first = await catalog.create("shop", { Mark: 1 });
   for (let i = 0; i < 50; i++) await first.put(`a/${i}`, { i });
@@ -156,7 +159,7 @@ test("the catalog opens a database again that has stopped, with all that was ack
   expect(pictureOf(again)).toEqual(picture);
 });
 
-test("the operator is told once why a database cannot be opened", async () => {
+test("reports once why a database cannot be opened", async () => {
   const folder = await newTestFolder();
   const { catalog, reports } = await openCatalog(folder);
   await (await catalog.create("shop", {})).put("a", {});
@@ -168,14 +171,14 @@ test("the operator is told once why a database cannot be opened", async () => {
   expect(reports).toEqual(["Database 'shop' cannot be opened"]);
 });
 
-test("one that stops again and again is opened a few times an hour, and says when it may be", async () => {
+test("limits how often a database that stops repeatedly is reopened, and reports when it may be opened", async () => {
   const { catalog, reports, clock } = await openCatalog(await newTestFolder());
   await (await catalog.create("shop", {})).put("kept", {});
   for (let time = 0; time <= reopeningsMax; time++) {
     const database = await found(catalog);
     breakOnce(database.state.documents, "stageAll");
     await expect(database.put("b", {})).rejects.toThrow("broken on purpose");
-    // The turn in which it is let go of.
+    // Wait until the catalog has released it.
     while (!database.hasEnded) await new Promise((resolve) => setTimeout(resolve, 1));
     await Promise.resolve(catalog.find("shop")).catch(() => undefined);
   }
@@ -189,7 +192,7 @@ test("one that stops again and again is opened a few times an hour, and says whe
   expect(await again.get("kept")).not.toBeNull();
 });
 
-test("one in memory cannot be opened again, and says so", async () => {
+test("reports that a stopped in-memory database cannot be reopened", async () => {
   const { catalog, reports } = await openCatalog(null);
   const database = await catalog.create("shop", {});
   breakOnce(database.state.documents, "stageAll");
@@ -200,7 +203,7 @@ test("one in memory cannot be opened again, and says so", async () => {
   await (await catalog.create("shop", {})).put("new", {});
 });
 
-test("one whose sync failed is opened again; its last segment is written anew", async () => {
+test("reopens a database after a failed sync and rewrites its last segment", async () => {
   const files = new SimulatedFileSystem();
   const reports: string[] = [];
   const catalog = await DatabaseCatalog.open(simulatedEnvironment(files), "/data", {
@@ -216,7 +219,7 @@ test("one whose sync failed is opened again; its last segment is written anew", 
   expect(await again.get("a")).toMatchObject({ a: 1 });
   await again.put("c", {});
   expect(reports[0]).toContain("has stopped and is opened again");
-  // What is on the device, whatever the failed sync left of it.
+  // The content on the device, whatever the failed sync wrote.
   for (const seed of [1, 2, 3]) {
     const after = await DatabaseCatalog.open(simulatedEnvironment(files.powerLoss(seed)), "/data");
     const recovered = await after.find("shop");
@@ -225,7 +228,7 @@ test("one whose sync failed is opened again; its last segment is written anew", 
   }
 });
 
-test("a log that stops beside all writes stops its database too", async () => {
+test("a background failure of the log stops its database", async () => {
   const database = await OpenDatabase.open(
     nodeEnvironment(),
     "shop",
@@ -239,16 +242,16 @@ test("a log that stops beside all writes stops its database too", async () => {
   await expect(database.put("a", {})).rejects.toMatchObject({ code: "database-stopped" });
 });
 
-test("a task in the background that fails is told of, and stops nothing", async () => {
+test("reports a failed background task and keeps the database running", async () => {
   const reports: unknown[] = [];
   const database = await openTestDatabase({
     report: (_message, cause) => reports.push(cause),
     maintenance: { tombstoneCleanupIntervalMs: 1 },
   });
-  const mistake = new InvariantError("broken on purpose");
-  vi.spyOn(database.maintenance, "cleanTombstones").mockRejectedValueOnce(mistake);
+  const internalError = new InvariantError("broken on purpose");
+  vi.spyOn(database.maintenance, "cleanTombstones").mockRejectedValueOnce(internalError);
   await database.put("a", {});
   await database.delete("a");
-  await vi.waitFor(() => expect(reports).toContain(mistake));
+  await vi.waitFor(() => expect(reports).toContain(internalError));
   await database.put("b", {});
 });

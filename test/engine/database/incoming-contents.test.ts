@@ -1,4 +1,7 @@
-/** Contents that come in chunks: kept until a group may refer to them, and nothing is left of others. */
+/**
+ * Contents that arrive in chunks: retained until a group may refer to them; incomplete ones leave
+ * no files.
+ */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { IncomingContents } from "../../../engine/database/incoming-contents.ts";
@@ -32,7 +35,7 @@ function chunksOf(text: string, size: number) {
 const filesOf = (files: SimulatedFileSystem) =>
   files.paths().filter((path) => path.startsWith(folder));
 
-test("what has come whole is kept for ten minutes, in which a group may refer to it", async () => {
+test("retains a complete content for ten minutes, in which a group may refer to it", async () => {
   const { files, blobs, contents, clock } = await start();
   for (const chunk of chunksOf("one and two", 4)) await contents.add(chunk);
   expect(blobs.count).toBe(1);
@@ -41,11 +44,11 @@ test("what has come whole is kept for ten minutes, in which a group may refer to
   expect(blobs.count).toBe(1);
   clock.advance(20);
   expect(blobs.count).toBe(0);
-  // Its removal begins in the next turn.
+  // The file is removed in the next tick.
   await expect.poll(() => filesOf(files)).toEqual([]);
 });
 
-test("what is kept is released when it is closed", async () => {
+test("closing releases the retained contents", async () => {
   const { blobs, contents, clock } = await start();
   for (const chunk of chunksOf("one and two", 4)) await contents.add(chunk);
   contents.close();
@@ -53,7 +56,7 @@ test("what is kept is released when it is closed", async () => {
   expect(clock.plannedCount).toBe(0);
 });
 
-test("what finishes storing after it was closed is not kept", async () => {
+test("does not retain a content whose storing completes after closing", async () => {
   const { blobs, contents, clock } = await start();
   const [first, last] = chunksOf("one and two", 6);
   if (first === undefined || last === undefined) expect.fail("there are two chunks");
@@ -65,7 +68,7 @@ test("what finishes storing after it was closed is not kept", async () => {
   expect(clock.plannedCount).toBe(0);
 });
 
-test("of what had not come whole nothing is left when it is closed", async () => {
+test("closing deletes incomplete contents", async () => {
   const { files, blobs, contents } = await start();
   const [first] = chunksOf("one and two", 6);
   if (first === undefined) expect.fail("there are two chunks");
@@ -76,7 +79,7 @@ test("of what had not come whole nothing is left when it is closed", async () =>
   expect(blobs.count).toBe(0);
 });
 
-test("a content that begins again is stored once, and whole", async () => {
+test("stores a content that restarts once, completely", async () => {
   const { files, blobs, contents } = await start();
   const chunks = chunksOf("one and two", 6);
   for (const chunk of [chunks[0], ...chunks]) if (chunk !== undefined) await contents.add(chunk);
@@ -85,7 +88,7 @@ test("a content that begins again is stored once, and whole", async () => {
   await expect.poll(() => filesOf(files)).toHaveLength(1);
 });
 
-test("chunks whose beginning has not come are left out", async () => {
+test("ignores chunks whose beginning is missing", async () => {
   const { files, blobs, contents } = await start();
   for (const chunk of chunksOf("one and two", 4).slice(1)) await contents.add(chunk);
   expect(blobs.count).toBe(0);

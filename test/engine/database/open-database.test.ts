@@ -24,7 +24,7 @@ import {
 } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-/** Segments of 4 KiB, of which only one is in memory: nearly every record must be read. */
+/** Segments of 4 KiB, only one of them in memory, so nearly every record must be read from disk. */
 function tinyLog() {
   return {
     log: {
@@ -55,7 +55,7 @@ test("a transaction reads the records that it needs from the disk", async () => 
   });
 });
 
-test("transactions over records on the disk that are compacted meanwhile see the newest", async () => {
+test("transactions see the newest version of records that are compacted concurrently", async () => {
   const database = await openTestDatabase(tinyLog());
   for (let index = 0; index < 60; index++) {
     await database.put(`things/${index % 20}`, { index, text: "x".repeat(500) });
@@ -80,7 +80,7 @@ test("transactions over records on the disk that are compacted meanwhile see the
   expect(await database.get("things/1")).toMatchObject({ "@metadata": { "@counters": ["n"] } });
 });
 
-test("a view that is held sees its moment, whatever compaction does", async () => {
+test("a view stays consistent through compactions", async () => {
   const database = await openTestDatabase(tinyLog());
   for (let index = 0; index < 30; index++) {
     await database.put(`things/${index}`, { index, text: "x".repeat(400) });
@@ -103,7 +103,7 @@ test("a view that is held sees its moment, whatever compaction does", async () =
   view.release();
 });
 
-test("closing lets writes in flight end, and refuses later ones", async () => {
+test("closing waits for writes in flight and rejects later ones", async () => {
   const database = await openTestDatabase();
   const writes = Array.from({ length: 30 }, (_, index) => database.put(`a/${index}`, { index }));
   const closed = database.close();
@@ -116,7 +116,7 @@ test("closing lets writes in flight end, and refuses later ones", async () => {
   await database.close();
 });
 
-test("closing while a snapshot, a compaction and an upload are under way ends them", async () => {
+test("closing completes a snapshot, a compaction and an upload in progress", async () => {
   const database = await openTestDatabase(tinyLog());
   for (let index = 0; index < 60; index++) {
     await database.put(`a/${index % 10}`, { index, text: "x".repeat(400) });
@@ -142,14 +142,14 @@ test("closing while a snapshot, a compaction and an upload are under way ends th
   expect(upload).toMatchObject({ code: "database-stopped" });
 });
 
-test("two snapshots asked for at once are written one after the other", async () => {
+test("concurrent snapshot requests are executed one after the other", async () => {
   const database = await openTestDatabase();
   await database.put("a", { a: 1 });
   await Promise.all([database.writeSnapshot(), database.writeSnapshot()]);
   expect(database.logMetrics.snapshots).toBe(2);
 });
 
-test("close gives the folder back when the last write met a full disk", async () => {
+test("closing releases the folder even if the last write failed on a full disk", async () => {
   const files = new SimulatedFileSystem();
   const shop = await SimulatedDatabase.open(files);
   await shop.write([put("a", "A")]);
@@ -163,7 +163,7 @@ test("close gives the folder back when the last write met a full disk", async ()
   await again.database.close();
 });
 
-test("a transaction of many turns is lost with what it was made over", async () => {
+test("a time-sliced transaction fails with the write that it was built on", async () => {
   const files = new SimulatedFileSystem();
   const shop = await SimulatedDatabase.open(files);
   const { database } = shop;
@@ -187,7 +187,7 @@ test("a transaction of many turns is lost with what it was made over", async () 
   await database.close();
 });
 
-/** As `files`, but writes to segments wait until `open` is called. */
+/** Wraps `files` so that writes to segments wait until `open` is called. */
 function gated(files: SimulatedFileSystem): { files: FileSystem; shut(): void } {
   let gate: Promise<void> | null = null;
   const gatedFiles = new Proxy(files, {
@@ -214,7 +214,7 @@ function gated(files: SimulatedFileSystem): { files: FileSystem; shut(): void } 
   };
 }
 
-test("a snapshot has no shape of a transaction that is not durable", async () => {
+test("a snapshot contains no shape of a transaction that is not durable", async () => {
   const disk = new SimulatedFileSystem();
   const { files, shut } = gated(disk);
   const environment = { ...simulatedEnvironment(disk), files };
@@ -246,7 +246,7 @@ test("a snapshot has no shape of a transaction that is not durable", async () =>
   await replayed.close();
 });
 
-test("a missing or damaged MANIFEST beside data is an error", async () => {
+test("reports a missing or damaged MANIFEST beside data", async () => {
   for (const damage of ["removed", "emptied", "of another database"]) {
     const files = new SimulatedFileSystem();
     const shop = await SimulatedDatabase.open(files);
@@ -271,7 +271,7 @@ test("a missing or damaged MANIFEST beside data is an error", async () => {
   }
 });
 
-test("a listener that throws does not keep a durable write from being seen", async () => {
+test("a throwing listener does not hide a durable write", async () => {
   const files = new SimulatedFileSystem();
   const history = new History();
   const shop = await SimulatedDatabase.open(files, history);
@@ -286,7 +286,7 @@ test("a listener that throws does not keep a durable write from being seen", asy
   await again.database.close();
 });
 
-test("an upload of content that is being removed keeps it", async () => {
+test("an upload keeps a content that is being removed", async () => {
   const database = await openTestDatabase();
   const { putAttachment, deleteAttachment } = await import("../../../engine/writes/attachments.ts");
   await database.put("a", {});
@@ -308,7 +308,7 @@ test("an upload of content that is being removed keeps it", async () => {
   }
 });
 
-test("an upload that fails leaves nothing behind", async () => {
+test("a failed upload leaves no files", async () => {
   const database = await openTestDatabase();
   async function* broken(): AsyncGenerator<Buffer> {
     yield Buffer.from("some");
@@ -318,7 +318,7 @@ test("an upload that fails leaves nothing behind", async () => {
   expect(database.blobs.count).toBe(0);
 });
 
-test("etags are not given again after the last of them was a deletion that is purged", async () => {
+test("does not reuse etags if the last one was a deletion that has been purged", async () => {
   const files = new SimulatedFileSystem();
   const shop = await SimulatedDatabase.open(files);
   for (let round = 0; round < 8; round++) await shop.write([put("a", "A".repeat(400))]);
@@ -338,7 +338,7 @@ test("etags are not given again after the last of them was a deletion that is pu
   await again.database.close();
 });
 
-test("a put that is parsed and thrown away leaves no trace but used etags", async () => {
+test("a discarded put leaves nothing but used etags", async () => {
   const database = await openTestDatabase();
   await database.put("a", { a: 1 });
   const failing = database.write((transaction) => {
@@ -352,7 +352,7 @@ test("a put that is parsed and thrown away leaves no trace but used etags", asyn
   expect(await database.get("c")).toMatchObject({ "@metadata": { "@collection": "New" } });
 });
 
-test("a document that is deleted takes along what the same transaction had added to it", async () => {
+test("deleting a document deletes the items that the same transaction added to it", async () => {
   const database = await openTestDatabase();
   const { putAttachment } = await import("../../../engine/writes/attachments.ts");
   const lease = await database.blobs.store([Buffer.from("content")]);
@@ -369,7 +369,7 @@ test("a document that is deleted takes along what the same transaction had added
   expect([counters.count, attachments.count, database.blobs.count]).toEqual([0, 0, 0]);
 });
 
-test("a write that finds nothing to do waits for what it saw to be durable", async () => {
+test("a write without effect waits until the state it read is durable", async () => {
   const disk = new SimulatedFileSystem();
   const { files, shut } = gated(disk);
   const environment = { ...simulatedEnvironment(disk), files };
@@ -377,16 +377,16 @@ test("a write that finds nothing to do waits for what it saw to be durable", asy
   await database.put("a", {});
   shut();
   database.delete("a").catch(() => undefined);
-  let isTold = false;
+  let isNotified = false;
   const again = database.delete("a").then(() => {
-    isTold = true;
+    isNotified = true;
   });
   again.catch(() => undefined);
-  for (let turn = 0; turn < 20; turn++) await new Promise<void>((done) => setImmediate(done));
-  expect(isTold).toBe(false);
+  for (let tick = 0; tick < 20; tick++) await new Promise<void>((done) => setImmediate(done));
+  expect(isNotified).toBe(false);
 });
 
-test("a write that is refused leaves neither an id nor a collection behind", async () => {
+test("a rejected write creates neither an id nor a collection", async () => {
   const database = await openTestDatabase();
   await database.put("users/1", { "@metadata": { "@collection": "Users" } });
   const { documents, keyspaces } = database.state;

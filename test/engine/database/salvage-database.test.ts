@@ -14,7 +14,7 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
 const target = "/data/rescued";
 
-async function makeShop(): Promise<SimulatedDatabase> {
+async function createShop(): Promise<SimulatedDatabase> {
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem());
   for (let index = 0; index < 12; index++) {
     const id = `things/${index}`;
@@ -49,8 +49,8 @@ async function open(files: SimulatedFileSystem): Promise<OpenDatabase> {
   return await OpenDatabase.open(simulatedEnvironment(files), "shop", target, logOptions());
 }
 
-test("a database without a manifest is copied whole, with its etags and change vectors", async () => {
-  const { files, history } = await makeShop();
+test("copies a database without a manifest, with its etags and change vectors", async () => {
+  const { files, history } = await createShop();
   const before = await SimulatedDatabase.open(files.restart(), history);
   const vector = (await before.database.get("things/5"))?.["@metadata"];
   const { lastEtag } = before.database.state;
@@ -75,8 +75,8 @@ test("a database without a manifest is copied whole, with its etags and change v
   await copy.close();
 });
 
-test("what is damaged is missing or older, and is named; the rest is as it was", async () => {
-  const { files, history } = await makeShop();
+test("names damaged items, which are missing or older; all other items are unchanged", async () => {
+  const { files, history } = await createShop();
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
   const hit = segments[1] as string;
   files.damage(hit, (bytes) => bytes.fill(0x55, 300, 800));
@@ -110,8 +110,8 @@ test("what is damaged is missing or older, and is named; the rest is as it was",
   await copy.close();
 });
 
-test("every segment lost in turn: the copy opens, and has only what was written", async () => {
-  const { files, history } = await makeShop();
+test("with any one segment lost, the copy opens and contains only written data", async () => {
+  const { files, history } = await createShop();
   const written = bodiesEverWritten(history);
   const segments = files.paths().filter((path) => path.endsWith(".seg"));
   for (const segment of segments) {
@@ -130,15 +130,15 @@ test("every segment lost in turn: the copy opens, and has only what was written"
   }
 });
 
-test("a folder with something in it is not written to", async () => {
-  const { files } = await makeShop();
+test("refuses to write to a folder that is not empty", async () => {
+  const { files } = await createShop();
   await expect(
     salvageDatabase(simulatedEnvironment(files), databaseFolder, databaseFolder),
   ).rejects.toMatchObject({ code: "database-exists" });
 });
 
 test.each(Object.entries(databaseScenarios))(
-  "everything is copied without a manifest: %s",
+  "copies everything without a manifest: %s",
   async (_, scenario) => {
     const files = new SimulatedFileSystem();
     const history = new History();

@@ -11,13 +11,13 @@ import type { Mark } from "../../../engine/replication/replica-types.ts";
 
 const databaseId = "ab".repeat(16);
 
-/** The first frame of the stream that continues a mark, as a node sees it whose own log ends with `own`. */
+/** The first frame of the stream after a mark, as read by a node whose own log ends with `own`. */
 function verdictOf(seed: Mark, own: Mark | null): string {
   const generation = seed.generation + 1;
   const place = { generation, epoch: seed.epoch, sequence: 1, previous: seed.hash };
   const { bytes } = encodeFrame(frameTypes.genesis, place, [genesisPayload(databaseId, seed)]);
   const frame = decodeFrame(bytes);
-  if (frame === null) throw new Error("it is a frame");
+  if (frame === null) throw new Error("the input is not a frame");
   return new Chain(databaseId, generation, own).verdictOn(frame).kind;
 }
 
@@ -36,7 +36,8 @@ test("is written once, and only the log that has it continues with the stream", 
   const other = await engine.databases.markAsSeed("other");
   expect(other.hash).not.toBe(mark.hash);
   expect(verdictOf(mark, mark)).toBe("valid");
-  // A new copy, and one of an earlier stream, need the files; another log of the same generation is none of its copies.
+  // A new copy, and one of an earlier stream, need the files; another log of the same generation is
+  // not a copy of this database.
   expect(verdictOf(mark, null)).toBe("behind");
   expect(
     verdictOf(

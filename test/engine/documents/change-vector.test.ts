@@ -21,7 +21,7 @@ const vectors: fc.Arbitrary<ChangeVector> = fc
   )
   .map((entries) => mergeChangeVectors(entries, []));
 
-/** What a vector says: writes included of each database. */
+/** Meaning of a vector: the number of included writes of each database. */
 function included(vector: ChangeVector): number[] {
   return hashes.map((hash) => vector.find((entry) => entry.hash === hash)?.etag ?? 0);
 }
@@ -35,7 +35,7 @@ describe("the text of a change vector", () => {
     );
   });
 
-  it("is what RavenDB 7.2.7 writes", () => {
+  it("matches RavenDB 7.2.7", () => {
     const text =
       "RAFT:1-3SeHpzjGgkee3Juiea+j6A, A:8-SujxUHKKb0KlgkspLLr2KQ, TRXN:119-wbdsyUufokyM9NkmhCwH3g";
     expect(formatChangeVector(parseChangeVector(text))).toBe(text);
@@ -52,13 +52,13 @@ describe("the text of a change vector", () => {
     "A:9007199254740993-SujxUHKKb0KlgkspLLr2KQ",
     "A:1-SujxUHKKb0KlgkspLLr2KQ,",
     "A:1-SujxUHKKb0KlgkspLLr2KQ;B:1-SujxUHKKb0KlgkspLLr2KQ",
-  ])("is refused when it is %s", (text) => {
+  ])("is rejected when it is %s", (text) => {
     expect(() => parseChangeVector(text)).toThrow(/is not a change vector/);
   });
 });
 
 describe("comparing", () => {
-  it("goes by each database's number, and a missing one is 0", () => {
+  it("compares each database's number, and a missing number is 0", () => {
     fc.assert(
       fc.property(vectors, vectors, (a, b) => {
         const [x, y] = [included(a), included(b)];
@@ -84,7 +84,7 @@ describe("merging", () => {
     );
   });
 
-  it("is commutative, associative and idempotent in what it includes", () => {
+  it("is commutative, associative and idempotent", () => {
     fc.assert(
       fc.property(vectors, vectors, vectors, (a, b, c) => {
         const merge = mergeChangeVectors;

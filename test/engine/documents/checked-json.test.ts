@@ -9,7 +9,7 @@ import {
 
 const text = Buffer.from('{ "n": 1.50, "@metadata": { "a": 1 }, "s": "x\\/y" }');
 
-test("an object is minified, and its numbers keep their spelling", async () => {
+test("minifies an object and keeps the spelling of its numbers", async () => {
   const expected = '{"n":1.50,"s":"x/y"}';
   const checked = checkedJson(text);
   checkJson(Buffer.from('{"other":"text that is longer than the first one was"}'));
@@ -23,7 +23,7 @@ test.each([
   ["[]", "json-not-object"],
   ["{} 1", "json-invalid"],
   ["{'a':1}", "json-invalid"],
-])("%j is refused", async (refused, code) => {
+])("rejects %j", async (refused, code) => {
   const bytes = Buffer.from(refused);
   const expected = expect.objectContaining({ code });
   for (const check of [checkJson, checkedJson, checkedJsonWithMetadata]) {
@@ -32,7 +32,7 @@ test.each([
   await expect(checkedJsonInSlices(bytes)).rejects.toMatchObject({ code });
 });
 
-test("a long text is minified in slices, a short one at once", async () => {
+test("minifies a long text in slices and a short one synchronously", async () => {
   const value = "x".repeat(200_000);
   const found = readMinified(Buffer.from(`{ "a" : "${value}" }`));
   expect(found).toBeInstanceOf(Promise);

@@ -44,14 +44,14 @@ describe("stored metadata", () => {
     );
   });
 
-  it("has no member that only the server makes", () => {
+  it("has no members that only the server sets", () => {
     const forged = managedKeys.map((key) => `${JSON.stringify(key)}:"forged"`);
     expect(stored(`{${forged.join(",")},"@Id":1,"@projection":true}`)).toBe(
       '"@Id":1,"@projection":true',
     );
   });
 
-  it("has the server's own attachments, not the client's", () => {
+  it("has the server's attachments, not the client's", () => {
     const list = Buffer.from('[{"Name":"x"}]');
     const server = [
       { key: "@counters", valueText: Buffer.from('["likes"]') },
@@ -67,7 +67,7 @@ describe("stored metadata", () => {
     expect(again("", server)).toBe('"@attachments":[{"Name":"x"}],"@counters":["likes"]');
   });
 
-  it("is unchanged when it is written again", () => {
+  it("is unchanged after another write", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue()), (members) => {
         const once = stored(JSON.stringify(members));
@@ -87,7 +87,7 @@ describe("stored metadata", () => {
   });
 });
 
-/** The keys of members' text in the order of the text. */
+/** The texts of the members' keys, in order. */
 function keysInOrder(text: string): string[] {
   const keys: string[] = [];
   const { metadata, metadataCount, metadataSpans } = parsed(`{${text}}`).found;
@@ -111,7 +111,7 @@ describe("the collection", () => {
     expect(composed(metadata).collection).toBe(collection);
   });
 
-  it("need not be stored when it is all there is, spelled as the collection", () => {
+  it("is not stored when it is the only metadata and spelled as the collection", () => {
     const isOnly = (metadata: string, collection: string) =>
       composed(metadata).isOnly(collectionMemberOf(collection));
     expect(isOnly('{"@collection":"Users"}', "Users")).toBe(true);
@@ -122,7 +122,7 @@ describe("the collection", () => {
   });
 });
 
-it("depends on nothing that was made before it", () => {
+it("does not depend on earlier results", () => {
   const texts = [
     "{}",
     '{"@collection":"Users"}',
@@ -139,10 +139,10 @@ it("depends on nothing that was made before it", () => {
       (calls) => {
         for (const [text, members] of calls) {
           const sent = parsed(text);
-          const made = writer.fromParsed(sent, members);
+          const created = writer.fromParsed(sent, members);
           const fresh = new MetadataWriter().fromParsed(sent, members);
-          expect(textOf(made)).toBe(textOf(fresh));
-          expect(made.collection).toBe(fresh.collection);
+          expect(textOf(created)).toBe(textOf(fresh));
+          expect(created.collection).toBe(fresh.collection);
         }
       },
     ),

@@ -8,9 +8,12 @@ import { ShapeTable } from "../../../engine/documents/shapes.ts";
 import { documentText, valueText } from "../json/json-text.ts";
 import { slowMembers, slowMinify } from "../json/slow-minify.ts";
 
-/** Everything that a parse of a document says; in slices of a few bytes it says the same. */
+/**
+ * Returns all results of parsing a document, after checking that a parse in slices of a few bytes
+ * gives the same.
+ */
 function parse(text: string | Buffer, parser = new DocumentParser(new ShapeTable())) {
-  // Inside a larger buffer, so that a read over the end meets bytes that would go on.
+  // Inside a larger buffer, so that a read past the end meets bytes that would continue the text.
   const bytes = Buffer.concat([Buffer.from('"}]'), Buffer.from(text), Buffer.from('0"}]')]);
   const sliced =
     text.length < 2_000 ? [1, 2, 3, 7].map((count) => parseInSlices(bytes, count)) : [];
@@ -26,7 +29,7 @@ function parse(text: string | Buffer, parser = new DocumentParser(new ShapeTable
   return seen;
 }
 
-/** What a parse says that pauses after `count` bytes, or the error that it throws. */
+/** Returns the results of a parse that pauses after `count` bytes, or the error that it throws. */
 function parseInSlices(bytes: Buffer, count: number) {
   const parser = new DocumentParser(new ShapeTable());
   const target = Buffer.alloc(bytes.length - 7);
@@ -83,7 +86,7 @@ function minify(text: string | Buffer): string {
   return parser.parseValue(bytes, 0, bytes.length).body.toString();
 }
 
-describe("what is stored, as RavenDB 7.2.7 stores it", () => {
+describe("stored text, as in RavenDB 7.2.7", () => {
   const kept = [
     "{}",
     '{"a":1.0,"b":1.50,"c":1E5,"d":1e+5,"e":1E+5,"f":1e-400,"g":9223372036854775808}',
@@ -115,13 +118,13 @@ describe("what is stored, as RavenDB 7.2.7 stores it", () => {
     ['{"a":"\\ud800\\u0041"}', '{"a":"\ufffdA"}'],
     ['{"a":"\\ud800\\ud83d\\ude00"}', '{"a":"\ufffd😀"}'],
   ] as const;
-  it.each(changed)("makes of %s %s", (text, stored) => expect(parse(text).body).toBe(stored));
+  it.each(changed)("converts %s to %s", (text, stored) => expect(parse(text).body).toBe(stored));
 
-  it("makes the character of an escaped surrogate pair, which RavenDB 7.2.7 loses", () => {
+  it("decodes an escaped surrogate pair, which RavenDB 7.2.7 loses", () => {
     expect(parse('{"a":"\\ud83d\\ude00"}').body).toBe('{"a":"😀"}');
   });
 
-  it("keeps a zero with an exponent, which RavenDB 7.2.7 refuses", () => {
+  it("keeps a zero with an exponent, which RavenDB 7.2.7 rejects", () => {
     expect(parse('{"a":0e1,"b":-0e5}').body).toBe('{"a":0e1,"b":-0e5}');
   });
 
@@ -131,7 +134,7 @@ describe("what is stored, as RavenDB 7.2.7 stores it", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("rejected text", () => {
   const cases = [
     ["", "json-truncated"],
     ["  ", "json-truncated"],
@@ -196,19 +199,19 @@ describe("what is refused", () => {
     ['{"@metadata":"x"}', "invalid-format"],
     ['{"@metadata":{},"@metadata":1}', "invalid-format"],
   ] as const;
-  it.each(cases)("refuses %s as %s", (text, code) => expect(errorOf(text).code).toBe(code));
+  it.each(cases)("rejects %s as %s", (text, code) => expect(errorOf(text).code).toBe(code));
 
-  it("names line and column", () => {
+  it("reports line and column", () => {
     expect(errorOf('{"a":1,\n "b":x}').message).toContain("2:6");
     expect(errorOf('{"a":1').message).toContain("1:7");
   });
 
-  it("names the byte where counting lines would take long", () => {
+  it("reports the byte offset where counting lines would take long", () => {
     const text = `{"a":"${"x".repeat(5_000_000)}",}`;
     expect(() => parse(text)).toThrow(/^Not JSON at byte 5000009: /);
   });
 
-  it("is as before after an error", () => {
+  it("leaves the parser usable after an error", () => {
     const one = new DocumentParser(new ShapeTable());
     for (const [text] of cases) expect(() => parse(text, one)).toThrow();
     expect(parse('{"a":1,"@metadata":{"k":"é"}}', one)).toMatchObject({
@@ -225,13 +228,13 @@ describe("nesting", () => {
   it.each([
     ["[", "]", ""],
     ['{"a":', "}", "0"],
-  ])("takes %s as deep as the limit and no deeper", (open, close, middle) => {
+  ])("accepts %s at the maximum depth and rejects one level more", (open, close, middle) => {
     const deepest = nested(documentDepthMax, open, close, middle);
     expect(parse(deepest).body).toBe(deepest);
     expect(errorOf(nested(documentDepthMax + 1, open, close, middle)).code).toBe("too-large");
   });
 
-  it("does not mind a million open brackets", () => {
+  it("handles a million open brackets", () => {
     expect(errorOf(`{"a":${"[".repeat(1_000_000)}`).code).toBe("too-large");
   });
 });
@@ -257,7 +260,7 @@ describe("UTF-8", () => {
     }
   };
 
-  it("accepts of all pairs of bytes from 0x80 on those that are UTF-8", () => {
+  it("accepts exactly the valid pairs of bytes from 0x80 on", () => {
     for (let first = 0x80; first < 0x100; first++) {
       for (let second = 0x80; second < 0x100; second++) {
         const bytes = inDocument([first, second]);
@@ -271,7 +274,7 @@ describe("UTF-8", () => {
   ];
   bounds.push(0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff);
 
-  it("accepts of sequences of bytes at the bounds those that are UTF-8", () => {
+  it("accepts exactly the valid sequences of bytes at the boundaries", () => {
     const sequence = fc.array(fc.constantFrom(...bounds), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(sequence, (sequenceBytes) => {
@@ -287,17 +290,17 @@ describe("UTF-8", () => {
     ["a surrogate", [0xed, 0xa0, 0x80]],
     ["above U+10FFFF", [0xf4, 0x90, 0x80, 0x80]],
     ["a stray continuation", [0x80]],
-  ])("refuses %s", (_name, bytes) => expect(errorOf(inDocument(bytes)).code).toBe("json-invalid"));
+  ])("rejects %s", (_name, bytes) => expect(errorOf(inDocument(bytes)).code).toBe("json-invalid"));
 
-  it("calls a sequence cut by the end truncated", () => {
+  it("reports a sequence cut by the end as truncated", () => {
     expect(errorOf(Buffer.from([...Buffer.from('{"a":"'), 0xe6, 0x97])).code).toBe(
       "json-truncated",
     );
   });
 });
 
-describe("against JSON.parse and the slow twin", () => {
-  it("stores any value as the twin does", () => {
+describe("compared with JSON.parse and a simple model", () => {
+  it("stores any value as the model does", () => {
     fc.assert(
       fc.property(valueText, (text) => {
         let expected: string;
@@ -348,7 +351,7 @@ describe("against JSON.parse and the slow twin", () => {
     );
   });
 
-  it("parses documents one after the other as each by itself, whatever shapes came before", () => {
+  it("parses each document independently of the shapes before it", () => {
     const shared = new DocumentParser(new ShapeTable());
     fc.assert(
       fc.property(fc.array(documentText, { maxLength: 5 }), (texts) => {
@@ -395,7 +398,7 @@ describe("@metadata", () => {
     '{"@metadata":5,"a":1,"@metadata":{"k":1},"b":2}',
     ' { "@metadata" : { "k" : 1 } , "a" : 1 , "b" : 2 } ',
     '{"a":1,"\\u0040metadata":{"k":1},"b":2}',
-  ])("is parsed apart in %s", (text) => {
+  ])("is parsed separately in %s", (text) => {
     expect(parse(text)).toMatchObject({
       body: '{"a":1,"b":2}',
       metadataText: '{"k":1}',
@@ -404,7 +407,7 @@ describe("@metadata", () => {
     });
   });
 
-  it("is each document's own, whatever the one before had", () => {
+  it("is independent of the previous document", () => {
     const shared = new DocumentParser(new ShapeTable());
     const users = '"@metadata":{"@collection":"Users"}';
     const texts = [
@@ -436,20 +439,20 @@ describe("@metadata", () => {
     expect(parse(`{"a":1,${users}}`, shared).metadataText).toBe('{"@collection":"Users"}');
   });
 
-  it("says nothing of the body's characters", () => {
+  it("is not counted for the character flags of the body", () => {
     expect(parse('{"@metadata":{"é":1},"a":1}').isAscii).toBe(true);
     expect(parse('{"@metadata":{"e":1},"a":"é"}').isAscii).toBe(false);
     expect(parse('{"a":"\\u00e9","@metadata":{}}').isAscii).toBe(false);
     expect(parse('{"é":1,"@metadata":{}}').isAscii).toBe(false);
   });
 
-  it("is a key like others in a value that is no document", () => {
+  it("is an ordinary key in a value that is not a document", () => {
     expect(minify('{ "@metadata" : 1, "a":2}')).toBe('{"@metadata":1,"a":2}');
   });
 });
 
-describe("text that goes on", () => {
-  it("gives documents one after the other", () => {
+describe("text with several documents", () => {
+  it("is parsed one document at a time", () => {
     const bytes = Buffer.from(' {"a":1} , {"b":[2]}junk');
     expect(parser.parseFirst(bytes, 0, bytes.length).found.endAt).toBe(8);
     const second = parser.parseFirst(bytes, 10, bytes.length);
@@ -459,7 +462,7 @@ describe("text that goes on", () => {
 });
 
 describe("scratch memory", () => {
-  it("grows for a large document and is given back after it", () => {
+  it("grows for a large document and is released afterwards", () => {
     const one = new DocumentParser(null);
     const large = Buffer.from(
       `{"a":"${"x".repeat(9_000_000)}","@metadata":{"b":"${"y".repeat(9_000_000)}"}}`,
@@ -475,7 +478,7 @@ describe("scratch memory", () => {
   });
 });
 
-it("a number may have 65,536 characters, and no more", () => {
+it("a number may have at most 65,536 characters", () => {
   const numberOf = (length: number) => Buffer.from(`{"N":0.${"7".repeat(length - 2)}}`);
   const parser = new DocumentParser(null);
   const longest = numberOf(65_536);

@@ -46,7 +46,7 @@ const shapes = new ShapeTable();
 const parser = new DocumentParser(shapes);
 const writer = new MetadataWriter();
 const fields = new DocumentFields();
-/** Records are written here, behind other bytes. */
+/** Records are written here, after other bytes. */
 const start = 16;
 
 interface Sample {
@@ -58,7 +58,7 @@ interface Sample {
   readonly flags: number;
 }
 
-/** The record of a sample, in a buffer that was full of other bytes. */
+/** The record of a sample, written to a buffer full of other bytes. */
 function encode(sample: Sample): { bytes: Buffer; collection: string; body: string } {
   const text = Buffer.from(sample.text);
   const parsed = parser.parse(text, 0, text.length);
@@ -114,8 +114,8 @@ const samples: fc.Arbitrary<Sample> = fc.record({
   flags: fc.nat({ max: 0x3fff }),
 });
 
-describe("a document's record", () => {
-  it("says what was written into it", () => {
+describe("a document record", () => {
+  it("contains the written values", () => {
     fc.assert(
       fc.property(samples, (drawn) => {
         const { bytes, body: text } = encode(drawn);
@@ -151,7 +151,7 @@ describe("a document's record", () => {
     }
   });
 
-  it("can be written again with another body", () => {
+  it("can be rewritten with another body", () => {
     const first = encode({ ...sample, text: '{"a":1,"@metadata":{"k":1}}', flags: 66 });
     const other = Buffer.from('{"b":"é"}');
     const parsed = parser.parse(other, 0, other.length);
@@ -169,7 +169,7 @@ describe("a document's record", () => {
   });
 });
 
-/** Every field of the record begins and ends where its value does. */
+/** Every field of the record starts and ends where its value does. */
 function expectFields(bytes: Buffer): void {
   const shapeId = shapeIdOf(bytes, start);
   const body = JSON.parse(bodyTextOf(bytes, start)) as Record<string, unknown>;
@@ -183,8 +183,8 @@ function expectFields(bytes: Buffer): void {
   });
 }
 
-describe("a document as it is read", () => {
-  // Texts as RavenDB 7.2.7 answered them, with the etag, database id and date of the sample.
+describe("a document read from the log", () => {
+  // Texts returned by RavenDB 7.2.7, with the etag, database id and date of the sample.
   const end = '"@id":"users/1-A","@last-modified":"2026-11-21T13:45:42.4713670Z"}}';
   const vector = `"@change-vector":"A:4711-${databaseId}",`;
   it.each([
@@ -210,7 +210,7 @@ describe("a document as it is read", () => {
     expect(target.toString("utf8")).toBe(`{${composed.slice(composed.indexOf('"@metadata"'))}`);
   });
 
-  it("has flags between change vector and id, and what a query adds behind the id", () => {
+  it("has flags between change vector and id, and the members added by a query after the id", () => {
     const { bytes } = encode({
       ...sample,
       flags: documentFlags.HasAttachments | documentFlags.HasRevisions,
@@ -223,7 +223,7 @@ describe("a document as it is read", () => {
     );
   });
 
-  it("is JSON that says all of it, whatever the id", () => {
+  it("is JSON with all of its values, for any id", () => {
     fc.assert(
       fc.property(samples, fc.string({ unit: "binary-ascii", minLength: 1 }), (drawn, id) => {
         const { bytes, collection } = encode({ ...drawn, id });
@@ -248,7 +248,7 @@ describe("a document as it is read", () => {
 });
 
 describe("flags", () => {
-  it("print in the order of RavenDB 7.2.7", () => {
+  it("are printed in the order of RavenDB 7.2.7", () => {
     const {
       HasRevisions,
       Revision,
@@ -279,7 +279,10 @@ describe("flags", () => {
 });
 
 describe("patching fields", () => {
-  /** A record in which some fields have new values, and the record made of the new text at once. */
+  /**
+   * Returns a record with new values in some fields, and the record encoded directly from the new
+   * text.
+   */
   function both(
     old: Record<string, unknown>,
     changes: Record<string, unknown>,
@@ -314,7 +317,7 @@ describe("patching fields", () => {
     return { patched, rebuilt: rebuilt.bytes };
   }
 
-  it("makes the same record as writing the new text", () => {
+  it("produces the same record as encoding the new text", () => {
     const name = fc.constantFrom("a", "b", "c", 'q"', "é", "long name");
     const value = fc.oneof(fc.jsonValue({ maxDepth: 1 }), fc.string(), fc.constant("é"));
     fc.assert(
@@ -327,7 +330,7 @@ describe("patching fields", () => {
             Object.entries(drawn).filter(([key]) => Object.hasOwn(old, key)),
           );
           const { patched, rebuilt } = both(old, changes, changeVector);
-          // A patch may take the last character beyond ASCII away; the flag then stays as it was.
+          // The patch may remove the last non-ASCII character; the flag stays set.
           if (!isAsciiBody(patched, start) && isAsciiBody(rebuilt, start)) {
             patched[start + 9] = (patched[start + 9] as number) | 1;
           }
@@ -338,7 +341,7 @@ describe("patching fields", () => {
     );
   });
 
-  it("changes the width of the offsets when the body passes 64 KiB, both ways", () => {
+  it("changes the width of the offsets when the body crosses 64 KiB, in both directions", () => {
     const [short, long] = ["x".repeat(60_000), "y".repeat(70_000)];
     for (const [from, to] of [
       [short, long],

@@ -35,7 +35,7 @@ describe("parse results", () => {
     expect(() => value.endAt).toThrow("before their parser parses another");
   });
 
-  it("is where it was moved to", () => {
+  it("remains equal after a move", () => {
     const parser = new DocumentParser(null);
     const text = Buffer.from('{ "a" : 1 }');
     const parsed = finish(parser.parseInSlices(text, 0, text.length, Buffer.alloc(text.length)));
@@ -46,7 +46,7 @@ describe("parse results", () => {
     expect(() => parser.moved(parsed, { bytes, bodyStart: 4, bodyCrc: 0 })).toThrow();
   });
 
-  it("is of one text: a parser that has paused takes no other", () => {
+  it("belongs to one text: a paused parser accepts no other", () => {
     const parser = new DocumentParser(null);
     const text = Buffer.from(`{"a":"${"x".repeat(100)}"}`);
     const work = parser.parseInSlices(text, 0, text.length, Buffer.alloc(text.length), 10);
@@ -60,12 +60,12 @@ describe("parse results", () => {
 });
 
 describe("composed metadata", () => {
-  it("is read until other is composed", () => {
+  it("is cached until other metadata is composed", () => {
     const writer = new MetadataWriter();
     const parser = new DocumentParser(null);
     const users = '{"a":1,"@metadata":{"@collection":"Users"}}';
     const first = writer.fromParsed(parse(parser, users), []);
-    // The metadata of the next document is the same: so is the value.
+    // The next document has the same metadata, so the same value is returned.
     expect(writer.fromParsed(parse(parser, users), [])).toBe(first);
     const second = writer.fromParsed(parse(parser, '{"@metadata":{"@collection":"Posts"}}'), []);
     expect(() => first.text).toThrow("before other is composed");
@@ -90,7 +90,7 @@ describe("the fields of a record", () => {
     fields.setBody(parse(parser, text));
   }
 
-  it("are those that were set for it, and none of the record before", () => {
+  it("belong to that record, and none is left from the previous one", () => {
     const fields = new DocumentFields();
     const parser = new DocumentParser(null);
     fill(fields, "a", parser, '{"a":1}');
@@ -105,7 +105,7 @@ describe("the fields of a record", () => {
     expect([idOf(record, 0), bodyTextOf(record, 0)]).toEqual(["b", '{"b":2}']);
   });
 
-  it("are no longer there when another record was written in between", () => {
+  it("are cleared when another record was written in between", () => {
     const fields = new DocumentFields();
     const parser = new DocumentParser(null);
     fields.setId("a");

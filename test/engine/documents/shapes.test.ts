@@ -83,7 +83,7 @@ describe("the shape of a document", () => {
     );
   });
 
-  it("is found among many that begin alike", () => {
+  it("is found among many with a common prefix", () => {
     const parser = new DocumentParser(new ShapeTable());
     const names = Array.from({ length: 100 }, (_, i) => ["first", `name${i}`, "last"]);
     const ids = names.map((list) => shapeOf(parser, list));
@@ -91,7 +91,7 @@ describe("the shape of a document", () => {
     expect(names.map((list) => shapeOf(parser, list))).toEqual(ids);
   });
 
-  it("is none for too many names", () => {
+  it("is rejected for too many names", () => {
     const table = new ShapeTable();
     const parser = new DocumentParser(table);
     const names = Array.from({ length: shapeFieldCountMax + 1 }, (_, i) => `n${i}`);
@@ -100,7 +100,7 @@ describe("the shape of a document", () => {
     expect(most).toMatchObject({ shapeId: 1, fieldCount: shapeFieldCountMax });
   });
 
-  it("is none when the table is full, and those that are in it are still found", () => {
+  it("is rejected when the table is full, and known shapes are still found", () => {
     const table = new ShapeTable();
     const parser = new DocumentParser(table);
     const long = "x".repeat(1024 * 1024);
@@ -112,8 +112,8 @@ describe("the shape of a document", () => {
   });
 });
 
-describe("shapes that are not in the log yet", () => {
-  it("are those above the logged count", () => {
+describe("shapes not yet in the log", () => {
+  it("are the shapes above the logged count", () => {
     const table = new ShapeTable();
     const parser = new DocumentParser(table);
     shapeOf(parser, ["a"]);

@@ -14,7 +14,7 @@ function wordsOf(text: string): string[] {
 }
 
 describe("the standard analyzer", () => {
-  // As RavenDB 7.2.7 shows its index entries.
+  // RavenDB 7.2.7 shows these index entries.
   it.each([
     ["it's what's O'Neil's dogs' rock'n'roll", ["it", "what", "o'neil", "dogs", "rock'n'roll"]],
     ["a.b.c U.S.A. I.B.M AT&T me@x", ["a.b.c", "usa", "i.b.m", "at&t", "me@x"]],
@@ -36,14 +36,14 @@ describe("the standard analyzer", () => {
     expect(wordsOf(text)).toEqual(words);
   });
 
-  it("looks only so far ahead in a chain of words", () => {
+  it("limits the lookahead in a chain of words", () => {
     const text = Array.from({ length: 50_000 }, () => "ab").join("-");
     expect(wordsOf(text)).toHaveLength(50_000);
   });
 });
 
 describe("lowerInvariant", () => {
-  it("folds character by character, never into two", () => {
+  it("folds each character separately, never into two", () => {
     expect(lowerInvariant("İSTANBUL ΟΔΟΣ ÅØ")).toBe("İstanbul οδοσ åø");
   });
 });

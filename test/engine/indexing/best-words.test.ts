@@ -1,4 +1,4 @@
-/** The best entries for some words are those that scoring and sorting all of them gives. */
+/** The best entries for some words are the same as after scoring and sorting all entries. */
 import { expect, test } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import { BestEntries } from "../../../engine/indexing/best-entries.ts";
@@ -49,7 +49,7 @@ function slowly(store: EntryStore, words: readonly WeighedWord[], isAll: boolean
   return found.map(({ entry }) => entry);
 }
 
-test("any or all of several words, of small and of large lists", () => {
+test("finds any or all of several words, in small and large lists", () => {
   const random = new SeededRandom(3);
   for (const count of [50, 3_000, 9_000]) {
     const store = storeOf(random, count);
@@ -75,7 +75,7 @@ test("any or all of several words, of small and of large lists", () => {
   }
 });
 
-test("entries that come and go while the work pauses are not of its moment", () => {
+test("excludes entries that are added or removed while the query is paused", () => {
   const random = new SeededRandom(4);
   const store = storeOf(random, 6_000);
   const column = store.columns[0] as TextColumn;
@@ -103,7 +103,7 @@ test("entries that come and go while the work pauses are not of its moment", () 
   }
 });
 
-test("a heap keeps the best, the lower number first of equal scores", () => {
+test("a heap keeps the best entries, the lower number first for equal scores", () => {
   const random = new SeededRandom(9);
   for (let round = 0; round < 300; round++) {
     const offered = Array.from({ length: random.below(60) }, (_, entry) => ({

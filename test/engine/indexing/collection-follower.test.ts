@@ -24,7 +24,7 @@ function hostOf(count: number, bytes: number): IndexHost {
   return host as IndexHost;
 }
 
-/** Numbers of documents taken by each call, when every check of the clock ends the slice. */
+/** Numbers of documents taken by each call if every clock check ends the slice. */
 async function slices(count: number, bytes: number): Promise<number[]> {
   let taken = 0;
   const target = {

@@ -44,7 +44,7 @@ test.each([
   expect(dateMember(text, name)).toBeUndefined();
 });
 
-test("days and times of day have members in an index only", () => {
+test("days and times of day have members only in an index", () => {
   expect(timeMember("2000-01-02", "Year")).toBeUndefined();
   expect(timeMember("03:04:05", "Hour")).toBeUndefined();
   expect(timeMember("03:04:05", "Hours")).toBe(3);
@@ -64,7 +64,7 @@ test("what is a date or a time span, and what is printed as a double", () => {
   ]);
 });
 
-test("a time span is its text", () => {
+test("a time span is printed as text", () => {
   for (const text of ["00:00:00", "1.02:03:04.5000000", "-10675199.02:48:05.4775808"]) {
     expect(timeSpanText(spanTicks(text) as bigint)).toBe(text);
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DocumentBits } from "../../../engine/indexing/document-bits.ts";
 
-test("counts each document once, however often it comes and goes", () => {
+test("counts each document once, however often it is added and removed", () => {
   const bits = new DocumentBits();
   const expected = new Set<number>();
   for (let i = 0; i < 4000; i++) {

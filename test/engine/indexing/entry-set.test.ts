@@ -25,7 +25,7 @@ function sorted(set: Iterable<number>): number[] {
 }
 
 describe("EntrySet", () => {
-  it("holds what was added, ascending and without repeats", () => {
+  it("holds the added entries, ascending and without duplicates", () => {
     fc.assert(
       fc.property(entries, (list) => {
         const set = built(list);
@@ -38,7 +38,7 @@ describe("EntrySet", () => {
     );
   });
 
-  it("joins sets as sets of numbers do, whatever form they have", () => {
+  it("combines sets in any representation as mathematical sets", () => {
     fc.assert(
       fc.property(entries, entries, (left, right) => {
         const a = built(left);
@@ -55,7 +55,7 @@ describe("EntrySet", () => {
     );
   });
 
-  it("takes bits, of which those of dead entries are left out in the end", () => {
+  it("accepts bits and leaves out dead entries at the end", () => {
     fc.assert(
       fc.property(entries, entries, entries, (listed, many, alive) => {
         const builder = new EntrySetBuilder(size);
@@ -80,7 +80,7 @@ describe("EntrySet", () => {
     );
   });
 
-  it("leaves its operands as they were", () => {
+  it("leaves its operands unchanged", () => {
     const dense = built(Array.from({ length: 500 }, (_, i) => i * 3));
     const sparse = built([1, 3, 5]);
     union(dense, sparse);

@@ -7,7 +7,10 @@ import { NumberColumn } from "../../../engine/indexing/number-column.ts";
 import { PartReader, PartWriter } from "../../../engine/indexing/saved-parts.ts";
 import { gapTerm, textKind } from "../../../engine/indexing/term-dictionary.ts";
 
-/** What a document has in the store: the terms of a column of values, the words of a text, a number and a stored text. */
+/**
+ * The stored values of a document: the terms of a column, the words of a text, a number and a
+ * stored text.
+ */
 interface Values {
   readonly terms: readonly string[];
   readonly words: readonly string[];
@@ -46,20 +49,20 @@ const anyValues: fc.Arbitrary<Values> = fc.record({
   number: fc.integer({ min: 0, max: 2 }),
   stored: fc.option(word),
 });
-/** What it has from now on: entries, of which most have one. */
+/** The new entries of a document; most documents have one. */
 const anyEntries = fc.record({
   document: fc.nat(7),
   entries: fc.oneof(
     { weight: 6, arbitrary: fc.array(anyValues, { minLength: 1, maxLength: 1 }) },
     { weight: 1, arbitrary: fc.array(anyValues, { maxLength: 3 }) },
   ),
-  /** Places that a compaction copies behind it. */
+  /** Number of positions that a compaction copies. */
   copied: fc.option(fc.nat(3), { freq: 2, nil: 0 }),
 });
 const anyChange = fc.record({ document: fc.nat(5), values: fc.option(anyValues, { freq: 4 }) });
 
 describe("EntryStore", () => {
-  it("keeps the entry of a document whose values are the same, and makes a new one otherwise", () => {
+  it("keeps the entry of a document whose values are unchanged, and creates a new one otherwise", () => {
     fc.assert(
       fc.property(fc.array(anyChange, { maxLength: 60 }), (changes) => {
         const store = newStore();
@@ -87,7 +90,7 @@ describe("EntryStore", () => {
     );
   });
 
-  it("forgets what was added to an entry that is not ended", () => {
+  it("discards the additions to an entry that was not finished", () => {
     const store = newStore();
     const values: Values = { terms: ["a"], words: ["b", "b"], number: 1, stored: "text" };
     add(store, values);
@@ -98,7 +101,7 @@ describe("EntryStore", () => {
     store.checkInvariants();
   });
 
-  it("replaces several entries of a document by one, though the first is the same", () => {
+  it("replaces several entries of a document by one, even if the first is equal", () => {
     const store = newStore();
     const values: Values = { terms: ["a"], words: [], number: 0, stored: null };
     for (let n = 0; n < 2; n++) {
@@ -111,11 +114,11 @@ describe("EntryStore", () => {
     store.checkInvariants();
   });
 
-  it("keeps the place of a document that has one entry before and after, also when it is copied and restored", () => {
+  it("keeps the position of a document with one entry before and after, also when it is copied and restored", () => {
     fc.assert(
       fc.property(fc.array(anyEntries, { maxLength: 80 }), fc.boolean(), (changes, isSaved) => {
         let store = newStore();
-        // A map keeps the place of a key that is set again.
+        // A map keeps the position of a key that is set again.
         const expected = new Map<number, readonly Values[]>();
         for (const { document, entries, copied } of changes) {
           const [only, ...others] = entries;
@@ -143,7 +146,7 @@ describe("EntryStore", () => {
         ]);
         store.checkInvariants();
         expect(inOrder(store)).toEqual(documents);
-        // One may have begun before.
+        // A compaction may have started before.
         for (let n = 0; n < 2; n++) {
           store = store.compact(() => false) as EntryStore;
           store.checkInvariants();
@@ -156,7 +159,7 @@ describe("EntryStore", () => {
   });
 });
 
-/** The documents with their entries, in the order of places. */
+/** The documents with their entries, in position order. */
 function inOrder(store: EntryStore): [number, Values[]][] {
   const found: [number, Values[]][] = [];
   for (let place = 0; place < store.entryCount; place++) {
@@ -171,7 +174,7 @@ function inOrder(store: EntryStore): [number, Values[]][] {
   return found;
 }
 
-/** The number of a document after the database was opened again. */
+/** The number of a document after the database was reopened. */
 function numberNow(document: number): number {
   return (3 * document + 1) % 8;
 }

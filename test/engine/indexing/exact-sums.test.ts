@@ -1,4 +1,4 @@
-/** Sums that numbers are taken out of again are those of the numbers that are left. */
+/** Exact sums: after numbers are subtracted, the sum is that of the remaining numbers. */
 import { expect, test } from "vitest";
 import { ExactSums } from "../../../engine/indexing/exact-sums.ts";
 import { SeededRandom } from "../../support/random.ts";
@@ -14,7 +14,7 @@ function scaled(value: number): bigint {
   return bits >> 63n === 1n ? -size : size;
 }
 
-/** Whether no double is nearer to the total. */
+/** Whether no other double is nearer to the total. */
 function isNearest(value: number, total: bigint): boolean {
   const distance = (one: number) => {
     const difference = scaled(one) - total;
@@ -29,7 +29,7 @@ function isNearest(value: number, total: bigint): boolean {
   });
 }
 
-test("are the nearest doubles to the exact sums, while numbers come and go", () => {
+test("are the nearest doubles to the exact sums while numbers are added and removed", () => {
   const random = new SeededRandom(5);
   for (const spread of [1, 100, 1e6]) {
     const sums = new ExactSums();
@@ -50,7 +50,7 @@ test("are the nearest doubles to the exact sums, while numbers come and go", () 
   }
 });
 
-test("say when bits are lost, and with numbers that have no end", () => {
+test("report lost bits and infinite results", () => {
   const sums = new ExactSums();
   sums.clear(0);
   expect(sums.add(0, 1e300)).toBe(true);

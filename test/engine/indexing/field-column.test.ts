@@ -24,7 +24,7 @@ const texts = fc.array(
 );
 
 describe("FieldColumn", () => {
-  it("keeps terms in order while they come in batches", () => {
+  it("keeps terms in order while batches arrive", () => {
     fc.assert(
       fc.property(fc.array(texts, { maxLength: 5 }), (batches) => {
         const column = new FieldColumn();
@@ -42,7 +42,7 @@ describe("FieldColumn", () => {
     );
   });
 
-  it("sorts many terms with long common beginnings as comparing them does", () => {
+  it("sorts many terms with long common prefixes as comparisons do", () => {
     const column = new FieldColumn();
     const all = Array.from(
       { length: 20_000 },
@@ -55,7 +55,7 @@ describe("FieldColumn", () => {
     expect(orderedTexts(column)).toEqual([...new Set(all)].sort(byBytes));
   });
 
-  it("sorts numbers by their values, beyond what a double tells apart", () => {
+  it("sorts numbers by value, beyond double precision", () => {
     const digits = [
       "-3.5",
       "0.1",
@@ -103,7 +103,7 @@ describe("FieldColumn", () => {
 });
 
 describe("sortByKey", () => {
-  it("is stable, below and above the size where it changes its way", () => {
+  it("is stable below and above the size where the algorithm changes", () => {
     for (const count of [10, 5000]) {
       const keys = Uint32Array.from(
         { length: count },

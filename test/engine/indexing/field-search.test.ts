@@ -1,4 +1,4 @@
-/** What a field of an index finds is what a scan of all entries finds, live ones only. */
+/** A search in a field of an index finds the same live entries as a scan of all entries. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
@@ -47,7 +47,7 @@ const term = fc.oneof(
 );
 const entries = fc.array(fc.array(term, { maxLength: 3 }), { maxLength: 70 });
 
-test("terms are found whole, whatever else an entry has", () => {
+test("finds whole terms, whatever other terms an entry has", () => {
   fc.assert(
     fc.property(entries, fc.constantFrom("a", "ab", "none"), (all, text) => {
       const { search, scan } = fieldOf(all);
@@ -58,7 +58,7 @@ test("terms are found whole, whatever else an entry has", () => {
   );
 });
 
-test("numbers are found in ranges, with their ends or without", () => {
+test("finds numbers in ranges, inclusive or exclusive", () => {
   const bound = fc.record({
     text: fc.integer({ min: -3, max: 3 }).map(String),
     isInclusive: fc.boolean(),
@@ -77,16 +77,16 @@ test("numbers are found in ranges, with their ends or without", () => {
   );
 });
 
-describe("a range with many of the values", () => {
+describe("finds a range that contains many of the values", () => {
   /** The values of an entry, by its number. */
   const fields: Readonly<Record<string, (at: number) => Entry>> = {
     "one value each": (at) => [at % 7 === 0 ? `t${at % 10}` : (at * 7) % 1000],
     "one value at most": (at) => (at % 11 === 0 ? [] : [(at * 7) % 1000]),
     "several values": (at) => Array.from({ length: at % 4 }, (_, i) => (at * (i + 3)) % 1000),
-    "each another value": (at) => [at % 2 === 0 ? at / 20 : `t${at}`],
+    "unique values": (at) => [at % 2 === 0 ? at / 20 : `t${at}`],
   };
 
-  test.each(Object.entries(fields))("is found whole: %s", (_name, valuesOf) => {
+  test.each(Object.entries(fields))("finds all entries: %s", (_name, valuesOf) => {
     const { search, scan } = fieldOf(Array.from({ length: 20_000 }, (_, at) => valuesOf(at)));
     for (const [low, high] of [
       [0, 1000],
@@ -105,7 +105,7 @@ describe("a range with many of the values", () => {
     }
   });
 
-  test.each(Object.entries(fields))("is found among some entries: %s", (_name, valuesOf) => {
+  test.each(Object.entries(fields))("finds entries within a subset: %s", (_name, valuesOf) => {
     const { searchIn, scan } = fieldOf(Array.from({ length: 20_000 }, (_, at) => valuesOf(at)));
     for (const step of [1, 3, 20, 60, 400, 5_000]) {
       const some = Array.from({ length: 20_000 }, (_, at) => at).filter((at) => at % step === 0);
@@ -124,22 +124,19 @@ describe("a range with many of the values", () => {
     }
   });
 
-  test.each(Object.entries(fields))(
-    "has no entries that come while it pauses: %s",
-    (_n, valuesOf) => {
-      const due = new FreeBudget();
-      Object.defineProperty(due, "isDue", { get: () => true });
-      const all = Array.from({ length: 20_000 }, (_, at) => valuesOf(at));
-      const { column, search, scan } = fieldOf(all, due);
-      const work = search.rangeDouble({ text: "3", isInclusive: true }, null);
-      for (let step = work.next(), at = 0; ; step = work.next(), at++) {
-        if (step.done === true) {
-          expect(at).toBeGreaterThan(3);
-          expect(numbersOf(step.value)).toEqual(scan((one) => typeof one === "number" && one >= 3));
-          break;
-        }
-        addTo(column, [50, 100 + at, 1000.5 + at].slice(0, at % 4));
+  test.each(Object.entries(fields))("excludes entries added during a pause: %s", (_n, valuesOf) => {
+    const due = new FreeBudget();
+    Object.defineProperty(due, "isDue", { get: () => true });
+    const all = Array.from({ length: 20_000 }, (_, at) => valuesOf(at));
+    const { column, search, scan } = fieldOf(all, due);
+    const work = search.rangeDouble({ text: "3", isInclusive: true }, null);
+    for (let step = work.next(), at = 0; ; step = work.next(), at++) {
+      if (step.done === true) {
+        expect(at).toBeGreaterThan(3);
+        expect(numbersOf(step.value)).toEqual(scan((one) => typeof one === "number" && one >= 3));
+        break;
       }
-    },
-  );
+      addTo(column, [50, 100 + at, 1000.5 + at].slice(0, at % 4));
+    }
+  });
 });

@@ -49,7 +49,7 @@ function grouped(
 }
 
 describe("GroupIndex", () => {
-  it("counts and sums as adding everything anew does, while documents come, change and go", async () => {
+  it("counts and sums match a full recomputation while documents are added, changed and removed", async () => {
     const step = fc.record({
       id: fc.integer({ min: 0, max: 9 }),
       sale: fc.option(sale, { freq: 4 }),
@@ -103,7 +103,7 @@ describe("GroupIndex", () => {
     );
   });
 
-  it("leaves out a group whose sum met something that is no number, until that is gone", async () => {
+  it("leaves out a group while its sum contains a value that is not a number", async () => {
     const database = new ArrayDatabase();
     const text = (price: string) =>
       `{"P":"tea","Price":${price},"@metadata":{"@collection":"Sales"}}`;
@@ -116,7 +116,7 @@ describe("GroupIndex", () => {
     database.indexes.close();
   });
 
-  it("adds up integers and doubles together, whatever changes", async () => {
+  it("adds integers and doubles together after any changes", async () => {
     const database = new ArrayDatabase();
     const query = "from Sales group by P select P, sum(V) as S";
     const put = (id: number, value: string) =>
@@ -138,7 +138,7 @@ describe("GroupIndex", () => {
     database.indexes.close();
   });
 
-  it("takes lists for keys where a path leads through an array, and no arrays in arrays", async () => {
+  it("accepts lists as keys if a path leads through an array, but no nested arrays", async () => {
     const database = new ArrayDatabase();
     const put = (id: number, text: string) =>
       database.put(`sales/${id}`, `{${text},"@metadata":{"@collection":"Sales"}}`);
@@ -163,7 +163,7 @@ describe("GroupIndex", () => {
     database.indexes.close();
   });
 
-  it("packs what many changes left behind", async () => {
+  it("compacts after many changes", async () => {
     const database = new ArrayDatabase();
     const query = "from Sales group by Product select Product as K, count() as C, sum(Price) as S";
     for (let round = 0; round < 8; round++) {

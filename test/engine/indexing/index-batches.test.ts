@@ -1,10 +1,16 @@
-/** Slices of indexing become batches: from when the index was behind until it had caught up. */
+/**
+ * Indexing slices are grouped into batches: a batch lasts from the first pending change until the
+ * index has caught up.
+ */
 import { expect, test } from "vitest";
 import { IndexBatches, type IndexStep } from "../../../engine/indexing/index-batches.ts";
 
 const store = {};
 
-/** A slice of `ms` milliseconds from `startMs` on, in which documents up to number `maps` were mapped. */
+/**
+ * A slice of `ms` milliseconds starting at `startMs`, in which documents up to number `maps` were
+ * mapped.
+ */
 function step(startMs: number, ms: number, maps: number, isStale: boolean): IndexStep {
   const counts = (mapAttempts: number) => ({
     mapAttempts,
@@ -25,7 +31,7 @@ function step(startMs: number, ms: number, maps: number, isStale: boolean): Inde
   };
 }
 
-test("a batch is all that was done until the index had caught up", () => {
+test("a batch contains all work until the index has caught up", () => {
   const batches = new IndexBatches();
   batches.add(step(100, 4, 10, true));
   expect(batches.list).toMatchObject([{ isComplete: false, inputs: 10 }]);
@@ -51,7 +57,7 @@ test("a batch is all that was done until the index had caught up", () => {
   expect(second?.version).toBeGreaterThan(first?.version ?? 0);
 });
 
-test("an index that never catches up begins another batch after five seconds", () => {
+test("an index that never catches up starts another batch after five seconds", () => {
   const batches = new IndexBatches();
   for (const at of [0, 2_000, 5_000]) batches.add(step(at, 4, 10, true));
   batches.add(step(5_010, 4, 10, true));
@@ -61,7 +67,7 @@ test("an index that never catches up begins another batch after five seconds", (
   ]);
 });
 
-test("25 batches are kept, and a compaction of the entries is no output", () => {
+test("retains 25 batches, and does not count a compaction of the entries as output", () => {
   const batches = new IndexBatches();
   for (let at = 0; at < 40; at++) batches.add(step(at * 10, 1, 10, false));
   expect(batches.list).toHaveLength(25);

@@ -46,14 +46,14 @@ function user(database: ArrayDatabase, n: number, fields: object): void {
 }
 
 describe("IndexSet", () => {
-  it("answers from an index that has more than the query needs", () => {
+  it("answers from an index with more fields than the query needs", () => {
     const { indexes } = newDatabase();
     const both = indexes.automatic(over(field("A"), field("B")));
     expect(indexes.automatic(over(field("A")))).toBe(both);
     expect(indexes.all()).toHaveLength(1);
   });
 
-  it("answers the same definition from what is there now", () => {
+  it("answers the same definition from the existing index", () => {
     const { indexes } = newDatabase();
     const needed = over(field("A"));
     const first = indexes.automatic(needed);
@@ -76,7 +76,7 @@ describe("IndexSet", () => {
     expect(created.name).toBe("Auto/Users/ByAAndB");
   });
 
-  it("gives a field the options of the query that extends", () => {
+  it("changes the options of a field as required by the extending query", () => {
     const { indexes } = newDatabase();
     const search = indexes.automatic(over(field("A", { hasSearch: true }), field("B")));
     const exact = indexes.automatic(over(field("A", { hasExact: true })));
@@ -84,7 +84,7 @@ describe("IndexSet", () => {
     expect(search.successor).toBeNull();
   });
 
-  it("keeps only the words of a field until a query asks for its values as a whole", async () => {
+  it("keeps only the words of a field until a query needs its whole values", async () => {
     const database = newDatabase();
     const { indexes } = database;
     const names = () => indexes.all().map(({ name }) => name);
@@ -110,14 +110,14 @@ describe("IndexSet", () => {
     expect(whole.index.columnNames).toEqual(["A", "search(A)"]);
     expect(whole).toMatchObject({ priority: "High", createdAtMicros: lean.createdAtMicros });
     expect(rowIds((await database.query(byWord)).rows)).toEqual(["users/1"]);
-    // The words of another field are added to what is there.
+    // The words of another field are added to the existing ones.
     await database.query("from Users where search(B, 'fox') and A = 'x'");
     const both = indexes.byName("Auto/Users/BySearch(A)AndSearch(B)") as AutomaticIndex;
     expect(both.index.columnNames).toEqual(["A", "search(A)", "search(B)"]);
     expect(rowIds((await database.query("from Users where B = 'red'")).rows)).toEqual(["users/1"]);
   });
 
-  it("answers searches from an index of words while that with the values is built", async () => {
+  it("answers searches from an index of words while the index with values is built", async () => {
     const database = newDatabase();
     const { indexes } = database;
     user(database, 1, { A: "quick Fox" });
@@ -154,7 +154,7 @@ describe("IndexSet", () => {
     expect(database.indexes.all().map((index) => index.name)).toEqual(["Auto/Users/ByAAndB"]);
   });
 
-  it("is stale until it has taken in the last write, and says so", async () => {
+  it("is stale until it has indexed the last write, and reports so", async () => {
     const database = newDatabase();
     user(database, 1, { A: 1 });
     const index = database.indexes.automatic(over(field("A")));
@@ -171,7 +171,7 @@ describe("IndexSet", () => {
     expect(index.statistics().collections[0]?.documentLag).toBe(1);
   });
 
-  it("is stale after a deletion, until that is taken in", async () => {
+  it("is stale after a deletion until it has indexed it", async () => {
     const database = newDatabase();
     user(database, 1, { A: 1 });
     await database.query("from Users where A = 1");
@@ -182,7 +182,7 @@ describe("IndexSet", () => {
     expect(index?.statistics().entriesCount).toBe(0);
   });
 
-  it("stops waiting when the time is over, or the index is dropped", async () => {
+  it("stops waiting when the timeout expires or the index is dropped", async () => {
     const database = newDatabase();
     user(database, 1, { A: 1 });
     const index = database.indexes.automatic(over(field("A")));
@@ -195,7 +195,7 @@ describe("IndexSet", () => {
     expect(database.indexes.byName(index.name)).toBeUndefined();
   });
 
-  it("goes on with others when one index fails", async () => {
+  it("continues with other indexes when one index fails", async () => {
     const database = newDatabase();
     user(database, 1, { A: 1 });
     const broken = database.indexes.automatic(over(field("A")));
@@ -208,7 +208,7 @@ describe("IndexSet", () => {
     expect(rows).toHaveLength(1);
   });
 
-  it("builds again after a reset", async () => {
+  it("rebuilds after a reset", async () => {
     const database = newDatabase();
     user(database, 1, { A: 1 });
     await database.query("from Users where A = 1");
@@ -217,7 +217,7 @@ describe("IndexSet", () => {
     expect((await database.query("from Users where A = 1")).rows).toHaveLength(1);
   });
 
-  it("copies the living to a new store when most entries are dead", async () => {
+  it("copies live entries to a new store when most entries are dead", async () => {
     const database = newDatabase();
     for (let round = 0; round < 6; round++) {
       for (let n = 0; n < 500; n++) user(database, n, { A: n % 10, B: `r${round}`, C: ["x", n] });
@@ -227,7 +227,8 @@ describe("IndexSet", () => {
     const { rows } = await database.query("from Users where A = 3 and B = 'r5' and C = 'x'");
     expect(rowIds(rows)).toEqual(Array.from({ length: 10 }, (_, i) => `users/${403 + i * 10}`));
     const index = database.indexes.byName("Auto/Users/ByAAndBAndC");
-    // It copies in the time that is left when it has caught up: in a busy process, perhaps with a later change only.
+    // It copies in the time left after it has caught up: in a busy process, perhaps only with a
+    // later change.
     const entryCount = async () => {
       user(database, 499, { A: 9, B: `r${Math.random()}`, C: ["x"] });
       await database.query("from Users where A = 3 and B = 'x' and C = 'x'");
@@ -236,7 +237,7 @@ describe("IndexSet", () => {
     await expect.poll(entryCount).toBeLessThan(3000);
   });
 
-  it("drops an index that nobody queried for days", () => {
+  it("drops an index that was not queried for days", () => {
     const database = newDatabase();
     const index = database.indexes.automatic(over(field("A")));
     const start = database.nowMicros();
@@ -249,7 +250,7 @@ describe("IndexSet", () => {
     expect(database.indexes.all()).toHaveLength(0);
   });
 
-  it("drops idle indexes when the database's settings say", () => {
+  it("drops idle indexes after the time set in the database's settings", () => {
     const database = newDatabase();
     database.settings = {
       "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin": "5",
@@ -267,7 +268,7 @@ describe("IndexSet", () => {
     expect(database.indexes.all()).toHaveLength(0);
   });
 
-  it("has at most so many automatic indexes: the one not queried for longest goes", () => {
+  it("limits the number of automatic indexes: the least recently queried one is dropped", () => {
     const database = newDatabase();
     let now = database.nowMicros();
     database.nowMicros = () => ++now;
@@ -283,7 +284,7 @@ describe("IndexSet", () => {
     for (const n of [1, 2, 3]) expect(names).not.toContain(`Auto/C${n}/ByA`);
   });
 
-  it("extends an index to so many fields, and makes another one for more", () => {
+  it("limits the fields of an extended index, and creates another index beyond that", () => {
     const { indexes } = newDatabase();
     for (let n = 0; n < automaticIndexFieldsMax + 10; n++) indexes.automatic(over(field(`F${n}`)));
     expect(indexes.all().length).toBeLessThanOrEqual(automaticIndexesMax);

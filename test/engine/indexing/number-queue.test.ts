@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { NumberQueue } from "../../../engine/indexing/number-queue.ts";
 
 describe("NumberQueue", () => {
-  it("hands numbers out in the order in which they came, each once while it waits", () => {
+  it("returns numbers in insertion order, each once while it waits", () => {
     const step = fc.oneof(
       { weight: 3, arbitrary: fc.nat(100) },
       { weight: 2, arbitrary: fc.constant(null) },
@@ -28,7 +28,7 @@ describe("NumberQueue", () => {
     );
   });
 
-  it("refuses to take from an empty queue", () => {
+  it("fails if an item is taken from an empty queue", () => {
     expect(() => new NumberQueue().take()).toThrow("a number is taken from a queue that has one");
   });
 });

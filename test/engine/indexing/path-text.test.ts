@@ -39,7 +39,7 @@ test.each([
   expect(read(path)).toBe(text);
 });
 
-test("the elements of a list, as they are", () => {
+test("returns the elements of a list unchanged", () => {
   const list = bytes.indexOf('["1996');
   expect(eachText(bytes, list, [], 0)).toEqual(['"1996-02-29T03:04:05"', '"x"', "5"]);
 });

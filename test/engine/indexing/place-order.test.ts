@@ -10,16 +10,16 @@ import { seedOfRun } from "../../support/seed.ts";
 
 let versions = 0;
 
-/** Gives a document an entry that it did not have. */
+/** Adds an entry to a document without one. */
 function change(store: EntryStore, document: number): void {
   const [column] = store.columns;
   column?.add(column.dictionary.internText(textKind, `version ${versions++}`, Number.NaN));
   store.replaceEntry(document);
 }
 
-describe("the order of places", () => {
+describe("the order of entry positions", () => {
   const seed = seedOfRun();
-  /** Sets that are lists and bitmaps, of stores in which few and most documents were changed. */
+  /** Sets that are lists and bitmaps, from stores in which few and most documents were changed. */
   it.each([
     [200, 3],
     [200, 150],
@@ -29,7 +29,7 @@ describe("the order of places", () => {
   ])("of %i documents, after %i changes", (count, changes) => {
     const random = new SeededRandom(seed);
     const store = new EntryStore(1);
-    /** The documents in the order that is expected. */
+    /** The documents in the expected order. */
     const order = new Set<number>();
     for (let n = 0; n < count; n++) {
       change(store, n);
@@ -61,7 +61,7 @@ describe("the order of places", () => {
     }
   });
 
-  it("is that of the moment when the query began", () => {
+  it("is the order at the start of the query", () => {
     const store = new EntryStore(1);
     for (let n = 0; n < 100; n++) change(store, n);
     change(store, 5);

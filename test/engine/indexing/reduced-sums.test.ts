@@ -1,4 +1,6 @@
-/** Reduces that only add up give what their functions give, whatever comes, changes and goes. */
+/**
+ * Additive reduces return the same as their functions, after any insertions, changes and deletions.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import { Indexes } from "../../../engine/api/indexes.ts";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
@@ -15,7 +17,10 @@ async function open(folder: string): Promise<OpenDatabase> {
   return database;
 }
 
-/** Reduces in pairs: the first of each is recognized as one that only adds up, the second does the same in other words. */
+/**
+ * Pairs of reduces: the first of each is recognized as additive; the second is equivalent but not
+ * recognized.
+ */
 const pairs = [
   {
     map: "map('Items', i => ({ K: i.K, N: i.N, M: i.M }))",
@@ -62,7 +67,10 @@ const conditions = [
   "order by K",
 ];
 
-/** Rows without the order of equal ones, and without the last bits of sums, which depend on the order of addition. */
+/**
+ * Rows without the order of equal rows and without the last bits of sums, which depend on the order
+ * of addition.
+ */
 async function rowsOf(database: OpenDatabase, index: string, condition: string): Promise<string[]> {
   const { rows } = await query(database, `from index '${index}' ${condition}`, {
     waitForNonStale: true,
@@ -79,9 +87,9 @@ async function rowsOf(database: OpenDatabase, index: string, condition: string):
 async function compare(database: OpenDatabase, random: SeededRandom): Promise<void> {
   for (const { names } of pairs) {
     const [sums, byFunction] = names as [string, string];
-    // Not each time: what was not asked for stays behind.
-    const asked = conditions.filter(() => random.chance(0.4));
-    for (const condition of asked) {
+    // Not queried in each round, so unread groups stay pending.
+    const requested = conditions.filter(() => random.chance(0.4));
+    for (const condition of requested) {
       const expected = await rowsOf(database, byFunction, condition);
       expect([sums, condition, await rowsOf(database, sums, condition)]).toEqual([
         sums,
@@ -104,7 +112,7 @@ for (const [name, documents, seed] of [
   ["few values", 12, 1],
   ["many values", 100, 2],
 ] as const) {
-  test(`${name}: documents come, change and go, and the database opens again`, async () => {
+  test(`${name}: documents are added, changed and removed, and the database is reopened`, async () => {
     const random = new SeededRandom(seed);
     const folder = await newTestFolder();
     let database = await open(folder);
@@ -154,7 +162,7 @@ for (const [name, documents, seed] of [
   });
 }
 
-test("a few doubles are added up in the order of their writes, as the function does", async () => {
+test("adds a few doubles in the order of their writes, as the function does", async () => {
   const database = await open(await newTestFolder());
   const [{ definitions }] = pairs as [(typeof pairs)[0]];
   await database.queries.administration.deploy([definitions[0] as object as never], true);

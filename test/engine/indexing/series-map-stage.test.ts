@@ -12,7 +12,7 @@ afterEach(() => {
   for (const database of open.splice(0)) database.indexes.close();
 });
 
-/** Segments by key, of which each has an etag, and a list of the changes that forgets all but the last three. */
+/** Segments by key, each with an etag, and a change list that retains only the last three. */
 class FewSegments implements SegmentHost {
   readonly etags = new Map<string, number>();
   committedEtag = 0;
@@ -93,7 +93,7 @@ function stageOver(segments: FewSegments) {
   return { stage, mapped, mapCount: () => maps };
 }
 
-/** In slices of so many checks of the clock. */
+/** Runs in slices of the given number of clock checks. */
 function settle(stage: SeriesMapStage, checks: number): void {
   for (let slices = 0; stage.isStale; slices++) {
     expect(slices).toBeLessThan(10_000);
@@ -108,7 +108,7 @@ function expectedOf({ etags }: FewSegments): string[] {
 }
 
 describe("the maps of segments", () => {
-  test("follow what changes one by one, and map nothing else", () => {
+  test("map each changed segment and no other", () => {
     const segments = new FewSegments();
     for (const key of ["a", "b", "xa"]) segments.change(key, true);
     const { stage, mapped, mapCount } = stageOver(segments);
@@ -125,7 +125,7 @@ describe("the maps of segments", () => {
     expect(stage.items.seen).toBe(6);
   });
 
-  test("are those of all segments in the end, whatever was forgotten, and wherever it was saved", () => {
+  test("equal those of all segments at the end, with any changes dropped and at any save point", () => {
     const key = fc.constantFrom("a", "b", "c", "d", "e", "xa");
     const step = fc.oneof(
       fc.record({ key, isThere: fc.boolean() }),

@@ -1,4 +1,4 @@
-/** Against the obvious way: every live entry, tested one by one. */
+/** Compared with a simple model that tests every live entry. */
 import { describe, expect, it } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import { EntryStore } from "../../../engine/indexing/entry-store.ts";
@@ -23,7 +23,7 @@ interface Placed {
 
 class Model {
   store = new EntryStore(1);
-  /** By document: its points. */
+  /** The points of each document. */
   readonly documents = new Map<number, readonly Placed[]>();
 
   put(document: number, points: readonly Placed[]): void {
@@ -40,7 +40,7 @@ class Model {
 
   get column() {
     const [column] = this.store.columns;
-    if (column === undefined) throw new Error("there is one");
+    if (column === undefined) throw new Error("the column does not exist");
     return column;
   }
 
@@ -91,7 +91,7 @@ const circles = [
 ] as const;
 
 describe("points of entries", () => {
-  it("are found in circles and by distance while documents change and go", () => {
+  it("are found in circles and by distance while documents are changed and removed", () => {
     const random = new SeededRandom(seed);
     const model = new Model();
     for (let round = 0; round < 12; round++) {
@@ -128,7 +128,7 @@ describe("points of entries", () => {
     model.store.checkInvariants();
   });
 
-  it("get full trees", () => {
+  it("fill whole trees", () => {
     const model = new Model();
     const random = new SeededRandom(seed);
     for (let i = 0; i < 70_000; i++) {
@@ -143,10 +143,10 @@ describe("points of entries", () => {
 });
 
 describe("shapes of entries", () => {
-  it("are found by their relation to another", () => {
+  it("are found by their relation to another shape", () => {
     const store = new EntryStore(1);
     const [column] = store.columns;
-    if (column === undefined) throw new Error("there is one");
+    if (column === undefined) throw new Error("the column does not exist");
     const texts = [
       "POLYGON((0 0,10 0,10 10,0 10,0 0))",
       "POLYGON((2 2,3 2,3 3,2 3,2 2))",
@@ -182,10 +182,10 @@ describe("shapes of entries", () => {
     expect([...near]).toEqual([3]);
   });
 
-  it("are terms of their own kind", () => {
+  it("are terms of their own type", () => {
     const store = new EntryStore(1);
     const [column] = store.columns;
-    if (column === undefined) throw new Error("there is one");
+    if (column === undefined) throw new Error("the column does not exist");
     const text = '[{"$spatial":"POINT (1 2)"},{"$spatial":null},{"$spatial":"POINT(1.0 2)"}]';
     expect(isSpatialText(text)).toBe(true);
     expect(isSpatialText('{"a":1}')).toBe(false);
@@ -198,7 +198,7 @@ describe("shapes of entries", () => {
     expect(column.dictionary.findText(0, "POINT (1 2)")).toBe(-1);
   });
 
-  it("have coordinates that are numbers or their texts", () => {
+  it("have coordinates that are numbers or numeric texts", () => {
     expect([5, "60.5", " -1e1 "].map(coordinateOf)).toEqual([5, 60.5, -10]);
     expect(["", "x", null, true, "0x10"].map(coordinateOf)).toEqual(Array(5).fill(Number.NaN));
   });

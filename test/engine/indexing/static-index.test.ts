@@ -30,7 +30,7 @@ const empty: MapResult = {
   failure: null,
 };
 
-/** Maps items to one entry for each reference, with the number of the item that it refers to. */
+/** Maps items to one entry per reference, with the number of the referenced item. */
 function programOver(database: ArrayDatabase, isReduce: boolean): IndexProgram {
   const itemOf = (id: string): Item | null => {
     const docNum = database.findDocument(id);
@@ -98,7 +98,7 @@ const step = fc.oneof(
   fc.constant("settle" as const),
 );
 
-/** What the entries are when everything is mapped from the beginning. */
+/** The entries after mapping everything from the beginning. */
 function expectedOf(items: ReadonlyMap<string, Item>): string[] {
   return [...items.values()].flatMap(({ K, Refs }) =>
     Refs.map((id) => `${K}:${items.get(id)?.N ?? null}`),
@@ -129,8 +129,8 @@ async function run(steps: readonly unknown[], isReduce: boolean) {
   return { database, index, items };
 }
 
-describe("a deployed index and a slow twin", () => {
-  it("have the same entries after any writes, deletions and changes of what is referred to", async () => {
+describe("a deployed index and a simple model", () => {
+  it("have the same entries after any writes, deletions and changes of referenced documents", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 24 }), async (steps) => {
         const { index, items } = await run(steps, false);
@@ -171,8 +171,8 @@ describe("a deployed index and a slow twin", () => {
   });
 });
 
-describe("a deployed index whose slices end anywhere", () => {
-  it("is done when it is not stale: nobody calls it again then", () => {
+describe("a deployed index with slices that end anywhere", () => {
+  it("is finished once it is not stale, because it is not called again", () => {
     for (let every = 1; every < 12; every++) {
       const database = new ArrayDatabase();
       open.push(database);

@@ -1,4 +1,7 @@
-/** Groups of many values are reduced in levels of pages: the results are those of all values at once. */
+/**
+ * Groups of many values are reduced in levels of pages: the results are the same as of one reduce
+ * over all values.
+ */
 import { expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { IndexErrors } from "../../../engine/indexing/index-errors.ts";
@@ -20,7 +23,7 @@ const definition = parseStaticDefinition({
   Reduce: "groupBy(x => x.K).aggregate(g => ({ K: g.key, N: 1 }))",
 });
 
-/** Adds up; the values of each call are counted. */
+/** A sum; counts the values of each call. */
 class Stage {
   readonly entries = new StaticEntries(definition, ["K", "N"], false);
   readonly stage: StaticReduceStage;
@@ -82,50 +85,54 @@ class Stage {
   }
 }
 
-test("whatever comes, changes, fails and goes, in whatever slices", () => {
+test("results match under any changes, failures, deletions and slices", () => {
   const random = new SeededRandom(8);
-  const made = new Stage();
+  const created = new Stage();
   for (let round = 0; round < 40; round++) {
     // The number of documents grows and falls through three levels.
     const size = round < 20 ? 3_000 : 120;
     for (let step = 0; step < 600; step++) {
       const document = random.below(size);
       const key = JSON.stringify(random.chance(0.8) ? "many" : `few-${random.below(20)}`);
-      if (random.chance(round < 20 ? 0.1 : 0.4)) made.remove(document);
+      if (random.chance(round < 20 ? 0.1 : 0.4)) created.remove(document);
       else
-        made.set(document, key, { N: random.below(100), Bad: round > 30 && random.chance(0.01) });
+        created.set(document, key, {
+          N: random.below(100),
+          Bad: round > 30 && random.chance(0.01),
+        });
     }
-    if (round === 20) for (let document = 120; document < 3_000; document++) made.remove(document);
-    made.settle(() => random.chance(0.5));
-    made.compare();
-    made.stage.compact(() => random.chance(0.2));
+    if (round === 20)
+      for (let document = 120; document < 3_000; document++) created.remove(document);
+    created.settle(() => random.chance(0.5));
+    created.compare();
+    created.stage.compact(() => random.chance(0.2));
   }
 });
 
-test("a change costs a page of each level, not the group", () => {
-  const made = new Stage();
-  for (let document = 0; document < 20_000; document++) made.set(document, "all", { N: 1 });
-  made.settle(() => false);
-  made.compare();
-  made.reduced = 0;
+test("a change reduces one page per level, not the whole group", () => {
+  const created = new Stage();
+  for (let document = 0; document < 20_000; document++) created.set(document, "all", { N: 1 });
+  created.settle(() => false);
+  created.compare();
+  created.reduced = 0;
   for (let document = 0; document < 100; document++) {
-    made.set(document * 190, "all", { N: 2 });
-    made.settle(() => false);
+    created.set(document * 190, "all", { N: 2 });
+    created.settle(() => false);
   }
-  made.compare();
-  expect(made.reduced / 100).toBeLessThan(150);
+  created.compare();
+  expect(created.reduced / 100).toBeLessThan(150);
 });
 
-test("a small group that changes all the time stays in one page", () => {
-  const made = new Stage();
-  for (let document = 0; document < 2_000; document++) made.set(document, "other", { N: 1 });
+test("a small group that changes continually stays in one page", () => {
+  const created = new Stage();
+  for (let document = 0; document < 2_000; document++) created.set(document, "other", { N: 1 });
   for (let i = 0; i < 900; i++) {
-    made.set(10_000, "small", { N: i });
-    made.settle(() => false);
+    created.set(10_000, "small", { N: i });
+    created.settle(() => false);
   }
-  made.compare();
-  made.reduced = 0;
-  made.set(10_000, "small", { N: 1 });
-  made.settle(() => false);
-  expect(made.reduced).toBe(1);
+  created.compare();
+  created.reduced = 0;
+  created.set(10_000, "small", { N: 1 });
+  created.settle(() => false);
+  expect(created.reduced).toBe(1);
 });

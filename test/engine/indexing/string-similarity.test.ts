@@ -34,7 +34,7 @@ const measured: readonly (readonly [StringDistance, string, Readonly<Record<stri
 ];
 
 describe("similarityOf", () => {
-  it.each(measured)("is what was measured: %s of %s", (distance, text, terms) => {
+  it.each(measured)("matches the measured value: %s of %s", (distance, text, terms) => {
     const found = Object.keys(terms).map((term) => {
       const similarity = similarityOf(Buffer.from(term), Buffer.from(text), distance);
       return [term, similarity];
@@ -47,12 +47,12 @@ describe("similarityOf", () => {
     }
   });
 
-  it("is of single precision: 0.4 of `max` is less than the limit 0.4", () => {
+  it("uses single precision: 0.4 of `max` is less than the limit 0.4", () => {
     const similarity = similarityOf(Buffer.from("max"), Buffer.from("maxin"), "n-gram");
     expect(similarity).toBeLessThan(Math.fround(0.4));
   });
 
-  it("takes texts of any length", () => {
+  it("accepts texts of any length", () => {
     const long = Buffer.alloc(100_000, "a");
     expect(similarityOf(long, long, "levenshtein")).toBe(1);
     expect(similarityOf(Buffer.alloc(0), Buffer.alloc(0), "jaro-winkler")).toBe(1);

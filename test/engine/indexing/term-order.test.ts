@@ -1,4 +1,4 @@
-/** Orders of terms, which are merged from batches, compared with a sort of all. */
+/** Orders of terms, merged from batches, compared with a full sort. */
 import { expect, test } from "vitest";
 import { WorkBudget } from "../../../engine/base/work-budget.ts";
 import { numberKind, TermDictionary } from "../../../engine/indexing/term-dictionary.ts";
@@ -26,7 +26,7 @@ const texts = [
   "1e308",
 ];
 
-test("numbers beyond 2^53 keep their order, and none is lost, however they arrive", () => {
+test("keeps the order of numbers beyond 2^53, in any order of arrival", () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = new SeededRandom(seed);
     const dictionary = new TermDictionary();

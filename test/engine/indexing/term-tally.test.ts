@@ -47,7 +47,7 @@ function shown(value: Value): string {
 
 const first = ["NULL_VALUE", "EMPTY_STRING"];
 
-/** Each text with its entries, those of null and the empty text first. */
+/** Each text with its entries, starting with null and the empty text. */
 function slowCounts(entries: readonly (readonly Value[])[], among: readonly number[]) {
   const counts = new Map<string, number>();
   for (const entry of among) {
@@ -61,7 +61,7 @@ function slowCounts(entries: readonly (readonly Value[])[], among: readonly numb
   );
 }
 
-/** All of so many entries, of a store that has nothing else. */
+/** All of `count` entries, in a store with nothing else. */
 function viewOf(count: number): EntryView {
   const store = new EntryStore(0);
   for (let document = 0; document < count; document++) store.endEntry(document);
@@ -75,7 +75,7 @@ const value = fc.oneof(
 const values = fc.uniqueArray(value, { maxLength: 3 });
 
 describe("TermTally", () => {
-  it("counts each term once for an entry, as counting by hand does", () => {
+  it("counts each term once per entry, as a simple count does", () => {
     fc.assert(
       fc.property(
         fc.array(values, { maxLength: 30 }),
@@ -117,7 +117,7 @@ describe("TermTally", () => {
     );
   });
 
-  it("sums up distinct numbers of an entry, takes dates as ticks, and texts for none", () => {
+  it("sums the distinct numbers of an entry, reads dates as ticks, and ignores texts", () => {
     const column = columnOf([[8, 8, 2.5], ["7"], [], [-1]]);
     const date = Buffer.from("2024-01-01");
     column.add(column.dictionary.intern(dateKind, date, date.length, 1));
@@ -165,7 +165,7 @@ describe("TermTally", () => {
     );
   });
 
-  it("adds up numbers within intervals as conditions find their entries", () => {
+  it("sums numbers within intervals as the equivalent conditions do", () => {
     const bounds = fc.uniqueArray(fc.constantFrom(-2, -1, 0, 1, 2, 3), { maxLength: 5 });
     const compared = fc.constantFrom<Value>(-2, -1.5, -0.5, 0, 0.5, 1, 1.5, 2, 2.9, "1", null);
     const rows = fc.array(fc.tuple(compared, value));
@@ -182,7 +182,7 @@ describe("TermTally", () => {
           const numbers = columnOf(all.map(([, one]) => [one]));
           const limits = [Number.NEGATIVE_INFINITY, ...ends.sort((a, b) => a - b), Infinity];
           const intervals = limits.slice(1).map((high, i) => {
-            const low = limits[i] as number; // one before
+            const low = limits[i] as number; // The previous one.
             return { low, hasLow, high, hasHigh: !hasLow, isWhole };
           });
           const budget = new FreeBudget();
@@ -211,7 +211,7 @@ describe("TermTally", () => {
     );
   });
 
-  it("takes no intervals that overlap, and none of dates", () => {
+  it("rejects overlapping intervals and intervals of dates", () => {
     const column = columnOf([[1], [5]]);
     const interval = { low: 0, hasLow: true, high: 3, hasHigh: true, isWhole: false };
     const within = (...intervals: (typeof interval)[]) =>
@@ -225,7 +225,7 @@ describe("TermTally", () => {
     expect(within(interval)).toBe(null);
   });
 
-  it("orders few of many terms without the order of all", () => {
+  it("orders the first few of many terms without sorting all", () => {
     const names = Array.from({ length: 5_000 }, (_, i) => `n${(i * 7919) % 5_003}`);
     const column = columnOf(names.map((name) => [name]));
     const entries = Uint32Array.of(7, 11, 4_000);

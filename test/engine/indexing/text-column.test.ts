@@ -1,4 +1,4 @@
-/** A packed column is what a plain one with the same values is, to everyone who reads it. */
+/** A packed column returns the same as an unpacked one with the same values. */
 import { describe, expect, it } from "vitest";
 import { FreeBudget, finish } from "../../../engine/base/work-budget.ts";
 import { EntrySetBuilder } from "../../../engine/indexing/entry-set.ts";
@@ -38,7 +38,7 @@ class Columns {
     return this.store.columns[1] as FieldColumn;
   }
 
-  /** Few words are in most entries, and most in few. */
+  /** A few words are in most entries, and most words in few. */
   word(): string {
     return `w${Math.floor(1 / (this.random.next() + 0.0005))}`;
   }
@@ -111,7 +111,7 @@ class Columns {
       const count = isKnown ? plain.termsOf(entry).filter((one) => one === term).length : 0;
       expected.push(count, count);
     }
-    // One comparison of texts: there are many.
+    // One comparison for all texts, because there are many.
     expect(found.join()).toBe(expected.join());
   }
 
@@ -162,14 +162,14 @@ function restored(store: EntryStore): EntryStore {
     ]),
   );
   const values = JSON.parse(JSON.stringify(writer.values)) as Record<string, unknown>;
-  const made = new EntryStore(0);
-  const steps = made.restore(new PartReader(sections, values), (document) => document);
+  const created = new EntryStore(0);
+  const steps = created.restore(new PartReader(sections, values), (document) => document);
   while (steps.next().done !== true);
-  return made;
+  return created;
 }
 
 describe("a packed column", () => {
-  it("has the values of a plain one, while documents come and go, are packed and are saved", async () => {
+  it("has the values of an unpacked one, while documents are added and removed, packed and saved", async () => {
     for (const seed of [1, 2]) {
       const columns = new Columns(seed);
       for (let round = 0; round < 5; round++) {
@@ -179,16 +179,16 @@ describe("a packed column", () => {
         columns.compareCounts();
         if (round % 2 === 1) columns.store = restored(columns.store);
         if (!columns.store.needsCompaction) continue;
-        for (let made = null; made === null; ) {
-          made = columns.store.compact(() => columns.random.chance(0.3));
+        for (let created = null; created === null; ) {
+          created = columns.store.compact(() => columns.random.chance(0.3));
           columns.change();
-          if (made !== null) columns.store = made;
+          if (created !== null) columns.store = created;
         }
       }
     }
   });
 
-  it("reads on while others add", () => {
+  it("can be read while entries are added", () => {
     const column = new TextColumn();
     const term = column.dictionary.internText(textKind, "word", Number.NaN);
     const add = () => {

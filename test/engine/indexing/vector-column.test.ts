@@ -1,4 +1,4 @@
-/** Against the obvious way: every live entry, compared one by one. */
+/** Compared with a simple model that compares every live entry. */
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { vectorBytesMax } from "../../../engine/base/limits.ts";
@@ -94,7 +94,7 @@ function vectorOf(random: SeededRandom, dimensions: number): number[] {
 }
 
 describe("the nearest vectors", () => {
-  it.each(forms)("are those of a comparison one by one: $stored", (form) => {
+  it.each(forms)("are the same as in a full comparison: $stored", (form) => {
     const random = new SeededRandom(seed);
     const model = new Model(form);
     for (let round = 0; round < 40; round++) {
@@ -128,13 +128,13 @@ describe("the nearest vectors", () => {
     }
   });
 
-  it("are found by sketches, alone, beside a filter, and after most were replaced", () => {
+  it("are found by sketches: alone, with a filter, and after most were replaced", () => {
     const random = new SeededRandom(seed);
     const model = new Model(forms[0] as VectorForm);
     const centers = Array.from({ length: 50 }, () => vectorOf(random, 64));
     const near = () => {
       const center = centers[random.below(centers.length)] as number[];
-      // Far from zero: sketches must not all be the same.
+      // Far from zero, so that the sketches are not all equal.
       return center.map((one) => Math.fround(3 + one + random.below(1000) / 1000));
     };
     const check = () => {
@@ -168,7 +168,7 @@ describe("the nearest vectors", () => {
     check();
   });
 
-  it("have at least the wanted similarity", () => {
+  it("have at least the requested similarity", () => {
     const model = new Model(forms[0] as VectorForm);
     for (const [i, vector] of [
       [1, 0],
@@ -252,7 +252,7 @@ describe("values", () => {
     expect(vectorsOf("AACAPwAAAAAAAAAA", single)).toEqual([floats(1, 0, 0)]);
     expect(vectorsOf([[1], ["AACAPw=="]], single)).toEqual([floats(1), floats(1)]);
     expect(vectorsOf(null, single)).toEqual([]);
-    // Halves go away from zero.
+    // Halves are rounded away from zero.
     const scaled = Buffer.concat([Buffer.from([127, 64, 192]), floats(1)]);
     expect(vectorsOf([1, 0.5, -0.5], int8)).toEqual([scaled]);
     expect(vectorsOf([0, -1, 1], binary)).toEqual([Buffer.from([0b10100000])]);
@@ -264,7 +264,7 @@ describe("values", () => {
     expect(dimensionsOf(1, "Binary")).toBe(1);
   });
 
-  it("that are none are refused", () => {
+  it("are rejected if they are not vectors", () => {
     const none = (type: string) =>
       `json-invalid: We expected to get vector(s), however got: ${type}`;
     expect(complaint([])).toBe(none("BlittableJsonReaderArray"));
@@ -282,7 +282,7 @@ describe("values", () => {
     expect(complaint(deep)).toContain("Cannot find vector property");
   });
 
-  it("of other dimensions than configured are an error of the map", () => {
+  it("with a dimension other than the configured one are a map error", () => {
     const form = forms[0] as VectorForm;
     expect(() => checkVectorText('{"$vector":[1,2]}', "V", form, 3)).toThrow(
       "Attempted to index embedding with 2 dimensions, but field V already contains indexed embedding with 3 dimensions",

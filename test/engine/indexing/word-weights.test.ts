@@ -14,7 +14,7 @@ function termIn({ dictionary }: FieldColumn, text: string): number {
   return dictionary.findText(textKind, text);
 }
 
-describe("a term weighs what it weighs at RavenDB 7.2.7", () => {
+describe("a term has the same weight as in RavenDB 7.2.7", () => {
   it("counts its occurrences in steps", () => {
     const measured = {
       1: 1,
@@ -49,7 +49,7 @@ describe("a term weighs what it weighs at RavenDB 7.2.7", () => {
       weigher.termWeight({ total: 100, found, boost }, colors, termIn(colors, word))(frequency);
     expect(score("red", 8)).toBeCloseTo(0.86089, 5);
     expect(score("gray", 4)).toBeCloseTo(1.03701, 5);
-    // Found by the boost at which another condition weighs as much.
+    // Found by the boost at which another condition has the same weight.
     expect(score("blue", 3, 1.43248)).toBeCloseTo(score("blue", 1), 4);
     expect(score("blue", 3)).toBeCloseTo(score("blue", 1, 0.725693), 4);
     expect(score("blue", 1, 2)).toBeCloseTo(score("blue", 3, 3.34756), 4);

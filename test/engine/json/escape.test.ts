@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { quoteString, rewriteEscape } from "../../../engine/json/escape.ts";
 
 describe("quoteString", () => {
-  it("is read back by JSON.parse, half surrogates as U+FFFD", () => {
+  it("is read back by JSON.parse, lone surrogates as U+FFFD", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const whole = text.replace(/\p{Surrogate}/gu, "\ufffd");
@@ -20,7 +20,7 @@ describe("quoteString", () => {
 });
 
 describe("rewriteEscape", () => {
-  it("never writes more than it reads", () => {
+  it("never writes more bytes than it reads", () => {
     const target = Buffer.alloc(16);
     for (let unit = 0; unit < 0x10000; unit++) {
       const text = Buffer.from(`\\u${unit.toString(16).padStart(4, "0")}`);
@@ -32,7 +32,7 @@ describe("rewriteEscape", () => {
     }
   });
 
-  it("does not look for the second half of a pair behind the end", () => {
+  it("does not look for the second half of a pair past the end", () => {
     const text = Buffer.from("\\ud83d\\ude00");
     const target = Buffer.alloc(16);
     for (let end = 6; end < 12; end++) {

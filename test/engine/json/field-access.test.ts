@@ -16,7 +16,7 @@ import {
   valueKind,
 } from "../../../engine/json/field-access.ts";
 
-/** The bytes of a value as an element of an array, as it stands inside a document. */
+/** The bytes of a value that is an array element inside a document. */
 function inArray(value: unknown): Buffer {
   return Buffer.from(`[${JSON.stringify(value)}]`);
 }
@@ -25,8 +25,8 @@ const json = fc
   .jsonValue({ maxDepth: 4, stringUnit: "grapheme" })
   .filter((value) => !Object.is(value, -0));
 
-describe("one value", () => {
-  it("is read as JSON.parse reads it, and skipped as a whole", () => {
+describe("a value", () => {
+  it("is read as by JSON.parse, and skipped as a whole", () => {
     fc.assert(
       fc.property(json, (value) => {
         const bytes = inArray(value);
@@ -49,7 +49,7 @@ describe("one value", () => {
     [{}, "object"],
   ])("of %j is a %s", (value, kind) => expect(valueKind(inArray(value), 1)).toBe(kind));
 
-  it("of decimal digits is the nearest double", () => {
+  it("made of decimal digits is the nearest double", () => {
     const digits = fc.string({ unit: fc.constantFrom(..."0123456789"), maxLength: 20 });
     const text = fc
       .tuple(
@@ -68,7 +68,7 @@ describe("one value", () => {
     );
   });
 
-  it("of characters is the text between the quotes", () => {
+  it("of type string is the text between the quotes", () => {
     for (const text of ["", "abc", "é", "日本😀", 'a"b\\c\n', "\u0000é\\"]) {
       const bytes = quoteString(text);
       expect(decodeString(bytes, 0, bytes.length)).toBe(text);
@@ -97,7 +97,7 @@ describe("a member", () => {
     );
   });
 
-  it("is not found in what is no object", () => {
+  it("is not found in a value that is not an object", () => {
     for (const value of [1, "a", null, ["a"], true]) {
       expect(findMember(inArray(value), 1, quoteString("a"), found)).toBe(false);
     }
@@ -119,7 +119,7 @@ describe("a path", () => {
     expect(bytes.toString("latin1", found.from, found.to)).toBe('{"B":{"C":1}}');
   });
 
-  it("over elements is also walked by hand", () => {
+  it("over elements can also be followed step by step", () => {
     const list: JsonValue[] = [];
     const start = bytes.indexOf("[[3]");
     for (let i = firstElement(bytes, start); i >= 0; ) {

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { JsonText } from "../../../engine/json/json-text.ts";
 
-test("text, bytes and strings are appended, however small the buffer was", () => {
+test("appends text, bytes and strings, however small the buffer was", () => {
   const text = new JsonText(1).addText("[").addString('ä"€').addText(",");
   text.addBytes(Buffer.from("x1234x"), 1, 5).addText("]");
   expect(text.bytes.toString()).toBe('["ä\\"€",1234]');
   expect(text.length).toBe(Buffer.byteLength('["ä\\"€",1234]'));
 });
 
-test("what was taken stays as it is while more is added", () => {
+test("taken text does not change when more is added", () => {
   const text = new JsonText().addText("first");
   const taken = text.take();
   text.addText("second");
@@ -16,7 +16,7 @@ test("what was taken stays as it is while more is added", () => {
   expect(text.bytes.toString()).toBe("second");
 });
 
-test("reserved room is written from the length on, and counts when it is advanced over", () => {
+test("reserved space starts at the current length, and counts after an advance", () => {
   const text = new JsonText(2).addText("ab");
   const at = text.length;
   const buffer = text.reserve(3);

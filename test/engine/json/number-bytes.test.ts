@@ -5,7 +5,7 @@ import { doubleText, numberText } from "../../../engine/scripting/value-text.ts"
 
 const target = Buffer.alloc(numberBytesMax + 1);
 
-test("writes whole numbers as scripts spell them", () => {
+test("writes whole numbers as JavaScript does", () => {
   const edges = [0, -0, 9, 10, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), Number.MAX_SAFE_INTEGER];
   const check = (value: number) => {
     const end = writeWhole(target, 1, value);
@@ -15,7 +15,7 @@ test("writes whole numbers as scripts spell them", () => {
   fc.assert(fc.property(fc.maxSafeInteger(), check));
 });
 
-test("writes doubles as scripts spell them, or says that it cannot", () => {
+test("writes doubles as JavaScript does, or reports that it cannot", () => {
   const check = (value: number) => {
     const end = writeDouble(target, 1, value);
     if (end >= 0) expect(target.latin1Slice(1, end)).toBe(doubleText(value));

@@ -9,7 +9,7 @@ function minify(text: string): string {
   return parser.parseValue(bytes, 0, bytes.length).body.toString();
 }
 
-/** As `minify`, of a document that is parsed in slices. */
+/** Like `minify`, for a document that is parsed in slices. */
 function minifyInSlices(text: string): string {
   const bytes = Buffer.from(text);
   const sliced = new DocumentParser(null);
@@ -24,7 +24,7 @@ function minifyInSlices(text: string): string {
 
 describe("an object with many keys", () => {
   it.each([5_000, 50_000])(
-    "has those that repeat removed in slices, of %i members with a half as many keys",
+    "removes duplicates in slices, of %i members with a half as many keys",
     (count) => {
       const drawn = Array.from({ length: count }, (_, n) => (n * 7919) % (count / 2));
       const members = drawn.map((key, n) => `"key${key}":{"v":${n},"v":[${n}]}`).join(",");
@@ -35,7 +35,7 @@ describe("an object with many keys", () => {
     },
   );
 
-  it("keeps the last value of each at its last place", () => {
+  it("keeps the last value of each key, at its last position", () => {
     const keys = fc.array(fc.nat({ max: 60 }), { minLength: 10, maxLength: 80 });
     fc.assert(
       fc.property(keys, (drawn) => {
@@ -47,8 +47,8 @@ describe("an object with many keys", () => {
     );
   });
 
-  it("is as fast to check when its keys were made to collide", () => {
-    // The table's hash, to find keys that fall into one place of a table for 4096 keys.
+  it("takes no longer to check if its keys were chosen to collide", () => {
+    // The table's hash, to find keys in the same bucket of a table for 4096 keys.
     const place = (key: string): number => {
       let hash = key.length;
       for (const byte of Buffer.from(key)) hash = Math.imul(hash ^ byte, 0x01000193);
@@ -63,18 +63,18 @@ describe("an object with many keys", () => {
   });
 });
 
-describe("repeated keys inside each other", () => {
+describe("nested duplicate keys", () => {
   const nested = (depth: number): string =>
     `${'{"a":0,"a":'.repeat(depth)}"${"x".repeat(100_000)}"${"}".repeat(depth)}`;
 
-  it("are taken out, but not on so many levels that the work would be quadratic", () => {
+  it("are removed, but not on so many levels that the work would be quadratic", () => {
     expect(minify(nested(50))).toBe(slowMinify(nested(50)));
     expect(minifyInSlices(nested(50))).toBe(slowMinify(nested(50)));
     expect(() => minifyInSlices(nested(1000))).toThrow("too many levels deep");
     expect(() => minify(nested(1000))).toThrow("too many levels deep");
   });
 
-  it("are taken out of any number of objects beside each other", () => {
+  it("are removed from any number of sibling objects", () => {
     const flat = `[${'{"a":0,"b":1,"a":2},'.repeat(20_000)}0]`;
     expect(minify(flat)).toBe(slowMinify(flat));
   });

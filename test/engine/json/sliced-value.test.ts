@@ -20,25 +20,25 @@ describe("a long value that is read in slices", () => {
     ["a list", `[1, "${long}" ,{"A":[]},null]`],
     ["a list of long lists", `[["${long}"],[["${long}",-1.5e3]],[]]`],
     ["an object", `{"A" : "${long}", "B":{"C":["${long}"]}, "D":true}`],
-    ["a key that is repeated", `{"A":"${long}","A":["${long}"],"A":2}`],
-    ["a key that is no usual one", `{"__proto__":{"B":"${long}"},"constructor":1}`],
-    ["what is deep", `${"[".repeat(50)}"${long}"${"]".repeat(50)}`],
+    ["a duplicate key", `{"A":"${long}","A":["${long}"],"A":2}`],
+    ["an unusual key", `{"__proto__":{"B":"${long}"},"constructor":1}`],
+    ["a deep value", `${"[".repeat(50)}"${long}"${"]".repeat(50)}`],
     ["an empty list with spaces", `[${" ".repeat(longValueBytes)}]`],
     ["many small ones", `[${new Array(20_000).fill('{"T":"ä","V":[1,2]}').join(",")}]`],
-  ])("is what JSON.parse says: %s", async (_name, text) => {
+  ])("equals the result of JSON.parse: %s", async (_name, text) => {
     expect(await outcomeOf(text)).toStrictEqual(JSON.parse(text));
   });
 
   test.each([
-    ["a comma too many", `["${long}",]`],
-    ["a comma in front", `[,"${long}"]`],
-    ["no comma", `["${long}" 1]`],
+    ["an extra comma", `["${long}",]`],
+    ["a leading comma", `[,"${long}"]`],
+    ["a missing comma", `["${long}" 1]`],
     ["a colon", `["${long}":1]`],
     ["two commas", `{"A":"${long}",,"B":1}`],
-    ["a list that an object ends", `["${long}"}`],
-    ["what is no value", `[${"y".repeat(longValueBytes)}]`],
-    ["bytes behind", `["${long}"]]`],
-  ])("is refused as by JSON.parse: %s", async (_name, text) => {
+    ["a list closed by a brace", `["${long}"}`],
+    ["an invalid value", `[${"y".repeat(longValueBytes)}]`],
+    ["trailing bytes", `["${long}"]]`],
+  ])("is rejected as by JSON.parse: %s", async (_name, text) => {
     expect(() => JSON.parse(text)).toThrow();
     const bytes = Buffer.from(text);
     expect(() => parsedText(bytes, 0, bytes.length)).toThrow(EngineError);

@@ -1,8 +1,11 @@
-/** The slow, obvious twin of the parser: minifies JSON text by the same rules, recursively, over strings. */
+/**
+ * A slow, simple model of the parser: minifies JSON text by the same rules, recursively, over
+ * strings.
+ */
 
 const token = /\s*("(?:[^"\\]|\\.)*"|[^\s"[\]{},:]+|[[\]{},:])\s*/y;
 
-/** A string token as it is stored. */
+/** A string token in stored form. */
 function storedString(text: string): string {
   const value = (JSON.parse(text) as string).replace(/\p{Surrogate}/gu, "\ufffd");
   const short: Record<string, string> = {
@@ -22,7 +25,7 @@ function storedString(text: string): string {
   return `"${stored}"`;
 }
 
-/** Members of an object in stored form: last value at its last place. */
+/** Members of an object in stored form: each key's last value, at its last position. */
 export type Members = Map<string, string>;
 
 class Reader {
@@ -68,7 +71,10 @@ class Reader {
   }
 }
 
-/** The stored text of `text`, which JSON.parse must accept. @throws when it holds a number out of range. */
+/**
+ * The stored form of `text`, which JSON.parse must accept. @throws if it contains a number out of
+ * range.
+ */
 export function slowMinify(text: string): string {
   JSON.parse(text);
   const reader = new Reader(text);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TextInput } from "../../../engine/json/text-input.ts";
 
-test("gives the UTF-8 of each text, whatever came before it", () => {
+test("returns the UTF-8 of each text, independent of earlier texts", () => {
   const input = new TextInput();
   fc.assert(
     fc.property(
@@ -18,7 +18,7 @@ test("gives the UTF-8 of each text, whatever came before it", () => {
   );
 });
 
-test("gives back the buffer of a large text", () => {
+test("releases the buffer of a large text", () => {
   const input = new TextInput();
   input.set("x".repeat(3 * 1024 * 1024));
   expect(input.set("small")).toBe(5);

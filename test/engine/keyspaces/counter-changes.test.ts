@@ -5,7 +5,7 @@ const since = (changes: CounterChanges, etag: number) =>
   [...changes.since(etag)].map(({ id, etag: at }) => `${id}:${at}`);
 
 describe("changes of counters", () => {
-  it("are told from an etag on, each id at its newest", () => {
+  it("are returned from an etag on, each id with its newest change", () => {
     const changes = new CounterChanges();
     changes.follow(10);
     expect(changes.newest).toBe(10);
@@ -17,7 +17,7 @@ describe("changes of counters", () => {
     expect(since(changes, 13)).toEqual([]);
   });
 
-  it("ascend even where etags do not", () => {
+  it("ascend even if etags do not", () => {
     const changes = new CounterChanges();
     changes.follow(0);
     changes.note("a", 5);
@@ -25,7 +25,7 @@ describe("changes of counters", () => {
     expect(since(changes, 4)).toEqual(["a:5", "b:5"]);
   });
 
-  it("keep the newest of each id through thousands of them, and none that is forgotten", () => {
+  it("keep the newest change of each id through thousands of changes, and none that was dropped", () => {
     const changes = new CounterChanges();
     changes.follow(0);
     for (let etag = 1; etag <= 10_000; etag++) changes.note(`u/${etag % 7}`, etag);

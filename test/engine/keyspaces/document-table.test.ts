@@ -35,7 +35,7 @@ interface Staged {
   row: Row;
 }
 
-/** The slow twin: maps from lower-cased ids, copied whole for each view. */
+/** The simple model: maps from lower-cased ids, copied for each view. */
 class Model {
   committed: Map<string, Row> = new Map();
   staged: Staged[] = [];
@@ -82,7 +82,7 @@ function rowOf(reader: DocumentReader, docNum: number): Row {
   };
 }
 
-/** Compares all that can be read with what the model's state says. */
+/** Compares all readable data with the state of the model. */
 function check(reader: DocumentReader, state: State, ids: readonly string[], limit: number): void {
   expect(reader.documentCount).toBe(state.size);
   const lower = [...new Set(ids.map((id) => lowerCased(id)))];
@@ -222,7 +222,7 @@ const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   },
 );
 
-/** Runs operations against a table and its twin. */
+/** Runs operations against a table and its model. */
 class Pair {
   now = 0;
   readonly options: DocumentTableOptions = { ...tiny, monotonicMs: () => this.now++ };
@@ -230,9 +230,9 @@ class Pair {
   readonly model = new Model();
   readonly ids = new Set<string>();
   views: { view: DocumentView; state: State; sections?: WholeSection[] }[] = [];
-  /** What was known of ids when a hold began. */
+  /** The ids known at the start of a hold. */
   holds: { hold: NumberHold; numbers: Map<string, number> }[] = [];
-  /** Lower-cased ids that something beside the table needs. */
+  /** Lower-cased ids that components other than the table refer to. */
   readonly needed = new Set<string>();
   etag = 0;
   position = 0;
@@ -323,7 +323,7 @@ class Pair {
     }
   }
 
-  /** A number that was known when a hold began is still of its id. */
+  /** A number that was known at the start of a hold still belongs to its id. */
   checkHolds(): void {
     for (const { numbers } of this.holds) {
       for (const [id, docNum] of numbers) {
@@ -336,7 +336,7 @@ class Pair {
     kind: "stage" | "apply",
     writes: Extract<Operation, { kind: "stage" | "apply" }>["writes"],
   ): void {
-    if (kind === "apply" && this.model.staged.length > 0) return; // replay is over before writing begins
+    if (kind === "apply" && this.model.staged.length > 0) return; // Replay ends before the first write.
     for (const { id, asBytes, isDeletion, collection, flags, etagStep } of writes) {
       const docNum = this.#intern(id, asBytes);
       this.etag += etagStep;
@@ -364,13 +364,15 @@ class Pair {
     }
   }
 
-  /** Deletes all documents but a few, or writes two of them over and over: what makes lists sweep. */
+  /**
+   * Deletes all documents but a few, or rewrites two of them repeatedly, so that lists are swept.
+   */
   change(kind: "purge" | "churn", pick: number): void {
     const ids = [...this.ids];
     const turns = kind === "purge" ? ids.length : 120;
-    for (let turn = 0; turn < turns; turn++) {
-      const id = ids[kind === "purge" ? turn : (pick + (turn & 1)) % Math.max(1, ids.length)];
-      if (id === undefined || (kind === "purge" && (turn + pick) % 16 === 0)) continue;
+    for (let tick = 0; tick < turns; tick++) {
+      const id = ids[kind === "purge" ? tick : (pick + (tick & 1)) % Math.max(1, ids.length)];
+      if (id === undefined || (kind === "purge" && (tick + pick) % 16 === 0)) continue;
       const isDeletion = kind === "purge";
       this.write("stage", [
         { id, asBytes: false, isDeletion, collection: 1, flags: 0, etagStep: 1 },
@@ -380,8 +382,9 @@ class Pair {
   }
 
   /**
-   * Writes all documents anew, one or two of them twice, in their collections, and commits that in two parts; `pick` says
-   * where the parts meet, and which are deleted, new or moved to another collection between them.
+   * Rewrites all documents in their collections, one or two of them twice, and commits in two
+   * parts; `pick` chooses the boundary between the parts, and which documents are deleted, new, or
+   * moved to another collection in between.
    */
   rewrite(pick: number): void {
     const rows = [...this.model.newest()];
@@ -402,7 +405,10 @@ class Pair {
     if (pick % 2 === 0) this.views.pop()?.view.release();
   }
 
-  /** Every document, of now and of each view, is found by its etag; no other etag gives one that has it. */
+  /**
+   * Every current document and every document of each view is found by its etag; no other etag
+   * finds a document.
+   */
   checkEtags(): void {
     for (const state of [this.model.committed, ...this.views.map((held) => held.state)]) {
       for (const [id, { etag }] of state) {
@@ -415,9 +421,9 @@ class Pair {
   }
 
   commit(count: number): void {
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     this.table.commitStaged(count, (docNum, etag, position, length, collection) => {
-      told.push([this.table.lowerIdOf(docNum), etag, position, length, collection]);
+      reported.push([this.table.lowerIdOf(docNum), etag, position, length, collection]);
     });
     const expected: unknown[] = [];
     for (const { id, row } of this.model.staged.splice(0, count)) {
@@ -425,7 +431,7 @@ class Pair {
       expected.push([id, before.etag, before.position, before.length, before.collection]);
       apply(this.model.committed, id, row);
     }
-    expect(told).toEqual(expected);
+    expect(reported).toEqual(expected);
   }
 
   relocate(pick: number, position: number): void {
@@ -443,7 +449,7 @@ class Pair {
     else this.model.committed.set(place.id, row);
   }
 
-  /** Takes the sections of a view now; they are restored, and compared, when more was written. */
+  /** Reads the sections of a view now; they are restored and compared after further writes. */
   restore(): void {
     const view = this.table.view();
     const sections = this.table.sections(view);
@@ -472,7 +478,7 @@ class Pair {
     check(this.table, this.model.committed, ids, 7);
     for (const { view, state, sections } of this.views) {
       check(view, state, ids, 2);
-      // A snapshot may be taken of a view at once, or when more was written.
+      // A snapshot may be written immediately or after further writes.
       const restored = new DocumentTable(this.options);
       restored.restore(sections ?? this.table.sections(view));
       restored.checkInvariants();
@@ -483,7 +489,7 @@ class Pair {
     this.forget();
   }
 
-  /** When nobody reads any more, all ids that no document has are forgotten, but for those in the order. */
+  /** Without readers, all ids without a document are dropped, except ids in the order. */
   forget(): void {
     this.checkHolds();
     for (const { hold } of this.holds) hold.release();
@@ -499,13 +505,13 @@ class Pair {
     const { size } = this.model.committed;
     expect(this.table.idCount).toBeLessThanOrEqual(size + size / 4 + 4);
     check(this.table, this.model.committed, [...this.ids], 7);
-    // Those that were forgotten are as new.
+    // Dropped ids are like new ones.
     for (const id of this.ids) this.table.intern(id);
     this.table.checkInvariants();
   }
 }
 
-describe("against a slow twin", () => {
+describe("compared with a simple model", () => {
   test("keeps rows, orders, views and snapshots through any sequence of writes", () => {
     fc.assert(
       fc.property(
@@ -548,7 +554,7 @@ function filled(count: number): DocumentTable {
 }
 
 describe("ids", () => {
-  test("are the same document in any case, and keep one number while they are known", () => {
+  test("identify the same document in any letter case, and keep one number while they are known", () => {
     const table = new DocumentTable(tiny);
     const docNum = table.intern("Users/1-A");
     expect(table.intern("USERS/1-a")).toBe(docNum);
@@ -561,7 +567,7 @@ describe("ids", () => {
     expect(table.docCount).toBe(1);
   });
 
-  test("are found by their bytes too", () => {
+  test("are also found by their bytes", () => {
     const table = filled(3);
     const bytes = Buffer.from("..Users/2..ÅSA");
     expect(table.findBytes(bytes, 2, 9)).toBe(2);
@@ -572,7 +578,7 @@ describe("ids", () => {
     expect(table.findBytes(bytes, 11, bytes.length)).toBe(-1);
   });
 
-  test("that are gone give back their numbers, and all else, beside those that stay", () => {
+  test("release their numbers and memory when deleted, beside ids that stay", () => {
     const table = new DocumentTable();
     let etag = 0;
     const write = (id: string) =>
@@ -596,7 +602,7 @@ describe("ids", () => {
     expect(table.memoryBytes()).toBeLessThan(1.25 * before);
   });
 
-  test("of a burst leave nothing behind", () => {
+  test("of a burst are released completely", () => {
     const table = new DocumentTable();
     for (let at = 0; at < 200_000; at++) table.intern(`burst/${at}`);
     for (let at = 0; at < 200_000; at++) table.markUnused(at);
@@ -606,7 +612,7 @@ describe("ids", () => {
     expect(table.memoryBytes()).toBeLessThan(800_000);
   });
 
-  test("that cannot be are refused when given, and not found when sought", () => {
+  test("that are invalid are rejected on writes and not found on reads", () => {
     const table = new DocumentTable(tiny);
     for (const id of ["a".repeat(513), "users/\ud83d"]) {
       expect(() => table.intern(id)).toThrow(expect.objectContaining({ code: "invalid-argument" }));
@@ -616,7 +622,7 @@ describe("ids", () => {
     expect(table.docCount).toBe(0);
   });
 
-  test("are found with any seed of the hash", () => {
+  test("are found with any hash seed", () => {
     const table = new DocumentTable({ ...tiny, hashSeed: 0xdeadbeef });
     for (let at = 0; at < 200; at++) table.intern(`users/${at}`);
     for (let at = 0; at < 200; at++) expect(table.lookup(`users/${at}`)).toBe(at);
@@ -628,7 +634,7 @@ describe("ids", () => {
 });
 
 describe("replay", () => {
-  test("passes over a row that is older than the document's, and moves one of the same etag", () => {
+  test("skips a row older than the document's, and moves a row with the same etag", () => {
     const table = filled(1);
     expect(table.applyCommitted(0, 5, 100, 48, 2, 7)).toBe(true);
     expect(table.applyCommitted(0, 4, 72, 24, 0, 0)).toBe(false);
@@ -646,18 +652,18 @@ describe("replay", () => {
     table.checkInvariants();
   });
 
-  test("tells what each row replaces", () => {
+  test("reports the replaced row of each row", () => {
     const table = filled(1);
-    const told: number[][] = [];
-    table.applyCommitted(0, 5, 100, 48, 2, 7, (...row) => told.push(row));
-    table.applyCommitted(0, 6, 148, 0, 0, 0, (...row) => told.push(row));
-    expect(told).toEqual([
+    const reported: number[][] = [];
+    table.applyCommitted(0, 5, 100, 48, 2, 7, (...row) => reported.push(row));
+    table.applyCommitted(0, 6, 148, 0, 0, 0, (...row) => reported.push(row));
+    expect(reported).toEqual([
       [0, 1, 0, 24, 0],
       [0, 5, 100, 48, 2],
     ]);
   });
 
-  test("after a snapshot gives what it gave before", () => {
+  test("after a snapshot restores the same state", () => {
     const table = filled(40);
     const view = table.view();
     const sections = table.sections(view);
@@ -688,7 +694,7 @@ describe("replay", () => {
 });
 
 describe("a view", () => {
-  test("is not read after its release", () => {
+  test("cannot be read after its release", () => {
     const table = filled(10);
     const view = table.view();
     const cursor = view.byEtag(allCollections, 0);
@@ -706,7 +712,7 @@ describe("a view", () => {
 });
 
 describe("the order by id", () => {
-  test("is settled in slices of the budget", () => {
+  test("is established in slices of the budget", () => {
     let now = 0;
     const table = new DocumentTable({ ...tiny, monotonicMs: () => now++ });
     for (let at = 0; at < 100; at++)
@@ -722,7 +728,7 @@ describe("the order by id", () => {
   });
 });
 
-describe("a snapshot that is damaged", () => {
+describe("a damaged snapshot", () => {
   const table = filled(60);
   const view = table.view();
   const sections = table
@@ -735,7 +741,7 @@ describe("a snapshot that is damaged", () => {
   };
   const damaged = expect.objectContaining({ code: "database-damaged" });
 
-  test("is refused when a section is missing, cut or too long", () => {
+  test("is rejected if a section is missing, cut or too long", () => {
     restore(sections).checkInvariants();
     for (const [at, section] of sections.entries()) {
       expect(() => restore(sections.toSpliced(at, 1)), section.name).toThrow(damaged);
@@ -748,13 +754,13 @@ describe("a snapshot that is damaged", () => {
     }
   });
 
-  test("is refused when it is of another version", () => {
+  test("is rejected if its version differs", () => {
     const head = Buffer.from(sections[0]!.bytes);
     head.writeUInt32LE(99, 0);
     expect(() => restore(sections.with(0, { ...sections[0]!, bytes: head }))).toThrow(damaged);
   });
 
-  test("fails in no other way when a byte is wrong", () => {
+  test("fails only with this error if a byte is wrong", () => {
     fc.assert(
       fc.property(
         fc.nat(sections.length - 1),

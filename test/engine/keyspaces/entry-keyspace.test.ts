@@ -12,7 +12,7 @@ function contentOf(keyspace: EntryKeyspace<string>) {
   return entries.map(([key, { value, etag, position }]) => ({ key, value, etag, position }));
 }
 
-test("a snapshot has the entries of its moment, though they change before it is written", () => {
+test("a snapshot has the entries of its view, although they change before it is written", () => {
   const keyspace = newKeyspace();
   const put = (key: string, value: string | undefined, etag: number) => {
     const entry = { value: value ?? "", etag, position: etag * 8, length: 32 };
@@ -37,7 +37,7 @@ test("a snapshot has the entries of its moment, though they change before it is 
   restored.checkInvariants();
 });
 
-test("the bytes of a snapshot are known before it is made", () => {
+test("the size of a snapshot is known before it is built", () => {
   const keyspace = newKeyspace();
   const bytes = () =>
     keyspace

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DocumentTable } from "../../../engine/keyspaces/document-table.ts";
 import { RevisionTable } from "../../../engine/keyspaces/revision-table.ts";
 
-/** What a twin knows of a revision. */
+/** The model's entry for a revision. */
 interface Row {
   readonly document: number;
   readonly etag: number;
@@ -12,8 +12,8 @@ interface Row {
 
 type Change = { readonly add: Row } | { readonly remove: Row };
 
-/** The slow, obvious twin: lists of what is committed, and what waits. */
-class Twin {
+/** A slow, simple model: lists of committed and of staged revisions. */
+class Model {
   committed: Row[] = [];
   readonly waiting: Change[] = [];
   readonly dead: number[] = [];
@@ -55,7 +55,7 @@ const factsOf = ({ document, etag }: Row) => ({
   vectorHash: etag % 3,
 });
 
-/** Rows as readers see them, newest first. */
+/** Rows visible to readers, newest first. */
 function readersView(table: RevisionTable, document: number): number[] {
   const etags: number[] = [];
   for (let row = table.newestOf(document); row >= 0; row = table.olderThan(row)) {
@@ -64,7 +64,7 @@ function readersView(table: RevisionTable, document: number): number[] {
   return etags;
 }
 
-/** Rows as writers see them, oldest first. */
+/** Rows visible to writers, oldest first. */
 function writersView(table: RevisionTable, document: number): number[] {
   const etags: number[] = [];
   for (let row = table.oldestToWrite(document); row >= 0; row = table.newerToWrite(row)) {
@@ -73,23 +73,23 @@ function writersView(table: RevisionTable, document: number): number[] {
   return etags;
 }
 
-function expectAlike(table: RevisionTable, twin: Twin): void {
+function expectAlike(table: RevisionTable, model: Model): void {
   table.checkInvariants();
-  expect(table.count).toBe(twin.committed.length);
-  const { newest } = twin;
+  expect(table.count).toBe(model.committed.length);
+  const { newest } = model;
   for (let document = 0; document < documentCount; document++) {
     const of = (rows: readonly Row[]) =>
       rows
         .filter((row) => row.document === document)
         .map(({ etag }) => etag)
         .sort((one, other) => one - other);
-    expect(readersView(table, document)).toEqual(of(twin.committed).reverse());
+    expect(readersView(table, document)).toEqual(of(model.committed).reverse());
     expect(writersView(table, document)).toEqual(of(newest));
     expect(table.newestCountOf(document)).toBe(of(newest).length);
   }
   for (let hash = 0; hash < 3; hash++) {
     const found = table.withVectorHash(hash).map((row) => table.etagOf(row));
-    const known = twin.committed.filter(({ etag }) => etag % 3 === hash).map(({ etag }) => etag);
+    const known = model.committed.filter(({ etag }) => etag % 3 === hash).map(({ etag }) => etag);
     expect(found.sort((one, other) => one - other)).toEqual(
       known.sort((one, other) => one - other),
     );
@@ -102,44 +102,44 @@ const step = fc.record({
 });
 
 describe("the table of revisions", () => {
-  test("is its twin after any additions, removals, commits, discards and snapshots", () => {
+  test("equals its model after any additions, removals, commits, discards and snapshots", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-        const twin = new Twin();
+        const model = new Model();
         const dead: number[] = [];
         let table = tableFor((position) => dead.push(position));
         let etag = 0;
         for (const { kind, choice } of steps) {
-          const { newest } = twin;
+          const { newest } = model;
           if (kind === "add") {
             etag += 1 + (choice % 2);
             const row: Row = { document: choice % documentCount, etag, position: etag * 8 };
             table.stageAdd(factsOf(row), row.position, 64);
-            twin.waiting.push({ add: row });
+            model.waiting.push({ add: row });
           } else if (kind === "remove" && newest.length > 0) {
             const row = newest[choice % newest.length] as Row;
             table.stageRemove(row.document, row.etag);
-            twin.waiting.push({ remove: row });
-          } else if (kind === "commit" && twin.waiting.length > 0) {
+            model.waiting.push({ remove: row });
+          } else if (kind === "commit" && model.waiting.length > 0) {
             table.commitStaged(1);
-            twin.commit();
-          } else if (kind === "discard" && twin.waiting.length > 0) {
+            model.commit();
+          } else if (kind === "discard" && model.waiting.length > 0) {
             table.discardStaged(1);
-            twin.waiting.pop();
-          } else if (kind === "snapshot" && twin.waiting.length === 0) {
+            model.waiting.pop();
+          } else if (kind === "snapshot" && model.waiting.length === 0) {
             const [section] = table.sections();
             table = tableFor((position) => dead.push(position));
             table.restore(new Map([["revisions", Buffer.concat([...(section?.parts ?? [])])]]));
           }
-          expectAlike(table, twin);
+          expectAlike(table, model);
         }
-        expect(dead).toEqual(twin.dead);
+        expect(dead).toEqual(model.dead);
       }),
       { numRuns: 150 },
     );
   });
 
-  test("keeps few columns for many revisions that come and go", () => {
+  test("keeps few columns for many revisions that are added and removed", () => {
     const table = tableFor(() => undefined);
     for (let etag = 1; etag <= 5000; etag++) {
       table.stageAdd(factsOf({ document: 0, etag, position: 0 }), 0, 8);

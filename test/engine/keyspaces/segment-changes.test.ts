@@ -22,7 +22,7 @@ function listed(keys: Iterable<string> | null): string[] | null {
 }
 
 describe("changes of segments", () => {
-  test("are recorded from the first follower on, written and deleted ones alike", () => {
+  test("are recorded from the first follower on, both writes and deletions", () => {
     const { changes, set } = opened();
     set("a");
     const seen = changes.follow();
@@ -36,7 +36,7 @@ describe("changes of segments", () => {
     expect(changes.follow()).toBe(2);
   });
 
-  test("are forgotten when there are too many; whoever is behind learns that", () => {
+  test("are dropped when there are too many, and lagging followers are notified", () => {
     const { changes, set } = opened();
     changes.follow();
     for (let i = 0; i < 1_000; i++) set(`key${i}`);

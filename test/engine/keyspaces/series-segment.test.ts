@@ -26,7 +26,7 @@ const entries = fc
   .map((list) => list.sort((one, other) => one.time - other.time));
 
 describe("a segment", () => {
-  it("gives back what was packed, bit for bit", () => {
+  it("restores packed entries bit for bit", () => {
     fc.assert(
       fc.property(entries, (list) => {
         const { bytes } = Segment.of(list);
@@ -50,7 +50,7 @@ describe("a segment", () => {
     );
   });
 
-  it("takes 3 bytes for an entry at an even pace whose value changes a little", () => {
+  it("takes 3 bytes for an entry at a regular interval whose value changes a little", () => {
     const list = Array.from({ length: 500 }, (_, i) => ({
       time: 1_577_836_800_000 + i * 60_000,
       values: [60 + (i % 30)],

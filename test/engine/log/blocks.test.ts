@@ -25,7 +25,7 @@ function newCache(limit: number | MemoryBudget): SegmentCache {
   return new SegmentCache(limit, new ImagePool(true), extentBytes);
 }
 
-/** A record whose bytes tell which it is. */
+/** A record whose bytes identify it. */
 function recordOf(value: number, length = 64): Buffer {
   const record = Buffer.alloc(length);
   record.writeUInt32LE(length, recordLengthAt);
@@ -44,7 +44,7 @@ function extentOf(cache: SegmentCache, segment: Segment, index: number): Extent 
   return new Extent(segment, index, index * extentBytes, blocks.blockBytes, bytes, blocks);
 }
 
-test("what was used of single records stays when a walk passes over more than there is room for", () => {
+test("keeps recently used single records when a scan exceeds the capacity", () => {
   const cache = newCache(64 * 1024);
   const segment = newSegment();
   const place = newPlace();
@@ -62,7 +62,7 @@ test("what was used of single records stays when a walk passes over more than th
   expect(cache.bytes).toBeLessThanOrEqual(cache.bytesMax);
 });
 
-test("an extent that comes back soon is kept while others pass", () => {
+test("keeps an extent that is used again soon, while others are scanned", () => {
   const cache = newCache(64 * 1024);
   const segment = newSegment();
   const isThere = (index: number) => cache.extentAt(segment, index * extentBytes) !== null;
@@ -73,7 +73,7 @@ test("an extent that comes back soon is kept while others pass", () => {
   expect(isThere(0)).toBe(true);
 });
 
-test("records are found where they are, or not at all, and never take more than there is room for", () => {
+test("returns the right record or none, and never exceeds the capacity", () => {
   const random = new SeededRandom(11);
   const budget = new MemoryBudget(40_000);
   const cache = newCache(budget);
@@ -100,7 +100,7 @@ test("records are found where they are, or not at all, and never take more than 
   expect(found).toBeGreaterThan(1000);
 });
 
-test("memory is given back when others need it", () => {
+test("releases memory when other uses need it", () => {
   const budget = new MemoryBudget(100_000);
   const cache = newCache(budget);
   const segment = newSegment();
@@ -111,7 +111,7 @@ test("memory is given back when others need it", () => {
   budget.release("replies", 60_000);
 });
 
-test("a segment that is written leaves less room for others, until it is done", () => {
+test("a segment being written reduces the capacity until it is complete", () => {
   const cache = newCache(100_000);
   const segment = newSegment();
   segment.image = Buffer.alloc(60_000);
@@ -124,14 +124,14 @@ test("a segment that is written leaves less room for others, until it is done", 
   expect(cache.bytes).toBe(60_000);
 });
 
-test("memory of a block is used again in a later turn, when nobody holds it", async () => {
+test("reuses the memory of a block in a later tick, when nothing holds it", async () => {
   const pool = new BlockPool(extentBytes, true, () => undefined);
   const segment = newSegment();
   const bytes = pool.take().fill(1);
   const extent = new Extent(segment, 0, 0, extentBytes, bytes, pool);
   extent.isCached = true;
   extent.leave();
-  // Whoever waited for it holds it in the same turn.
+  // A waiter acquires it in the same tick.
   extent.hold();
   await setImmediate();
   expect(bytes[0]).toBe(1);
@@ -142,19 +142,19 @@ test("memory of a block is used again in a later turn, when nobody holds it", as
   expect(pool.take()).toBe(bytes);
 });
 
-test("an extent has the records that begin in it and are whole", () => {
+test("an extent has the complete records that start in it", () => {
   const cache = newCache(0);
   const extent = extentOf(cache, newSegment(), 2);
   expect(extent.has(2 * extentBytes, 64)).toBe(true);
   expect(extent.has(2 * extentBytes + 64, 64)).toBe(true);
   expect(extent.has(3 * extentBytes, 64)).toBe(false);
   extent.bytes.writeUInt8(9, 30);
-  expect(extent.has(2 * extentBytes, 64)).toBe(true); // looked at before
+  expect(extent.has(2 * extentBytes, 64)).toBe(true); // checked before
   extent.bytes.writeUInt8(9, 128 + 30);
   expect(extent.has(2 * extentBytes + 128, 64)).toBe(false);
 });
 
-test("a table of single records is a map, whatever is removed from it", () => {
+test("a table of single records behaves like a map under any removals", () => {
   const random = new SeededRandom(5);
   const table = new SingleTable();
   const found = { slot: 0, start: 0 };

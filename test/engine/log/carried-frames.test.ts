@@ -1,4 +1,7 @@
-/** A log that is carried: each frame is shown, marked, and written here only when it was carried. */
+/**
+ * A log whose frames are carried: each frame is sealed and marked, and is written here only after
+ * it was carried.
+ */
 import { expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { framesInFlightMax } from "../../../engine/base/limits.ts";
@@ -16,7 +19,7 @@ import { SegmentStore } from "../../../engine/log/segment-store.ts";
 import { SpaceGuard } from "../../../engine/log/space-guard.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 
-/** Settles what is carried one by one, when a test wants it. */
+/** Settles the carried frames one at a time, on the test's request. */
 class HeldCarrier implements LogCarrier {
   isSending = true;
   readonly sealedBytes: Buffer[] = [];
@@ -41,7 +44,7 @@ class HeldCarrier implements LogCarrier {
     this.#settle();
   }
 
-  /** All that is under way, the last one first: each is known when the log goes on with the one before. */
+  /** Settles all frames in flight, the last one first, before the log can handle the first. */
   settleAtOnce(): void {
     for (const one of this.#waiting.splice(0).reverse()) one.resolve(Buffer.alloc(markBytes, 0xee));
   }
@@ -61,12 +64,13 @@ function carriedWriter(segmentBytes = 64 * 1024) {
   const health = new Health();
   const cache = new SegmentCache(1 << 20);
   const store = new SegmentStore(null, Buffer.alloc(16), cache, health, { clock, random });
-  const told: string[] = [];
+  const reported: string[] = [];
   const listener: LogListener = {
-    durable: (count) => told.push(`durable ${count}`),
-    lost: (count) => told.push(`lost after ${count}`),
-    marked: ({ record, position }) => told.push(`marked ${record.length} at ${position % 2 ** 32}`),
-    stopped: (error) => told.push(`stopped ${(error as EngineError).code}`),
+    durable: (count) => reported.push(`durable ${count}`),
+    lost: (count) => reported.push(`lost after ${count}`),
+    marked: ({ record, position }) =>
+      reported.push(`marked ${record.length} at ${position % 2 ** 32}`),
+    stopped: (error) => reported.push(`stopped ${(error as EngineError).code}`),
   };
   const space = new SpaceGuard(null, files, clock, 0);
   const carrier = new HeldCarrier();
@@ -77,29 +81,29 @@ function carriedWriter(segmentBytes = 64 * 1024) {
   );
   const append = (length: number, byte = 1) =>
     writer.append(Buffer.alloc(length, byte), length, false, false, null);
-  return { writer, store, carrier, told, append };
+  return { writer, store, carrier, reported, append };
 }
 
 const soon = () => new Promise<void>((resolve) => setTimeout(resolve, 20));
 
-test("a frame is durable when it was carried, and its mark with it", async () => {
-  const { writer, store, carrier, told, append } = carriedWriter();
+test("a frame and its mark are durable once it was carried", async () => {
+  const { writer, store, carrier, reported, append } = carriedWriter();
   append(64, 1);
   const second = append(64, 2);
   await soon();
   expect(carrier.sealedBytes).toEqual([Buffer.concat([Buffer.alloc(64, 1), Buffer.alloc(64, 2)])]);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   expect(writer.durableCount).toBe(0);
   carrier.settle();
   await writer.flush();
   const at = (second % 2 ** 32) + 64;
-  expect(told).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
+  expect(reported).toEqual(["durable 2", `marked ${markBytes} at ${at}`]);
   expect(carrier.durableMarks).toHaveLength(1);
   expect(store.peek(second + 64, markBytes)).toEqual(Buffer.alloc(markBytes, 0xee));
 });
 
-test("what comes meanwhile is the next frame", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+test("records appended in the meantime form the next frame", async () => {
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
@@ -107,13 +111,13 @@ test("what comes meanwhile is the next frame", async () => {
   carrier.settle();
   await soon();
   expect(carrier.sealedBytes.map(({ length }) => length)).toEqual([64, 128]);
-  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 1"]);
+  expect(reported.filter((line) => line.startsWith("durable"))).toEqual(["durable 1"]);
   carrier.settle();
   await writer.flush();
-  expect(told.filter((line) => line.startsWith("durable")).at(-1)).toBe("durable 3");
+  expect(reported.filter((line) => line.startsWith("durable")).at(-1)).toBe("durable 3");
 });
 
-test("much that is written at once goes in several frames, under way together", async () => {
+test("splits many records into several frames in flight", async () => {
   const { writer, carrier, append } = carriedWriter(64 * 1024 * 1024);
   const piece = 128 * 1024;
   for (let n = 0; n < 80; n++) append(piece, n);
@@ -128,7 +132,7 @@ test("much that is written at once goes in several frames, under way together", 
   for (let n = 0; n < 80; n++) expect(all[n * piece]).toBe(n);
 });
 
-test("segments that are full are carried in their order, with room for each mark", async () => {
+test("carries full segments in order, with space for each mark", async () => {
   const { writer, store, carrier, append } = carriedWriter(2048);
   for (let n = 0; n < 40; n++) append(512, n);
   const settling = setInterval(() => carrier.settle(), 1);
@@ -141,29 +145,29 @@ test("segments that are full are carried in their order, with room for each mark
   );
 });
 
-test("what could not be carried stops the log: it is lost here, and told as it came", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+test("a failed carry stops the log, reports the lost records and rethrows the error", async () => {
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
   carrier.settle(new EngineError("outcome-unknown", "this node stopped leading"));
   await expect(writer.flush()).rejects.toMatchObject({ code: "outcome-unknown" });
-  expect(told.slice(-2)).toEqual(["lost after 0", "stopped outcome-unknown"]);
+  expect(reported.slice(-2)).toEqual(["lost after 0", "stopped outcome-unknown"]);
   expect(() => append(64)).toThrow("this node stopped leading");
 });
 
-test("a log that is closed is carried first, and frames without records are not shown", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+test("closing carries pending frames first, and does not seal frames without records", async () => {
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   const closed = writer.close();
   await soon();
   carrier.settle();
   await closed;
-  expect(told).toContain("durable 1");
+  expect(reported).toContain("durable 1");
   expect(carrier.sealedBytes).toHaveLength(1);
 });
 
-test("a few small frames are under way together, and more of those that are large", async () => {
+test("limits small frames in flight, and allows more large ones", async () => {
   const { writer, carrier, append } = carriedWriter(16 * 1024 * 1024);
   for (let n = 0; n < smallFramesMax + 3; n++) {
     append(64, n);
@@ -180,8 +184,8 @@ test("a few small frames are under way together, and more of those that are larg
   clearInterval(settling);
 });
 
-test("what was carried while another frame was awaited is durable together with it", async () => {
-  const { writer, carrier, told, append } = carriedWriter();
+test("frames carried out of order become durable together", async () => {
+  const { writer, carrier, reported, append } = carriedWriter();
   append(64, 1);
   await soon();
   append(64, 2);
@@ -189,12 +193,12 @@ test("what was carried while another frame was awaited is durable together with 
   expect(carrier.sealedBytes).toHaveLength(2);
   carrier.settleAtOnce();
   await writer.flush();
-  expect(told.filter((line) => line.startsWith("durable"))).toEqual(["durable 2"]);
-  expect(told.filter((line) => line.startsWith("marked"))).toHaveLength(2);
+  expect(reported.filter((line) => line.startsWith("durable"))).toEqual(["durable 2"]);
+  expect(reported.filter((line) => line.startsWith("marked"))).toHaveLength(2);
   expect(carrier.durableMarks).toHaveLength(2);
 });
 
-test("a log of groups of others seals a frame only when the device is idle", async () => {
+test("seals a frame of received groups only when the device is idle", async () => {
   const { writer, carrier, append } = carriedWriter(16 * 1024 * 1024);
   carrier.isSending = false;
   append(64, 1);
@@ -208,7 +212,7 @@ test("a log of groups of others seals a frame only when the device is idle", asy
   expect(carrier.sealedBytes.map(({ length }) => length)).toEqual([64, 3 * carriedFrameBytes]);
 });
 
-test("a large transaction is carried when all of it is copied, and what follows behind it", async () => {
+test("carries a large transaction once it is copied completely, followed by later records", async () => {
   const { writer, carrier, append } = carriedWriter(64 * 1024 * 1024);
   const length = 24 * 1024 * 1024;
   const large = Buffer.alloc(length, 7);

@@ -5,7 +5,7 @@ import { ChunkSums } from "../../../engine/log/chunk-sums.ts";
 
 const image = Buffer.from(Array.from({ length: 4096 }, (_, at) => (at * 7919) >>> 5));
 
-test("sums of spans are those of their bytes, whatever pieces are known", () => {
+test("computes checksums of ranges from any known parts", () => {
   const cuts = fc.uniqueArray(fc.integer({ min: 0, max: image.length }), { minLength: 2 });
   const span = fc.tuple(fc.nat(image.length), fc.nat(image.length));
   fc.assert(
@@ -39,7 +39,7 @@ test("sums of spans are those of their bytes, whatever pieces are known", () => 
   );
 });
 
-test("forgets pieces whose bytes are going to be replaced, and no others", () => {
+test("forgets only the parts that will be overwritten", () => {
   const bytes = Buffer.from(image);
   const sums = new ChunkSums();
   for (let at = 0; at < 4000; at += 1000) {

@@ -1,4 +1,4 @@
-/** When compaction begins and how fast it goes, by what is alive and dead. */
+/** The start and speed of compaction, depending on live and dead bytes. */
 import { describe, expect, test } from "vitest";
 import { type CompactionPace, paceOf } from "../../../engine/log/compaction-pace.ts";
 
@@ -8,12 +8,12 @@ interface Parts {
   readonly live?: number;
   readonly dead?: number;
   readonly empty?: number;
-  /** Room without records, snapshots. */
+  /** Log capacity without records, snapshots. */
   readonly other?: number;
   readonly isHeld?: boolean;
 }
 
-/** In MiB, for a log of 100 live ones that counts as one of at least 4. */
+/** In MiB, for a log with 100 live MiB, which counts as at least 4. */
 function pace({ live = 100, dead = 0, empty = 0, other = 10, isHeld = false }: Parts) {
   const space = {
     liveBytes: live * mebi,
@@ -25,12 +25,12 @@ function pace({ live = 100, dead = 0, empty = 0, other = 10, isHeld = false }: P
 }
 
 describe("the pace of compaction", () => {
-  test("is at leisure while less than a part is dead", () => {
+  test("is slow while the dead share is below a limit", () => {
     expect(pace({ dead: 39 })).toMatchObject({ delayMs: 1000, speedUp: 1, brake: 0 });
     expect(pace({ dead: 39 }).worthShare).toBe(0.5);
   });
 
-  test("rises with what is dead, without steps", () => {
+  test("rises continuously with the dead bytes", () => {
     const rows: CompactionPace[] = [];
     for (let dead = 30; dead <= 140; dead += 0.25) rows.push(pace({ dead }));
     for (let at = 1; at < rows.length; at++) {
@@ -44,31 +44,31 @@ describe("the pace of compaction", () => {
     expect(rows.at(-1)).toMatchObject({ delayMs: 0, speedUp: 8, timeShare: 0.5, brake: 8 });
   });
 
-  test("slows writers down the more, the less it keeps up with them", () => {
+  test("slows writers down more, the further compaction lags", () => {
     expect(pace({ dead: 50 })).toMatchObject({ timeShare: 0.25, brake: 0 });
     expect(pace({ dead: 60 })).toMatchObject({ timeShare: 0.5, brake: 1 });
     expect(pace({ dead: 80 })).toMatchObject({ timeShare: 0.5, brake: 3 });
   });
 
-  test("begins earlier when snapshots and other things take much, but not without end", () => {
+  test("starts earlier, up to a limit, when snapshots and other files are large", () => {
     expect(pace({ dead: 30, other: 20 }).delayMs).toBe(1000);
     expect(pace({ dead: 30, other: 60 }).delayMs).toBe(0);
     expect(pace({ dead: 19, other: 500 })).toMatchObject({ delayMs: 1000, brake: 0 });
   });
 
-  test("takes what needs no copying at once, and nothing else with it", () => {
+  test("immediately deletes segments that need no copying, and only those", () => {
     const held = pace({ dead: 20, empty: 13, isHeld: true });
     expect(held).toMatchObject({ delayMs: 0, worthShare: Number.POSITIVE_INFINITY });
     expect(pace({ dead: 20, empty: 12, isHeld: true }).delayMs).toBe(null);
     expect(pace({ dead: 20, empty: 13 }).urgentShare).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test("waits for whoever asks for it, but not when very much is dead", () => {
+  test("waits while a hold is active, unless very much is dead", () => {
     expect(pace({ dead: 39, other: 60, isHeld: true }).delayMs).toBe(null);
     expect(pace({ dead: 41, other: 60, isHeld: true }).delayMs).toBe(0);
   });
 
-  test("does not press a small log for what is small", () => {
+  test("does not hurry for small amounts in a small log", () => {
     expect(pace({ live: 0.1, dead: 1.5, other: 0.5 })).toMatchObject({ delayMs: 1000, brake: 0 });
     expect(pace({ live: 0, dead: 0, other: 0 })).toMatchObject({ speedUp: 1, brake: 0 });
   });

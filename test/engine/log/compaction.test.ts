@@ -13,7 +13,7 @@ const fast = { bytesPerSecond: Number.POSITIVE_INFINITY };
 
 const nextSlice = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Files are removed in the background. */
+/** Waits until files are removed in the background. */
 async function removed(): Promise<void> {
   for (let count = 0; count < 20; count++) await nextSlice();
 }
@@ -31,7 +31,7 @@ async function filled(files: SimulatedFileSystem): Promise<TinyDatabase> {
   return database;
 }
 
-/** A log in memory that compacts by itself when its clock says so. */
+/** A log in memory that compacts when its clock triggers it. */
 async function openInMemory(bytesPerSecond: number) {
   const clock = new SimulatedClock();
   const random = new SeededRandom(1);
@@ -57,7 +57,7 @@ async function openInMemory(bytesPerSecond: number) {
   return { log, owner, clock };
 }
 
-function expectWhole(log: FileLog, owner: TinyOwner): void {
+function expectIntact(log: FileLog, owner: TinyOwner): void {
   expect(log.metrics().recordBytes - log.metrics().deadBytes).toBe(owner.liveBytes());
   for (const [key, entry] of owner.entries) {
     const bytes = log.peek(entry.position, entry.length) as Buffer;
@@ -66,7 +66,7 @@ function expectWhole(log: FileLog, owner: TinyOwner): void {
 }
 
 describe("compaction", () => {
-  test("gives back the files of dead records and keeps the live ones", async () => {
+  test("deletes the files of dead records and keeps the live ones", async () => {
     const files = new SimulatedFileSystem();
     const database = await filled(files);
     const before = segmentFiles(files);
@@ -82,13 +82,13 @@ describe("compaction", () => {
     await again.close();
   });
 
-  test("keeps a deletion while something before it could come back, and drops it then", async () => {
+  test("keeps a deletion while an older record could reappear, then drops it", async () => {
     const files = new SimulatedFileSystem();
     const database = await TinyDatabase.open(files);
     database.put("stays", "s".repeat(600));
     database.put("goes", "g");
     await database.flush();
-    // A segment of its own for each of the two.
+    // Each of the two gets its own segment.
     for (let index = 0; index < 4; index++) database.put("filler", `${index}`.repeat(700));
     database.remove("goes");
     for (let index = 0; index < 4; index++) database.put("filler", `${index}`.repeat(700));
@@ -109,7 +109,7 @@ describe("compaction", () => {
     expect(again.owner.entries.has("goes")).toBe(false);
   });
 
-  test("does not drop a deletion that a snapshot does not know of", async () => {
+  test("does not drop a deletion that is not in a snapshot", async () => {
     const files = new SimulatedFileSystem();
     const database = await TinyDatabase.open(files);
     database.put("goes", "g".repeat(300));
@@ -153,7 +153,7 @@ describe("compaction", () => {
     younger.release();
   });
 
-  test("starts by itself when a segment is half dead, unless somebody asks it to wait", async () => {
+  test("starts automatically when a segment is half dead, unless it is held", async () => {
     const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
     const holds = [log.holdCompaction(), log.holdCompaction()];
     for (let index = 0; index < 40; index++) {
@@ -174,11 +174,11 @@ describe("compaction", () => {
     clock.advance(2000);
     await log.compactionEnded();
     expect(log.metrics().segmentBytes).toBeLessThan(before * 1024 * 0.8);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     await log.close();
   });
 
-  test("gives back what was replaced, also while somebody asks it to wait", async () => {
+  test("deletes replaced segments, also while it is held", async () => {
     const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
     const hold = log.holdCompaction();
     for (let index = 0; index < 200; index++) {
@@ -188,12 +188,12 @@ describe("compaction", () => {
       await log.compactionEnded();
     }
     expect(log.metrics().segments).toBeLessThan(8);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     hold.release();
     await log.close();
   });
 
-  test("starts at once, and copies what is less dead, when much is dead in all", async () => {
+  test("starts immediately and also copies fuller segments when the dead total is large", async () => {
     const { log, owner, clock } = await openInMemory(fast.bytesPerSecond);
     let most = 0;
     for (let index = 0; index < 1200; index++) {
@@ -204,14 +204,14 @@ describe("compaction", () => {
       await log.compactionEnded();
       most = Math.max(most, log.metrics().deadBytes / owner.liveBytes());
     }
-    // It would be near 1 if only what is half dead were copied.
+    // It would be near 1 if only half-dead segments were copied.
     expect(most).toBeLessThan(0.7);
-    expectWhole(log, owner);
+    expectIntact(log, owner);
     await log.close();
   });
 
-  test("that cannot keep up slows writers down, and lets them go when it is done", async () => {
-    // It writes nothing while the clock stands.
+  test("slows writers down when it lags, until it is finished", async () => {
+    // It writes nothing while the clock does not advance.
     const compaction = { bytesPerSecond: 64 };
     const database = await TinyDatabase.open(new SimulatedFileSystem(), undefined, { compaction });
     const isDurable = async (advanceMs: number): Promise<boolean> => {
@@ -219,7 +219,7 @@ describe("compaction", () => {
       const flushed = database.flush().then(() => {
         isDone = true;
       });
-      for (let turn = 0; turn < 1000 && !isDone; turn++) {
+      for (let tick = 0; tick < 1000 && !isDone; tick++) {
         database.clock.advance(advanceMs);
         await nextSlice();
       }
@@ -240,14 +240,14 @@ describe("compaction", () => {
     await database.close();
   });
 
-  test("and only the newest snapshot is kept when it is large beside what is alive", async () => {
+  test("only the newest snapshot is kept when it is large compared with the live data", async () => {
     const files = new SimulatedFileSystem();
     const database = await TinyDatabase.open(files);
     const snapshots = () => files.paths().filter((path) => path.includes("/snap/")).length;
     database.put("key", "small");
     for (let round = 0; round < 3; round++) await database.snapshot();
     expect(snapshots()).toBe(2);
-    // A tiny snapshot has all values in it.
+    // A tiny snapshot contains all values.
     for (let index = 0; index < 40; index++) database.put(`key${index}`, "l".repeat(30_000));
     await database.flush();
     for (let round = 0; round < 2; round++) await database.snapshot();
@@ -258,10 +258,10 @@ describe("compaction", () => {
     await again.check();
   });
 
-  test("and a snapshot that are slow do not hold up closing", async () => {
+  test("a slow compaction and a slow snapshot do not delay closing", async () => {
     const files = new SimulatedFileSystem();
     const database = await filled(files);
-    // No time passes here: whoever waits for it waits for ever.
+    // The clock does not advance here, so a wait for it would never end.
     const compaction = database.log.compact({ bytesPerSecond: 1 });
     const snapshot = database.log.writeSnapshot(database.owner.sections(), 1);
     for (let count = 0; count < 5; count++) await removed();
@@ -273,7 +273,10 @@ describe("compaction", () => {
     expect(again.report.wasClosed).toBe(true);
   });
 
-  /** A database whose first segment is damaged; `more` are keys that are written first and stay. */
+  /**
+   * A database whose first segment is damaged; `more` are keys that are written first and stay
+   * live.
+   */
   async function damagedFirst(files: SimulatedFileSystem, more: readonly string[]) {
     const database = await TinyDatabase.open(files);
     for (const key of more) database.put(key, "stays");
@@ -287,7 +290,7 @@ describe("compaction", () => {
     return { database, path };
   }
 
-  test("that is under way when the log is closed has ended before the last snapshot is made", async () => {
+  test("ends before the last snapshot is written if the log is closed meanwhile", async () => {
     for (let turns = 0; turns < 40; turns++) {
       const files = new SimulatedFileSystem();
       const database = await TinyDatabase.open(files);
@@ -315,7 +318,7 @@ describe("compaction", () => {
     await database.close();
   });
 
-  test("does not read a segment in which everything was replaced", async () => {
+  test("does not read a segment without live records", async () => {
     const files = new SimulatedFileSystem();
     const { database, path } = await damagedFirst(files, []);
     const report = await database.log.compact(fast);
@@ -327,7 +330,7 @@ describe("compaction", () => {
   });
 });
 
-test("any mix of writes, snapshots, compactions, full disks and restarts keeps what was written", {
+test("any mix of writes, snapshots, compactions, full disks and restarts preserves the data", {
   timeout: 300_000,
 }, async () => {
   const key = fc.constantFrom("a", "b", "c", "d", "e", "f");

@@ -1,17 +1,17 @@
-/** Loss of power at every call of the file system, in everything that a log does. */
+/** Loss of power at every call to the file system, in every operation of a log. */
 import { expect, test } from "vitest";
 import { countCalls, crashEverywhere, named } from "../../support/crash-loop.ts";
 import type { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 import { TinyDatabase, type TinyHistory, tinyFolder } from "../../support/tiny-database.ts";
 import { newHistory, scenarioOf, tinyScenarios } from "../../support/tiny-scenarios.ts";
 
-/** Recovers, and again and again: each time the same. */
+/** Recovers twice, with the same result. */
 async function checkRecovery(after: SimulatedFileSystem, history: TinyHistory): Promise<void> {
   const known = history.copy();
   const first = await TinyDatabase.open(after, known);
   const { state } = first;
   await first.check();
-  // Power is lost right after recovery, before anything was written.
+  // Power is lost right after recovery, before any write.
   const second = await TinyDatabase.open(after.powerLoss(1), known);
   expect(second.state).toBe(state);
   await second.check();
@@ -32,13 +32,13 @@ async function checkWithoutSnapshots(after: SimulatedFileSystem, history: TinyHi
 }
 
 for (const [name, scenario] of Object.entries(tinyScenarios)) {
-  test(`nothing acknowledged is lost by a crash: ${name}`, async () => {
+  test(`a crash loses nothing that was acknowledged: ${name}`, async () => {
     await crashEverywhere(newHistory, scenario, { seeds: 4 }, checkRecovery);
   });
 }
 
 for (const name of ["snapshots while writing", "compaction of puts and deletions"]) {
-  test(`a snapshot and full replay give the same: ${name}`, async () => {
+  test(`a snapshot and a full replay give the same state: ${name}`, async () => {
     const scenario = scenarioOf(name);
     await crashEverywhere(newHistory, scenario, { seeds: 1, step: 2 }, checkWithoutSnapshots);
   });

@@ -1,4 +1,6 @@
-/** Files that were changed behind the log's back. Opening refuses, or what is read is right: never something else. */
+/**
+ * Files changed by something other than the log. Opening fails, or all reads return correct data.
+ */
 import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
@@ -24,7 +26,7 @@ interface Store {
   readonly lastPath: string;
 }
 
-/** Three segments; after power was lost, or closed in good order, with or without a snapshot. */
+/** Three segments; after a power loss or a clean shutdown, with or without a snapshot. */
 async function newStore(ending: "power" | "closed" | "snapshot"): Promise<Store> {
   const files = new SimulatedFileSystem();
   const history = new TinyHistory();
@@ -47,7 +49,7 @@ async function newStore(ending: "power" | "closed" | "snapshot"): Promise<Store>
   return { files: settled, history, state: database.state, lastPath: String(lastPath) };
 }
 
-/** The files that the manifest lists, and itself. */
+/** The files listed in the manifest, and the manifest itself. */
 function listed(files: SimulatedFileSystem): string[] {
   const manifest = decodeManifest(files.content(`${tinyFolder}/MANIFEST`));
   const names = [
@@ -62,7 +64,7 @@ function segmentsOf(files: SimulatedFileSystem): string[] {
   return listed(files).filter((path) => path.endsWith(".seg"));
 }
 
-/** Opens a damaged copy. @returns what came of it. */
+/** Opens a damaged copy. @returns the outcome. */
 async function tryOpen(
   store: Store,
   damage: (files: SimulatedFileSystem) => void,
@@ -79,7 +81,7 @@ async function tryOpen(
   } catch (error) {
     expect(error).toMatchObject({ code: "database-damaged" });
     expect((error as Error).message).toContain(tinyFolder);
-    // Whoever refuses leaves all as it was.
+    // A failed opening changes nothing.
     for (const [path, content] of before) expect(files.content(path).equals(content)).toBe(true);
     return "refused";
   }
@@ -96,7 +98,7 @@ async function tryOpen(
 }
 
 describe.each(["power", "closed", "snapshot"] as const)("a store that ended with: %s", (ending) => {
-  test("never gives something wrong after any bit was flipped", { timeout: 600_000 }, async () => {
+  test("never returns wrong data after any bit was flipped", { timeout: 600_000 }, async () => {
     const store = await newStore(ending);
     expect(segmentsOf(store.files).length).toBeGreaterThanOrEqual(3);
     const counts = { refused: 0, whole: 0, shorter: 0, "found on reading": 0 };
@@ -113,7 +115,7 @@ describe.each(["power", "closed", "snapshot"] as const)("a store that ended with
           );
           counts[result]++;
           if (result !== "shorter") continue;
-          // Only the very last frame can be taken for a torn one, and only when nothing covers it.
+          // Only the last frame can be mistaken for a torn one, and only if no header covers it.
           expect(path).toBe(store.lastPath);
         }
       }
@@ -126,7 +128,7 @@ describe.each(["power", "closed", "snapshot"] as const)("a store that ended with
     else expect(counts["found on reading"]).toBe(0);
   });
 
-  test("refuses when any segment is cut off anywhere", async () => {
+  test("fails if any segment is truncated anywhere", async () => {
     const store = await newStore(ending);
     for (const path of segmentsOf(store.files)) {
       for (let length = 0; length < store.files.content(path).length; length++) {
@@ -138,7 +140,7 @@ describe.each(["power", "closed", "snapshot"] as const)("a store that ended with
     }
   });
 
-  test("refuses when any file but a snapshot is missing or empty", async () => {
+  test("fails if any file but a snapshot is missing or empty", async () => {
     const store = await newStore(ending);
     for (const path of listed(store.files)) {
       const expected = path.includes("/snap/") ? "whole" : "refused";
@@ -149,20 +151,20 @@ describe.each(["power", "closed", "snapshot"] as const)("a store that ended with
     }
   });
 
-  test("never gives something wrong after a block was zeroed", async () => {
+  test("never returns wrong data after a block was zeroed", async () => {
     const store = await newStore(ending);
     for (const path of listed(store.files)) {
       for (let at = 0; at < store.files.content(path).length; at += 64) {
         const result = await tryOpen(store, (files) =>
           files.damage(path, (bytes) => bytes.fill(0, at, Math.min(at + 512, bytes.length))),
         );
-        // The last frames may all be in one block: nothing is left then that knows of them.
+        // If all of the last frames are in that block, no header covers them.
         if (path !== store.lastPath) expect(result).not.toBe("shorter");
       }
     }
   });
 
-  test("refuses segments that were exchanged or doubled", async () => {
+  test("fails if segments were exchanged or duplicated", async () => {
     const store = await newStore(ending);
     const [first, second] = segmentsOf(store.files) as [string, string];
     const exchanged = await tryOpen(store, (files) => {
@@ -178,7 +180,7 @@ describe.each(["power", "closed", "snapshot"] as const)("a store that ended with
   });
 });
 
-test("the message says where the damage is and how much lies behind it", async () => {
+test("reports the position of the damage and the number of bytes after it", async () => {
   const { files } = await newStore("closed");
   const [first] = segmentsOf(files) as [string];
   files.damage(first, (bytes) => {
@@ -190,7 +192,7 @@ test("the message says where the damage is and how much lies behind it", async (
   );
 });
 
-test("a segment of another format is told from a damaged one", async () => {
+test("distinguishes a segment of another format from a damaged one", async () => {
   const { files } = await newStore("closed");
   const [first] = segmentsOf(files) as [string];
   files.damage(first, (bytes) => {
@@ -203,7 +205,7 @@ test("a segment of another format is told from a damaged one", async () => {
   );
 });
 
-test("an empty frame after idleness keeps damage to the last one from being taken for a torn end", async () => {
+test("after an idle period, an empty frame keeps damage to the last frame from looking like a torn end", async () => {
   const files = new SimulatedFileSystem();
   const database = await TinyDatabase.open(files);
   database.put("key", "value");
@@ -223,7 +225,7 @@ test("an empty frame after idleness keeps damage to the last one from being take
   });
 });
 
-test("a folder with log files and no manifest is never a new database", async () => {
+test("a folder with log files and no manifest is never opened as a new database", async () => {
   const { files } = await newStore("closed");
   for (const name of ["MANIFEST", "MANIFEST.tmp"]) {
     if (files.paths().includes(`${tinyFolder}/${name}`)) files.remove(`${tinyFolder}/${name}`);
@@ -231,7 +233,7 @@ test("a folder with log files and no manifest is never a new database", async ()
   await expect(TinyDatabase.open(files)).rejects.toThrow("MANIFEST is missing");
 });
 
-test("an absent database is not made when it must exist", async () => {
+test("an absent database is not created when it must exist", async () => {
   const files = new SimulatedFileSystem();
   const opening = TinyDatabase.open(files, new TinyHistory(), { mustExist: true });
   await expect(opening).rejects.toMatchObject({ code: "database-missing" });
@@ -239,7 +241,7 @@ test("an absent database is not made when it must exist", async () => {
 });
 
 describe("scrub", () => {
-  test("reports a damaged record and no other", async () => {
+  test("reports only the damaged record", async () => {
     const { files, history } = await newStore("snapshot");
     const [first] = segmentsOf(files) as [string];
     const clean = await TinyDatabase.open(files.restart(), history.copy(), { cacheBytes: 0 });
@@ -269,7 +271,7 @@ describe("scrub", () => {
 
 describe("salvage", () => {
   test.each([true, false])(
-    "gives all of a whole store, with a manifest: %s",
+    "returns all records of an intact store, with a manifest: %s",
     async (hasManifest) => {
       const store = await newStore("closed");
       if (!hasManifest) store.files.remove(`${tinyFolder}/MANIFEST`);
@@ -282,7 +284,7 @@ describe("salvage", () => {
     },
   );
 
-  test("gives every record but the damaged one", async () => {
+  test("returns every record but the damaged one", async () => {
     const random = new SeededRandom(3);
     const store = await newStore("closed");
     for (let round = 0; round < 300; round++) {
@@ -311,7 +313,7 @@ describe("salvage", () => {
     }
   });
 
-  test("leaves out what compaction replaced, without a manifest too", async () => {
+  test("omits records replaced by compaction, also without a manifest", async () => {
     const files = new SimulatedFileSystem();
     const database = await TinyDatabase.open(files);
     for (let index = 0; index < 30; index++) database.put(`key${index % 3}`, `${index}`.repeat(90));
@@ -325,7 +327,7 @@ describe("salvage", () => {
     pin.release();
   });
 
-  test("says when there is nothing", async () => {
+  test("reports an empty folder", async () => {
     const files = new SimulatedFileSystem();
     await files.makeDirectory(tinyFolder);
     await expect(salvage(files, tinyFolder, new TinyOwner())).rejects.toMatchObject({

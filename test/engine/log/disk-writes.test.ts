@@ -6,7 +6,7 @@ function add(writes: DiskWrites, bytes: number): void {
   writes.add("append", "log/1.seg", bytes, 4096, 1_000_000 + bytes, 1.5);
 }
 
-test("writes are numbered, and those after a number are told", () => {
+test("lists the writes after a given number", () => {
   const writes = new DiskWrites();
   for (const bytes of [10, 20, 30]) add(writes, bytes);
   expect(writes.after(0).map(({ number, bytes }) => [number, bytes])).toEqual([
@@ -28,7 +28,7 @@ test("writes are numbered, and those after a number are told", () => {
   expect(writes.after(3)).toEqual([]);
 });
 
-test("the newest 256 are kept", () => {
+test("keeps the newest 256", () => {
   const writes = new DiskWrites();
   for (let bytes = 1; bytes <= 1_000; bytes++) add(writes, bytes);
   const kept = writes.after(0);

@@ -1,4 +1,7 @@
-/** Extents that are compared with their sum: what is found whole is, and what is damaged is found by its own check. */
+/**
+ * Extents verified by their checksum: an extent that matches is intact, and a damaged record fails
+ * its own check.
+ */
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,14 +18,14 @@ import { TinyOwner } from "../../support/tiny-owner.ts";
 
 const folders: string[] = [];
 const count = 9_000;
-/** By how many milliseconds the logs' clock is ahead. */
+/** Offset of the logs' clock, in milliseconds. */
 let aheadMs = 0;
 
 afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
-/** With no room for images, and extents as large as usual. */
+/** Without capacity for images, and with extents of the usual size. */
 async function openTiny(folder: string): Promise<{ log: FileLog; owner: TinyOwner }> {
   const owner = new TinyOwner();
   const environment = nodeEnvironment();
@@ -61,7 +64,7 @@ async function newFolder(hasSnapshot: boolean): Promise<string> {
   return folder;
 }
 
-/** Keys of the records of the first extents that are not found in them, read as a walk does. */
+/** Returns the keys of the first extents' records that a scan does not find. */
 async function missingIn(log: FileLog, owner: TinyOwner, extents: number): Promise<string[]> {
   const missing: string[] = [];
   const [first] = owner.entries.values();
@@ -94,7 +97,7 @@ async function damage(folder: string, owner: TinyOwner, key: string): Promise<vo
 
 for (const hasSnapshot of [true, false]) {
   const name = hasSnapshot ? "with the sums of a snapshot" : "with sums taken by recovery";
-  test(`a damaged record alone is not found, ${name}`, async () => {
+  test(`does not find a damaged record only, ${name}`, async () => {
     const folder = await newFolder(hasSnapshot);
     const { log, owner } = await openTiny(folder);
     try {
@@ -109,7 +112,7 @@ for (const hasSnapshot of [true, false]) {
     }
   });
 
-  test(`damage is found by the first read after opening, ${name}`, async () => {
+  test(`detects damage on the first read after opening, ${name}`, async () => {
     const folder = await newFolder(hasSnapshot);
     const { log, owner } = await openTiny(folder);
     try {
@@ -122,7 +125,7 @@ for (const hasSnapshot of [true, false]) {
   });
 }
 
-test("what was compared lately is not compared again", async () => {
+test("does not verify a recently verified extent again", async () => {
   const folder = await newFolder(true);
   const { log, owner } = await openTiny(folder);
   try {
@@ -137,7 +140,7 @@ test("what was compared lately is not compared again", async () => {
   }
 });
 
-test("who reads a record alone is told of damage though its extent is trusted, and then nobody trusts it", async () => {
+test("a single read detects damage in a trusted extent, which is then no longer trusted", async () => {
   const folder = await newFolder(true);
   const { log, owner } = await openTiny(folder);
   try {
@@ -151,7 +154,7 @@ test("who reads a record alone is told of damage though its extent is trusted, a
   }
 });
 
-test("scrub finds damage in what is trusted, and then nobody trusts it", async () => {
+test("scrub detects damage in a trusted extent, which is then no longer trusted", async () => {
   const folder = await newFolder(true);
   const { log, owner } = await openTiny(folder);
   try {
@@ -166,7 +169,7 @@ test("scrub finds damage in what is trusted, and then nobody trusts it", async (
   }
 });
 
-test("sums go with the segment to the next opening, and are those of its bytes", async () => {
+test("checksums are reused after reopening if they match the segment's bytes", async () => {
   const folder = await newFolder(true);
   const sumsThen = async () => {
     const { log, owner } = await openTiny(folder);
@@ -177,7 +180,7 @@ test("sums go with the segment to the next opening, and are those of its bytes",
   };
   const sums = await sumsThen();
   expect(sums?.length).toBeGreaterThanOrEqual(2);
-  // Without a snapshot all is read, and the sums are taken again.
+  // Without a snapshot, all segments are read and their checksums recomputed.
   await rm(join(folder, "snap"), { recursive: true });
   expect(await sumsThen()).toEqual(sums);
 });

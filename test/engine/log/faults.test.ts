@@ -1,4 +1,4 @@
-/** Disks that fail or are full, at every call of the file system. */
+/** Disks that fail or fill up, at every call to the file system. */
 import { expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { countCalls, named, playWithFault } from "../../support/crash-loop.ts";
@@ -6,10 +6,10 @@ import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 import { TinyDatabase } from "../../support/tiny-database.ts";
 import { newHistory, scenarioOf, tinyScenarios } from "../../support/tiny-scenarios.ts";
 
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 for (const [name, scenario] of Object.entries(tinyScenarios)) {
-  test(`nothing acknowledged is lost when a call fails, and power after that: ${name}`, async () => {
+  test(`a failed call and a later power loss lose nothing acknowledged: ${name}`, async () => {
     const count = await countCalls(newHistory, scenario);
     for (let index = 0; index < count; index++) {
       for (const revert of [false, true]) {
@@ -19,7 +19,7 @@ for (const [name, scenario] of Object.entries(tinyScenarios)) {
         );
         const where = `EIO in call ${index} (${files.calls[index]?.name}), revert ${revert}`;
         await named(where, async () => {
-          // The process starts again on the same system: its memory may show what is not on the device.
+          // The process restarts on the same system, so it may read data that is not on the device.
           const restarted = files.restart();
           const database = await TinyDatabase.open(restarted, history);
           await database.check();
@@ -34,7 +34,7 @@ for (const [name, scenario] of Object.entries(tinyScenarios)) {
     }
   });
 
-  test(`nothing acknowledged is lost when the disk is full for one call: ${name}`, async () => {
+  test(`a disk that is full for one call loses nothing acknowledged: ${name}`, async () => {
     const count = await countCalls(newHistory, scenario);
     for (let index = 0; index < count; index++) {
       for (const writtenShare of [0.5, 1]) {
@@ -56,7 +56,7 @@ for (const [name, scenario] of Object.entries(tinyScenarios)) {
   });
 }
 
-test("a sync that fails stops the log for good", async () => {
+test("a failed sync stops the log permanently", async () => {
   const files = new SimulatedFileSystem();
   const database = await TinyDatabase.open(files);
   database.put("before", "1");
@@ -78,7 +78,7 @@ test("a sync that fails stops the log for good", async () => {
   expect(database.state).toBe('{"before":"1"}');
 });
 
-test("a full disk loses what was not durable, says so, and heals", async () => {
+test("a full disk loses only undurable records, reports them, and recovers", async () => {
   const files = new SimulatedFileSystem();
   const database = await TinyDatabase.open(files);
   database.put("kept", "1");
@@ -87,7 +87,7 @@ test("a full disk loses what was not durable, says so, and heals", async () => {
     call.name === "write" ? { kind: "error", code: "ENOSPC", writtenShare: 0.5 } : undefined;
   database.put("lost", "2");
   const flushed = database.flush();
-  // The half-written frame is overwritten by zeros, once there is room for that.
+  // The half-written frame is overwritten with zeros once space is available.
   const fill = files.onCall;
   let writes = 0;
   files.onCall = (call) => (call.name === "write" && ++writes > 1 ? undefined : fill(call));
@@ -95,10 +95,10 @@ test("a full disk loses what was not durable, says so, and heals", async () => {
   expect(() => database.put("refused", "3")).toThrow(/disk is full/);
   database.write([["kept", undefined]], true);
   await database.flush();
-  await turn();
+  await tick();
   database.clock.advance(2000);
   expect(() => database.put("refused", "4")).toThrow(/disk is full/);
-  await turn();
+  await tick();
   database.put("again", "5");
   await database.flush();
   expect(database.state).toBe('{"again":"5"}');
@@ -106,7 +106,7 @@ test("a full disk loses what was not durable, says so, and heals", async () => {
   expect(after.state).toBe('{"again":"5"}');
 });
 
-test("below the reserve only deletions are written", async () => {
+test("accepts only deletions below the reserve", async () => {
   const files = new SimulatedFileSystem();
   files.capacityBytes = 20_000;
   const options = { diskReserveBytes: 8_000 };
@@ -121,7 +121,7 @@ test("below the reserve only deletions are written", async () => {
       refused++;
     }
     database.clock.advance(1500);
-    await turn();
+    await tick();
   }
   expect(refused).toBe(1);
   expect(database.log.isDiskFull).toBe(true);
@@ -133,7 +133,7 @@ test("below the reserve only deletions are written", async () => {
   await database.log.compact();
   database.clock.advance(2000);
   expect(database.log.isDiskFull).toBe(true);
-  await turn();
+  await tick();
   expect(database.log.isDiskFull).toBe(false);
   database.put("room", "again");
   await database.flush();
@@ -143,7 +143,7 @@ test("below the reserve only deletions are written", async () => {
   expect(after.state).toBe('{"room":"again"}');
 });
 
-test("a disk that fills up at any byte loses nothing acknowledged and goes on after room is made", async () => {
+test("a disk that fills up at any byte loses nothing acknowledged, and the log resumes once space is freed", async () => {
   const scenario = scenarioOf("rolling from segment to segment");
   for (let capacity = 500; capacity < 14_000; capacity += 217) {
     const history = newHistory();
@@ -162,7 +162,7 @@ test("a disk that fills up at any byte loses nothing acknowledged and goes on af
   }
 });
 
-test("a sector that cannot be read now is no damage, and is read when it can be", async () => {
+test("a temporarily unreadable sector is not reported as damage, and is read later", async () => {
   const files = new SimulatedFileSystem();
   const database = await TinyDatabase.open(files, newHistory(), { cacheBytes: 0 });
   for (let index = 0; index < 12; index++) database.put(`key${index}`, "x".repeat(300));

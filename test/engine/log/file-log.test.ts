@@ -52,7 +52,7 @@ async function open(
 }
 
 describe.each(["memory", "disk"])("a log in %s", (place) => {
-  test("makes what was appended readable at once and durable later", async () => {
+  test("makes appended records readable immediately and durable later", async () => {
     const owner = new TinyOwner();
     const { log } = await open(place === "disk" ? await newFolder() : null, owner);
     const position = owner.put("a", "one");
@@ -64,7 +64,7 @@ describe.each(["memory", "disk"])("a log in %s", (place) => {
     await log.close();
   });
 
-  test("goes through many segments, and reads all of them", async () => {
+  test("fills many segments and reads all of them", async () => {
     const owner = new TinyOwner();
     const { log } = await open(
       place === "disk" ? await newFolder() : null,
@@ -85,7 +85,7 @@ describe.each(["memory", "disk"])("a log in %s", (place) => {
 });
 
 describe("a log on disk", () => {
-  test("is the same after it was closed and opened", async () => {
+  test("is unchanged after it was closed and reopened", async () => {
     const folder = await newFolder();
     const first = new TinyOwner();
     const { log } = await open(folder, first);
@@ -104,7 +104,7 @@ describe("a log on disk", () => {
     await again.log.close();
   });
 
-  test("keeps no image of a segment for one large transaction, which is read from its file", async () => {
+  test("caches no image of a segment for one large transaction, which is read from its file", async () => {
     const folder = await newFolder();
     const owner = new TinyOwner();
     const { log } = await open(folder, owner);
@@ -126,7 +126,7 @@ describe("a log on disk", () => {
     await reopened.log.close();
   });
 
-  test("gives a transaction larger than a segment a segment of its own", async () => {
+  test("stores a transaction larger than a segment in its own segment", async () => {
     const folder = await newFolder();
     const owner = new TinyOwner();
     const { log } = await open(folder, owner);
@@ -150,20 +150,20 @@ describe("a log on disk", () => {
     await log.close();
   });
 
-  test("holds writers back that outrun compaction, and tells it once a minute, with the folder", async () => {
+  test("slows writers that outrun compaction, and reports it once a minute, with the folder", async () => {
     const clock = { ...nodeEnvironment().clock };
     const real = clock.monotonicMs.bind(clock);
     let skippedMs = 0;
     clock.monotonicMs = () => real() + skippedMs;
-    const told: unknown[][] = [];
+    const reported: unknown[][] = [];
     const folder = await newFolder();
     const owner = new TinyOwner();
     const { log } = await open(folder, owner, undefined, {
       clock,
-      report: (...event) => void told.push(event),
+      report: (...event) => void reported.push(event),
       compaction: { bytesPerSecond: 20_000 },
     });
-    const held = () => told.filter(([, , event]) => event === "writers-held");
+    const held = () => reported.filter(([, , event]) => event === "writers-held");
     const overwrite = async (isEnough: () => boolean) => {
       for (let round = 0; round < 3_000 && !isEnough(); round++) {
         for (let key = 0; key < 20; key++)

@@ -1,4 +1,4 @@
-/** The bytes on disk: a change of these is a change of the format, and needs a new version. */
+/** The bytes on disk: a changed expectation is a format change and needs a new version. */
 import { describe, expect, test } from "vitest";
 import {
   decodeFrameHeader,
@@ -30,7 +30,7 @@ const frame: FrameHeader = {
 };
 
 describe("a frame's header", () => {
-  test("stays what it is", () => {
+  test("is unchanged", () => {
     const bytes = Buffer.alloc(64);
     encodeFrameHeader(bytes, 0, 0x01020304, frame);
     expect(bytes.toString("hex").match(/.{32}/g)).toMatchInlineSnapshot(`
@@ -43,7 +43,7 @@ describe("a frame's header", () => {
     `);
   });
 
-  test("is read as it was written, and not with another salt or without room for the payload", () => {
+  test("is read back, but not with another salt or without space for the payload", () => {
     const bytes = Buffer.alloc(200);
     encodeFrameHeader(bytes, 16, 77, frame);
     expect(decodeFrameHeader(bytes, 16, 200, 77)).toEqual(frame);
@@ -57,7 +57,7 @@ describe("a frame's header", () => {
     expect(findMagic(bytes, 0, 16)).toBe(-1);
   });
 
-  test("is looked for at multiples of 8 only", () => {
+  test("is searched only at multiples of 8", () => {
     const bytes = Buffer.from("...FRM1FRM1.....FRM1....");
     expect(findMagic(bytes, 0, bytes.length)).toBe(16);
   });
@@ -72,7 +72,7 @@ describe("a segment's header", () => {
     size: 2 ** 33,
   } as const;
 
-  test("stays what it is", () => {
+  test("is unchanged", () => {
     const bytes = Buffer.alloc(64, 0xff);
     encodeSegmentHeader(bytes, header);
     expect(bytes.toString("hex").match(/.{32}/g)).toMatchInlineSnapshot(`
@@ -86,7 +86,7 @@ describe("a segment's header", () => {
     expect(decodeSegmentHeader(bytes)).toEqual(header);
   });
 
-  test("is not taken for one after any bit was flipped", () => {
+  test("is rejected after any bit was flipped", () => {
     const bytes = Buffer.alloc(64);
     encodeSegmentHeader(bytes, header);
     for (let bit = 0; bit < 64 * 8; bit++) {
@@ -97,7 +97,7 @@ describe("a segment's header", () => {
     expect(decodeSegmentHeader(bytes.subarray(0, 63))).toBeNull();
   });
 
-  test("belongs to a file whose name is its number", () => {
+  test("belongs to the file whose name is its number", () => {
     expect(segmentFileName(12)).toBe("00000000000000000012.seg");
     expect(segmentNumberOf("00000000000000000012.seg")).toBe(12);
     expect(segmentNumberOf("00000000000000000012.seg.tmp")).toBeNull();
@@ -105,7 +105,7 @@ describe("a segment's header", () => {
   });
 });
 
-test("a manifest is two lines of text, and is read as it was written", () => {
+test("a manifest is two lines of text and is read back unchanged", () => {
   const manifest = {
     databaseId,
     nextSegmentNumber: 4,
@@ -135,7 +135,7 @@ test("a manifest is two lines of text, and is read as it was written", () => {
   expect(decodeManifest(Buffer.concat([bytes, Buffer.from("\n")]))).toBeNull();
 });
 
-test("zeros are told from others at every place", () => {
+test("detects a nonzero byte at every position", () => {
   const bytes = Buffer.alloc(200_000);
   expect(isZero(bytes, 0, bytes.length)).toBe(true);
   for (const at of [0, 65_535, 65_536, 131_071, 199_999]) {

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { ImagePool, idleCountMax } from "../../../engine/log/image-pool.ts";
 
-test("memory that was given is an image again in the next turn of the event loop, not before", async () => {
+test("reuses released memory in the next event-loop tick, not before", async () => {
   const pool = new ImagePool();
   const first = pool.take(1000);
   first.fill(7);
@@ -15,7 +15,7 @@ test("memory that was given is an image again in the next turn of the event loop
   expect(pool.idleBytes).toBe(0);
 });
 
-test("what was given is poisoned for those who would read it too late", async () => {
+test("poisons released memory to expose late readers", async () => {
   const pool = new ImagePool(true);
   const image = pool.take(64);
   image.fill(7);
@@ -25,7 +25,7 @@ test("what was given is poisoned for those who would read it too late", async ()
   expect(image[0]).toBe(0xdb);
 });
 
-test("a large memory is not taken for a small image, nor a small one for a large", async () => {
+test("does not use a large buffer for a small image, nor a small buffer for a large one", async () => {
   const pool = new ImagePool();
   for (const size of [100, 10_000]) pool.releaseImage(pool.take(size));
   await setImmediate();
@@ -33,7 +33,7 @@ test("a large memory is not taken for a small image, nor a small one for a large
   expect(pool.take(10_001).buffer.byteLength).toBeGreaterThan(10_000);
 });
 
-test("the largest are kept, as many as are allowed, and no more bytes than are allowed", async () => {
+test("keeps the largest buffers, up to the allowed count and bytes", async () => {
   const pool = new ImagePool();
   for (let count = 0; count <= idleCountMax; count++) {
     pool.releaseImage(Buffer.from(new ArrayBuffer(count === 2 ? 512 : 1024)));
@@ -47,23 +47,23 @@ test("the largest are kept, as many as are allowed, and no more bytes than are a
   expect(pool.idleBytes).toBe(128 * 1024 * 1024);
 });
 
-test("nothing is kept when no image was taken for a while", async () => {
+test("keeps nothing if no image was acquired for some time", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     const pool = new ImagePool(false, 40);
-    const takeAndGive = async () => {
+    const acquireAndRelease = async () => {
       pool.releaseImage(pool.take(1000));
       await setImmediate();
     };
-    await takeAndGive();
-    for (let turn = 0; turn < 8; turn++) {
+    await acquireAndRelease();
+    for (let tick = 0; tick < 8; tick++) {
       vi.advanceTimersByTime(30);
       expect(pool.idleBytes).toBeGreaterThan(0);
-      await takeAndGive();
+      await acquireAndRelease();
     }
     vi.advanceTimersByTime(80);
     expect(pool.idleBytes).toBe(0);
-    await takeAndGive();
+    await acquireAndRelease();
     expect(pool.idleBytes).toBeGreaterThan(0);
     vi.advanceTimersByTime(80);
     expect(pool.idleBytes).toBe(0);

@@ -1,4 +1,6 @@
-/** Group commit: what is appended is durable together and in order; a log that has stopped takes nothing. */
+/**
+ * Group commit: appended records become durable together and in order; a stopped log accepts none.
+ */
 import { expect, test } from "vitest";
 import { Health } from "../../../engine/log/health.ts";
 import type { LogListener } from "../../../engine/log/log.ts";
@@ -8,17 +10,17 @@ import { SegmentStore } from "../../../engine/log/segment-store.ts";
 import { SpaceGuard } from "../../../engine/log/space-guard.ts";
 import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 
-/** A writer without files, and what it tells. */
+/** A writer without files, and the events it reports. */
 function newWriter() {
   const { clock, files, random } = nodeEnvironment();
   const health = new Health();
   const cache = new SegmentCache(1 << 20);
   const store = new SegmentStore(null, Buffer.alloc(16), cache, health, { clock, random });
-  const told: (number | string)[] = [];
+  const reported: (number | string)[] = [];
   const listener: LogListener = {
-    durable: (count) => told.push(count),
-    lost: (count) => told.push(`lost after ${count}`),
-    stopped: (error) => told.push(error.message),
+    durable: (count) => reported.push(count),
+    lost: (count) => reported.push(`lost after ${count}`),
+    stopped: (error) => reported.push(error.message),
   };
   const space = new SpaceGuard(null, files, clock, 0);
   const sizes = { segmentBytesMin: 1024, segmentBytesMax: 4096 };
@@ -28,33 +30,33 @@ function newWriter() {
   );
   const append = (length: number, byte = 1) =>
     writer.append(Buffer.alloc(length, byte), length, false, false, null);
-  return { writer, store, health, told, append };
+  return { writer, store, health, reported, append };
 }
 
-test("what is appended in one turn becomes durable together", async () => {
-  const { writer, store, told, append } = newWriter();
+test("records appended in one tick become durable together", async () => {
+  const { writer, store, reported, append } = newWriter();
   const positions = [append(64, 1), append(64, 2), append(64, 3)];
   expect(positions).toEqual([...positions].sort((left, right) => left - right));
   expect([writer.appendedCount, writer.durableCount, writer.unsyncedBytes]).toEqual([3, 0, 192]);
   expect(store.peek(positions[1] ?? 0, 64)).toEqual(Buffer.alloc(64, 2));
   await writer.flush();
   expect([writer.durableCount, writer.unsyncedBytes]).toEqual([3, 0]);
-  expect(told).toEqual([3]);
+  expect(reported).toEqual([3]);
   await writer.flush();
 });
 
-test("a segment that is full is followed by another, larger when it must be", async () => {
-  const { writer, store, told, append } = newWriter();
+test("a full segment is followed by a new one, larger if necessary", async () => {
+  const { writer, store, reported, append } = newWriter();
   for (let n = 0; n < 10; n++) append(512);
   append(8192);
   await writer.flush();
   expect(store.order.length).toBeGreaterThan(3);
   expect(store.order.every(({ size }) => size >= 1024)).toBe(true);
   expect(store.order.at(-1)?.size).toBeGreaterThan(8192);
-  expect(told.at(-1)).toBe(11);
+  expect(reported.at(-1)).toBe(11);
 });
 
-test("somebody who waits for fewer unsynced bytes is told when they are", async () => {
+test("notifies a waiter when fewer bytes are unsynced", async () => {
   const { writer, append } = newWriter();
   append(512);
   const below = writer.whenUnsyncedBelow(100);
@@ -63,7 +65,7 @@ test("somebody who waits for fewer unsynced bytes is told when they are", async 
   expect(writer.unsyncedBytes).toBe(0);
 });
 
-test("only whole records are appended, and none to a log that has stopped or is closed", async () => {
+test("accepts only whole records, and none after the log has stopped or was closed", async () => {
   const { writer, health, append } = newWriter();
   expect(() => append(7)).toThrow("a transaction is made of whole records");
   expect(() => append(0)).toThrow("a transaction is made of whole records");
@@ -74,6 +76,6 @@ test("only whole records are appended, and none to a log that has stopped or is 
   other.health.stop(new Error("the disk is gone"));
   expect(() => other.append(8)).toThrow();
   await expect(other.writer.whenUnsyncedBelow(0)).rejects.toThrow("the disk is gone");
-  expect(other.told).toEqual([expect.stringContaining("the disk is gone")]);
+  expect(other.reported).toEqual([expect.stringContaining("the disk is gone")]);
   expect(health.stopped).toBeNull();
 });

@@ -1,6 +1,6 @@
 /**
- * A log whose owner was stopped in the middle of a call while another took its folder: whatever the call was, and whenever
- * it reaches the disk, the other's log stays as it should be.
+ * A log whose owner was suspended during a call while another process took its folder. The delayed
+ * call may reach the disk at any time, but must not damage the new owner's log.
  */
 import { describe, expect, test } from "vitest";
 import { everyFault } from "../../support/every-fault.ts";
@@ -9,14 +9,14 @@ import { StoppedFiles } from "../../support/stopped-files.ts";
 import { TinyDatabase, TinyHistory } from "../../support/tiny-database.ts";
 import { scenarioOf, tinyScenarios } from "../../support/tiny-scenarios.ts";
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Lets everything come to its end that does not wait for a stopped call. */
+/** Runs everything to completion except the suspended call. */
 async function settle(): Promise<void> {
-  for (let count = 0; count < 60; count++) await turn();
+  for (let count = 0; count < 60; count++) await tick();
 }
 
-/** Enough for new segments, a manifest or two, and a snapshot. */
+/** Enough work for new segments, a manifest or two, and a snapshot. */
 async function work(database: TinyDatabase, name: string): Promise<void> {
   for (let index = 0; index < 12; index++) {
     database.put(`${name}${index % 7}`, `${index}`.repeat(120));
@@ -35,7 +35,7 @@ const times = [
 ] as const;
 type Late = (typeof times)[number];
 
-/** The next start finds it so. */
+/** Checks the state on the next start. */
 async function expectAgain(
   files: SimulatedFileSystem,
   history: TinyHistory,
@@ -47,7 +47,7 @@ async function expectAgain(
   await again.close();
 }
 
-/** @returns what was late; null when the story has fewer changes. */
+/** @returns the delayed call; null if the scenario has fewer changes. */
 async function takeOver(scenario: string, stopAt: number, late: Late): Promise<string | null> {
   const files = new SimulatedFileSystem();
   const stopped = new StoppedFiles(files, stopAt);
@@ -57,7 +57,7 @@ async function takeOver(scenario: string, stopAt: number, late: Late): Promise<s
     isOver = true;
   };
   scenarioOf(scenario)(stopped as unknown as SimulatedFileSystem, history).then(over, over);
-  while (!isOver && stopped.late === null) await turn();
+  while (!isOver && stopped.late === null) await tick();
   if (stopped.late === null) return null;
   await settle();
   files.abandonLocks();
@@ -89,14 +89,14 @@ async function takeOver(scenario: string, stopAt: number, late: Late): Promise<s
 }
 
 /**
- * Not where the folder itself goes: a deletion that was begun and comes late takes the folder from its new owner, too,
+ * Without the removal of the folder: a delayed deletion also removes the folder of the new owner,
  * whose log then stops.
  */
 const scenarios = Object.keys(tinyScenarios).filter((name) => name !== "removing the folder");
-/** Short ones in which each change is looked at. */
+/** Short scenarios, in which each change is tested. */
 const whole = ["closing and opening", "single puts, each awaited"];
 
-describe.each(scenarios)("a rival's call that comes late in: %s", (scenario) => {
+describe.each(scenarios)("a delayed call of the previous owner in: %s", (scenario) => {
   test.each(times)("%s", async (late) => {
     const step = everyFault || whole.includes(scenario) ? 1 : 3;
     const seen: string[] = [];

@@ -5,12 +5,12 @@ import { newImage, Segment } from "../../../engine/log/segment.ts";
 import { SegmentCache } from "../../../engine/log/segment-cache.ts";
 
 function segment(number: number, size = 100): Segment {
-  const made = new Segment({ number, kind: "log", salt: 1, size });
-  made.image = newImage(size);
-  return made;
+  const created = new Segment({ number, kind: "log", salt: 1, size });
+  created.image = newImage(size);
+  return created;
 }
 
-test("the image that was not used for longest goes first", () => {
+test("evicts the least recently used image first", () => {
   const cache = new SegmentCache(300);
   const [one, two, three, four] = [segment(1), segment(2), segment(3), segment(4)] as const;
   for (const added of [one, two, three]) cache.add(added);
@@ -29,7 +29,7 @@ test("the image that was not used for longest goes first", () => {
   expect(cache.bytes).toBe(200);
 });
 
-test("an image that is larger than the cache does not stay", () => {
+test("does not cache an image larger than the cache", () => {
   const cache = new SegmentCache(50);
   const [one, two] = [segment(1), segment(2)] as const;
   cache.add(one);
@@ -38,7 +38,7 @@ test("an image that is larger than the cache does not stay", () => {
   expect(cache.bytes).toBe(0);
 });
 
-test("segments that are written one after the other take each other's memory", async () => {
+test("segments written one after the other reuse the same memory", async () => {
   const pool = new ImagePool();
   const size = 10_000;
   const room = 10;
@@ -52,7 +52,7 @@ test("segments that are written one after the other take each other's memory", a
     cache.write(next);
     if (last !== null) cache.add(last);
     last = next;
-    // What goes is free in a later turn.
+    // Evicted memory is free in a later tick.
     await setImmediate();
     await setImmediate();
     expect(cache.bytes + pool.idleBytes).toBeLessThanOrEqual((room + 1) * size);

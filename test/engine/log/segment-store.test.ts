@@ -1,4 +1,4 @@
-/** The list of segments: numbers, order, and what pins keep readable. */
+/** The list of segments: numbers, order, and segments kept readable by pins. */
 import { expect, test } from "vitest";
 import { Health } from "../../../engine/log/health.ts";
 import { positionSegmentFactor } from "../../../engine/log/log.ts";
@@ -12,7 +12,7 @@ function newStore(): SegmentStore {
   return new SegmentStore(null, Buffer.alloc(16), cache, new Health(), nodeEnvironment());
 }
 
-test("segments have numbers of their own, and are found by them before they are listed", () => {
+test("segments have their own numbers and are found by them before they are listed", () => {
   const store = newStore();
   const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 2048)];
   expect(two.number).toBe(one.number + 1);
@@ -21,7 +21,7 @@ test("segments have numbers of their own, and are found by them before they are 
   expect(() => store.adopt(one)).toThrow("segment numbers are unique");
 });
 
-test("appending can be undone, and what is dropped is forgotten", () => {
+test("appending can be undone, and dropped segments are forgotten", () => {
   const store = newStore();
   const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 1024)];
   store.append(one);
@@ -34,7 +34,7 @@ test("appending can be undone, and what is dropped is forgotten", () => {
   expect(store.find(one.number)).toBeUndefined();
 });
 
-test("a retired segment stays while a pin that is older is held, and no longer", () => {
+test("a retired segment stays only while an older pin is held", () => {
   const store = newStore();
   const [one, two] = [store.newSegment("log", 1024), store.newSegment("log", 1024)];
   const older = store.pin();
@@ -49,7 +49,7 @@ test("a retired segment stays while a pin that is older is held, and no longer",
   expect(store.find(two.number)).toBeUndefined();
 });
 
-test("a place in no segment is damage, and a peek finds nothing there", async () => {
+test("a position in no segment is damage, and a peek finds nothing there", async () => {
   const store = newStore();
   const position = 99 * positionSegmentFactor;
   expect(store.peek(position, 8)).toBeNull();

@@ -15,13 +15,13 @@ async function openShop(files: SimulatedFileSystem): Promise<OpenDatabase> {
   return database;
 }
 
-/** Fails all calls on paths that match. */
+/** Fails all calls on matching paths. */
 function failing(files: SimulatedFileSystem, path: RegExp, code: string): void {
   files.onCall = (call) => (path.test(call.path) ? { kind: "error", code } : undefined);
 }
 
 test.each(["EROFS", "ENOSPC", "EDQUOT", "EACCES"])(
-  "a database that cannot be opened because of %s fails with the reason, and opens later",
+  "reports why a database cannot be opened because of %s, and opens it later",
   async (code) => {
     const files = new SimulatedFileSystem();
     await (await openShop(files)).put("a", {});
@@ -36,19 +36,16 @@ test.each(["EROFS", "ENOSPC", "EDQUOT", "EACCES"])(
   },
 );
 
-test.each(["EMFILE", "EIO"])(
-  "a database that cannot be opened because of %s may be retried",
-  async (code) => {
-    const files = new SimulatedFileSystem();
-    await (await openShop(files)).put("a", {});
-    await open.pop()?.close();
-    failing(files, /./, code);
-    await expect(openShop(files)).rejects.toMatchObject({ code: "read-failed" });
-  },
-);
+test.each(["EMFILE", "EIO"])("opening may be retried after %s", async (code) => {
+  const files = new SimulatedFileSystem();
+  await (await openShop(files)).put("a", {});
+  await open.pop()?.close();
+  failing(files, /./, code);
+  await expect(openShop(files)).rejects.toMatchObject({ code: "read-failed" });
+});
 
 test.each(["EIO", "EROFS", "EMFILE", "ENOENT"])(
-  "an attachment whose content cannot be written because of %s fails with the reason",
+  "reports why the content of an attachment cannot be written because of %s",
   async (code) => {
     const files = new SimulatedFileSystem();
     const database = await openShop(files);
@@ -63,7 +60,7 @@ test.each(["EIO", "EROFS", "EMFILE", "ENOENT"])(
 );
 
 test.each(["ENOENT", "EROFS", "EIO", "ENOSPC"])(
-  "a database closes without a last snapshot because of %s, and nothing is lost",
+  "a database closes without a last snapshot because of %s, and loses nothing",
   async (code) => {
     const files = new SimulatedFileSystem();
     const database = await openShop(files);
@@ -76,7 +73,7 @@ test.each(["ENOENT", "EROFS", "EIO", "ENOSPC"])(
 );
 
 test.each(["EROFS", "EIO"])(
-  "a database closes on a device that takes nothing more (%s)",
+  "a database closes on a device that accepts no more writes (%s)",
   async (code) => {
     const files = new SimulatedFileSystem();
     const database = await openShop(files);

@@ -1,10 +1,12 @@
-/** How background work shares a process with others, on a clock that the test moves. */
+/** Background work shares a process with other work, on a simulated clock. */
 import { setImmediate } from "node:timers";
 import { expect, test } from "vitest";
 import { Throttle } from "../../../engine/log/throttle.ts";
 import { SimulatedClock } from "../../support/simulated-clock.ts";
 
-/** Milliseconds of a slice that follows a turn in which others took `othersMs`. */
+/**
+ * Returns the length of a slice after a tick in which other work took `othersMs`, in milliseconds.
+ */
 async function sliceAfter(throttle: Throttle, clock: SimulatedClock, othersMs: number) {
   setImmediate(() => clock.advance(othersMs));
   await throttle.yield();
@@ -20,7 +22,7 @@ test("slices are short while the process is idle", async () => {
   expect(await sliceAfter(throttle, clock, 0)).toBeCloseTo(0.1, 1);
 });
 
-test("work has its share of the time of a busy process, in slices that hold nobody up for long", async () => {
+test("background work gets its share of a busy process, in short slices", async () => {
   const clock = new SimulatedClock(0);
   const throttle = new Throttle(clock, Number.POSITIVE_INFINITY);
   expect(await sliceAfter(throttle, clock, 3)).toBeCloseTo(0.1, 1);
@@ -32,7 +34,7 @@ test("work has its share of the time of a busy process, in slices that hold nobo
   expect(await sliceAfter(throttle, clock, 0)).toBeCloseTo(0.1, 1);
 });
 
-/** Spends `bytes` at once; its timer comes `lateMs` too late. @returns milliseconds that passed */
+/** Spends `bytes` in one call; its timer fires `lateMs` late. @returns the elapsed milliseconds. */
 async function spend(throttle: Throttle, clock: SimulatedClock, bytes: number, lateMs: number) {
   const fromMs = clock.monotonicMs();
   const spent = throttle.spend(bytes);
@@ -41,17 +43,17 @@ async function spend(throttle: Throttle, clock: SimulatedClock, bytes: number, l
   return clock.monotonicMs() - fromMs;
 }
 
-test("the speed is kept though timers come late", async () => {
+test("late timers do not lower the throughput", async () => {
   const clock = new SimulatedClock(0);
   const throttle = new Throttle(clock, 1_000_000);
   expect(await spend(throttle, clock, 10_000, 25)).toBe(35);
-  // What was waited too long is made up for.
+  // Excess waiting time is credited.
   expect(await spend(throttle, clock, 10_000, 0)).toBe(0);
   expect(await spend(throttle, clock, 10_000, 0)).toBe(0);
   expect(await spend(throttle, clock, 10_000, 0)).toBe(10);
 });
 
-test("what a process that stood still has missed is not made up for all at once", async () => {
+test("credits only part of the time that a suspended process missed", async () => {
   const clock = new SimulatedClock(0);
   const throttle = new Throttle(clock, 1_000_000);
   expect(await spend(throttle, clock, 10_000, 60_000)).toBe(60_010);

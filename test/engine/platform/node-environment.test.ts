@@ -14,7 +14,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-test("the clock gives whole microseconds, and timers can be cancelled", async () => {
+test("the clock has whole microseconds, and timers can be cancelled", async () => {
   const { clock } = nodeEnvironment();
   const micros = clock.nowMicros();
   expect(Number.isSafeInteger(micros)).toBe(true);
@@ -34,7 +34,7 @@ test("the clock gives whole microseconds, and timers can be cancelled", async ()
   }
 });
 
-test("the clock follows the system's when that makes a step, and not its every millisecond", () => {
+test("the clock follows steps of the system clock, but not every drift of a millisecond", () => {
   let wallMs = 1_000_000;
   let finerMs = 1_000_000.25;
   const nowMicros = steppedMicros(
@@ -42,17 +42,17 @@ test("the clock follows the system's when that makes a step, and not its every m
     () => finerMs,
   );
   expect(nowMicros()).toBe(1_000_000_250);
-  finerMs += 500.5; // a drift
+  finerMs += 500.5; // drift
   expect(nowMicros()).toBe(1_000_500_750);
   wallMs += 3_600_000; // the computer slept
   expect(nowMicros()).toBe(wallMs * 1000);
   finerMs += 0.125;
   expect(nowMicros()).toBe(wallMs * 1000 + 125);
-  wallMs -= 10_000_000; // somebody set it back
+  wallMs -= 10_000_000; // the clock was set back
   expect(nowMicros()).toBe(wallMs * 1000);
 });
 
-test("random bytes are as many as asked for, and differ", () => {
+test("random bytes have the requested count and differ", () => {
   const environment = nodeEnvironment();
   expect(environment.random(16)).toHaveLength(16);
   expect(environment.random(16).equals(environment.random(16))).toBe(false);
@@ -61,7 +61,7 @@ test("random bytes are as many as asked for, and differ", () => {
 describe("files", () => {
   const { files } = nodeEnvironment();
 
-  test("are written, read, cut, renamed and removed", async () => {
+  test("are written, read, truncated, renamed and removed", async () => {
     const path = join(folder, "file");
     const file = await files.open(path, "create");
     await file.write(Buffer.from("xxhello worldxx"), 2, 11, 0);
@@ -89,7 +89,7 @@ describe("files", () => {
     expect(await files.list(folder)).toEqual([]);
   });
 
-  test("folders are made with their parents and removed with all below", async () => {
+  test("folders are created with their parents and removed with their contents", async () => {
     await files.makeDirectory(join(folder, "a/b/c"));
     await files.makeDirectory(join(folder, "a/b/c"));
     expect(await files.exists(join(folder, "a/b"))).toBe(true);
@@ -99,7 +99,7 @@ describe("files", () => {
     expect(await files.freeBytes(folder)).toBeGreaterThan(0);
   });
 
-  test("a device that takes nothing is an error", async () => {
+  test("a full device is an error", async () => {
     const full = await files.open("/dev/full", "update");
     await expect(full.write(Buffer.alloc(10), 0, 10, 0)).rejects.toMatchObject({ code: "ENOSPC" });
     await full.close();
@@ -109,7 +109,7 @@ describe("files", () => {
 describe("the lock of a folder", () => {
   const { files } = nodeEnvironment();
 
-  test("is given once within a process", async () => {
+  test("is granted once within a process", async () => {
     const lock = await files.lockDirectory(folder);
     await expect(files.lockDirectory(folder)).rejects.toMatchObject({ code: "database-locked" });
     await expect(files.lockDirectory(`${folder}/.`)).rejects.toThrow(`process ${process.pid} `);

@@ -1,4 +1,4 @@
-/** Queries that run at once get the rows and the outcome that they would get otherwise. */
+/** Queries on the fast path return the same rows and outcome as on the general path. */
 import { afterEach, expect, it } from "vitest";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import type { QueryOptions } from "../../../engine/querying/query-host.ts";
@@ -35,12 +35,12 @@ interface Answer {
   readonly rows: readonly string[];
   readonly outcome: unknown;
   readonly error: string | null;
-  /** Whether the query was listed as running while its rows came. */
+  /** Whether the query was listed as running while its rows were sent. */
   readonly isListed: boolean;
 }
 
-/** Of the outcome what does not differ from one run to the next. */
-async function ask(
+/** The fields of the outcome that do not differ between runs. */
+async function send(
   database: OpenDatabase,
   run: (sink: { add(row: Buffer): Promise<void> | null }) => unknown,
   waits = false,
@@ -65,7 +65,7 @@ async function ask(
   try {
     const found = (await run(sink)) as Record<string, unknown>;
     const { durationMs: _, lastQueryTime, resultEtag, ...rest } = found;
-    // A stale answer has an etag of its own.
+    // A stale result has its own etag.
     const etag = found["isStale"] === true ? null : resultEtag;
     const outcome = { ...rest, etag, hasTime: lastQueryTime === 0 };
     return { rows, outcome, error: null, isListed };
@@ -74,16 +74,16 @@ async function ask(
   }
 }
 
-/** Asks at once, where that is possible, and by the general way. */
+/** Runs a query on the fast path, where possible, and on the general path. */
 async function compared(
   database: OpenDatabase,
   text: string,
   options: QueryOptions = {},
   waits = false,
 ): Promise<{ readonly isPlain: boolean; readonly rowCount: number }> {
-  const plain = await ask(database, (sink) => database.startQuery(text, options, sink), waits);
+  const plain = await send(database, (sink) => database.startQuery(text, options, sink), waits);
   const { queries } = database;
-  const general = await ask(database, async (sink) =>
+  const general = await send(database, async (sink) =>
     queries.execute(await queries.prepare(text, "read", options), options, sink),
   );
   const { isListed, ...answer } = plain;
@@ -129,7 +129,7 @@ const orders = [
 const selects = ["", " select Name, Age", " select id() as I, Inner.Text as T, Missing, 'x' as C"];
 const pages = ["", " limit 10", " limit 3, 7", " limit 500, 5", " limit 0"];
 
-it("answers as the general way does, whatever the query", { timeout: 120_000 }, async () => {
+it("returns the same as the general path, for any query", { timeout: 120_000 }, async () => {
   const database = await filled();
   const random = new SeededRandom(seed);
   const below = (end: number) => random.below(end);
@@ -149,7 +149,7 @@ it("answers as the general way does, whatever the query", { timeout: 120_000 }, 
   }
 });
 
-it("runs those by equality at once, when their text is known", async () => {
+it("runs known equality queries on the fast path", async () => {
   const database = await filled();
   for (const condition of [
     "City = 'City 1'",
@@ -161,25 +161,25 @@ it("runs those by equality at once, when their text is known", async () => {
   ]) {
     const text = `from Users where ${condition} order by Score as double limit 5`;
     const isById = condition.startsWith("id()");
-    const asked = isById ? `from Users where ${condition}` : text;
-    // The first analyzes the text; one that comes late in a turn of the event loop waits for the next.
-    await compared(database, asked, { waitForNonStale: true });
+    const requested = isById ? `from Users where ${condition}` : text;
+    // The first run analyzes the text; a run late in an event-loop tick waits for the next tick.
+    await compared(database, requested, { waitForNonStale: true });
     await expect
-      .poll(async () => (await compared(database, asked, { waitForNonStale: true })).isPlain, {
+      .poll(async () => (await compared(database, requested, { waitForNonStale: true })).isPlain, {
         timeout: 10_000,
       })
       .toBe(true);
   }
 });
 
-it("passes over documents that are gone, as soon as they are", async () => {
+it("skips deleted documents immediately", async () => {
   const database = await filled();
   const text = "from Users where City = $a order by Score as double limit 4";
   const options = { parametersText: '{"a":"City 1"}', waitForNonStale: true };
   for (let n = 0; n < 3; n++) await compared(database, text, options);
   for (const n of [1, 8, 15, 22, 29]) {
     await database.delete(`users/${n}`);
-    const stale = await ask(database, (sink) =>
+    const stale = await send(database, (sink) =>
       database.startQuery(text, { parametersText: options.parametersText }, sink),
     );
     expect(stale.rows.join()).not.toContain(`"users/${n}"`);
@@ -189,7 +189,7 @@ it("passes over documents that are gone, as soon as they are", async () => {
   }
 });
 
-it("refuses what it refuses otherwise", async () => {
+it("rejects the same queries as the general path", async () => {
   const database = await filled();
   const text = "from Users where City = $a";
   for (let n = 0; n < 3; n++) await compared(database, text, { parametersText: '{"a":"City 1"}' });

@@ -54,7 +54,7 @@ function resultOf({ state }: OperationInfo): OperationFigures {
 }
 
 describe("patching by query", () => {
-  it("patches each document of a collection once, by bytes and by script alike", async () => {
+  it("patches each document of a collection once, equally as bytes and by script", async () => {
     const database = await withNumbers(3000);
     expect(resultOf(await patch(database, "from Numbers update { this.N += 1 }"))).toMatchObject({
       Total: 3000,
@@ -65,7 +65,7 @@ describe("patching by query", () => {
     expect(rows.map(({ N }) => N)).toEqual(Array.from({ length: 3000 }, (_, n) => n + 2));
   });
 
-  it("goes through the index for a condition, and tells details", async () => {
+  it("uses the index for a condition, and reports details", async () => {
     const database = await withNumbers(10);
     const info = await patch(database, "from Numbers where N >= 8 update { this.N = 8 }", {
       hasDetails: true,
@@ -78,7 +78,7 @@ describe("patching by query", () => {
     expect(await database.get("numbers/9")).toMatchObject({ N: 8 });
   });
 
-  it("takes parameters, aliases, functions and loaded documents", async () => {
+  it("supports parameters, aliases, functions and loaded documents", async () => {
     const database = await openDatabase();
     await putAll(database, "Users", { "users/1": { Boss: "users/2" }, "users/2": { Name: "Bob" } });
     const text =
@@ -88,7 +88,7 @@ describe("patching by query", () => {
     expect(await database.get("users/1")).toMatchObject({ B: "BOB!" });
   });
 
-  it("honours offset and limit", async () => {
+  it("respects offset and limit", async () => {
     const database = await withNumbers(10);
     resultOf(await patch(database, "from Numbers update { this.N = -1 } limit 3 offset 2"));
     const { rows } = await query(database, "from Numbers");
@@ -99,7 +99,7 @@ describe("patching by query", () => {
     ]);
   });
 
-  it("leaves alone what others write after it began", async () => {
+  it("does not change documents written after it began", async () => {
     const database = await withNumbers(6000);
     const { ended } = await startPatchByQuery(database, "from Numbers update { this.N = -1 }", {
       ...usual,
@@ -128,7 +128,7 @@ describe("patching by query", () => {
     expect(await database.get("numbers/1999")).not.toHaveProperty("X");
   });
 
-  it("stops when it is told to", async () => {
+  it("stops when it is killed", async () => {
     const database = await withNumbers(2000);
     const { id, ended } = await startPatchByQuery(database, "from Numbers update { this.N = -1 }", {
       ...usual,
@@ -140,15 +140,15 @@ describe("patching by query", () => {
     expect(rows.filter(({ N }) => N === -1).length).toBeLessThan(100);
   });
 
-  it("tells how far it is", async () => {
+  it("reports its progress", async () => {
     const database = await withNumbers(2500);
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     database.operations.listen(({ state }) => {
-      if (state.status === "running" && state.progress !== null) told.push(state.progress);
+      if (state.status === "running" && state.progress !== null) reported.push(state.progress);
     });
     await patch(database, "from Numbers update { this.N += 1 }");
-    expect(told[0]).toEqual({ Processed: 0, Total: 2500, Changed: 0, Unchanged: 0 });
-    expect(told.at(-1)).toEqual({
+    expect(reported[0]).toEqual({ Processed: 0, Total: 2500, Changed: 0, Unchanged: 0 });
+    expect(reported.at(-1)).toEqual({
       Processed: 2500,
       Total: 2500,
       Changed: 2500,
@@ -156,7 +156,7 @@ describe("patching by query", () => {
     });
   });
 
-  it("does no more a second than allowed", async () => {
+  it("is limited to the allowed rate per second", async () => {
     const database = await withNumbers(60);
     const start = performance.now();
     resultOf(
@@ -167,7 +167,7 @@ describe("patching by query", () => {
     expect(performance.now() - start).toBeGreaterThan(500);
   });
 
-  it("tells mistakes at once, and missing parameters by the operation", async () => {
+  it("reports errors immediately, and missing parameters through the operation", async () => {
     const database = await withNumbers(1);
     const start = (text: string, options: Partial<SetOperationOptions> = {}) =>
       startPatchByQuery(database, text, { ...usual, ...options });
@@ -185,7 +185,7 @@ describe("patching by query", () => {
     expect(info.state).toMatchObject({ failure: { code: "query-invalid" } });
   });
 
-  it("refuses groups, stale indexes and indexes that are not there", async () => {
+  it("rejects groups, stale indexes and missing indexes", async () => {
     const database = await withNumbers(5);
     const failure = async (text: string, options: Partial<SetOperationOptions> = {}) => {
       const { state } = await patch(database, text, options);
@@ -213,7 +213,7 @@ describe("patching by query", () => {
     expect(await database.get("numbers/99")).not.toHaveProperty("a");
   });
 
-  it("is reported as interrupted after a crash, and what it had done stands", async () => {
+  it("is reported as interrupted after a crash, and its committed batches persist", async () => {
     const folder = temporaryFolder();
     const database = await withNumbers(400, folder);
     const { id, ended } = await startPatchByQuery(database, "from Numbers update { this.N = -1 }", {
@@ -239,7 +239,7 @@ describe("patching by query", () => {
 });
 
 describe("patching by bytes", () => {
-  /** Documents of several shapes and kinds, in the order in which they were stored. */
+  /** Documents of several shapes and types, in the order in which they were stored. */
   async function withMixture(): Promise<OpenDatabase> {
     const database = await openDatabase();
     const member = { "@metadata": { "@collection": "Ms" } };
@@ -267,7 +267,7 @@ describe("patching by bytes", () => {
     "this.T = this.T + '!'; this.D = this.D * this.N",
     "this.D = null; this.N = true",
     "this.Big = 'y'; this.N = 123456789012",
-  ])("makes the same documents as the script: %s", async (script) => {
+  ])("produces the same documents as the script: %s", async (script) => {
     const texts = await Promise.all(
       [script, `if (true) { ${script} }`].map(async (update) => {
         const database = await withMixture();
@@ -288,7 +288,7 @@ describe("patching by bytes", () => {
     expect(texts[0]).toEqual(texts[1]);
   });
 
-  it("gives each document a newer etag, the usual change vector and a later time, in order", async () => {
+  it("sets a newer etag, the usual change vector and a later time on each document, in order", async () => {
     const database = await withMixture();
     const { documents, committedEtag } = database.state;
     const before = committedEtag;
@@ -307,7 +307,7 @@ describe("patching by bytes", () => {
     }
   });
 
-  it("keeps revisions where the collection is to have them, as a script does", async () => {
+  it("creates revisions if the collection is configured to, as a script does", async () => {
     for (const update of ["this.N += 1", "if (this.N >= 0) { this.N += 1 }"]) {
       const database = await openDatabase();
       await database.putSettings({ Revisions: { Collections: { Ms: { Disabled: false } } } });
@@ -322,7 +322,7 @@ describe("patching by bytes", () => {
     }
   });
 
-  it("lets others read and write meanwhile, who see each document before or after it", async () => {
+  it("allows concurrent reads and writes, which see each document before or after the patch", async () => {
     const database = await withNumbers(20_000);
     const { ended } = await startPatchByQuery(
       database,
@@ -352,19 +352,19 @@ describe("patching by bytes", () => {
     expect(rows.length).toBe(20_000);
     for (const row of rows) {
       const n = Number(idOf(row).slice("numbers/".length));
-      // What was written after the operation had passed it, or before it got there, stays as it was written.
+      // Concurrent writes to a document before or after the patch reached it are unchanged.
       expect(row["N"]).toBe(written.has(n) ? -1 : n + 0.5);
     }
   });
 
-  it("leaves whole batches after a crash in the middle, none of what was told missing", async () => {
+  it("after a crash leaves complete batches, including all reported ones", async () => {
     const folder = temporaryFolder();
     const database = await withNumbers(20_000, folder);
-    let told = 0;
+    let reported = 0;
     const reached = new Promise<void>((resolve) =>
       database.operations.listen(({ state }) => {
-        if (state.status === "running") told = Number(state.progress?.["Processed"] ?? 0);
-        if (told > 5_000) resolve();
+        if (state.status === "running") reported = Number(state.progress?.["Processed"] ?? 0);
+        if (reported > 5_000) resolve();
       }),
     );
     const { ended } = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
@@ -372,7 +372,7 @@ describe("patching by bytes", () => {
       operationsPerSecondMax: 200_000,
     });
     await reached;
-    const toldBefore = told;
+    const reportedBefore = reported;
     const again = await openAfterCrash(folder);
     await ended;
     const { rows } = await query(again, "from Numbers");
@@ -383,9 +383,9 @@ describe("patching by bytes", () => {
       if (row["N"] === n + 1) patched++;
       else expect(row["N"]).toBe(n);
     }
-    expect(patched).toBeGreaterThanOrEqual(toldBefore);
+    expect(patched).toBeGreaterThanOrEqual(reportedBefore);
     expect(patched).toBeLessThanOrEqual(20_000);
-    // Batches are in the order of etags, and none is there in part.
+    // Batches are in etag order, and each is complete or absent.
     const { documents } = again.state;
     const first = rows.map((row) => documents.etagOf(documents.find(idOf(row))) > 20_000);
     expect(first.filter(Boolean).length).toBe(patched);
@@ -393,7 +393,7 @@ describe("patching by bytes", () => {
 });
 
 describe("deleting by query", () => {
-  it("deletes a collection, but not what the index does not find", async () => {
+  it("deletes a collection, except documents not in the index", async () => {
     const database = await withNumbers(1500);
     const { ended } = await startDeleteByQuery(database, "from Numbers where N >= 100", usual);
     expect(resultOf((await ended).info)).toMatchObject({ Total: 1400 });
@@ -402,7 +402,7 @@ describe("deleting by query", () => {
     expect((await query(database, "from @all_docs")).rows).toEqual([]);
   });
 
-  it("passes over clients' id ranges when it deletes everything", async () => {
+  it("skips clients' id ranges when it deletes everything", async () => {
     const database = await withNumbers(3);
     await putAll(database, "@hilo", { "Raven/Hilo/numbers": { Max: 32 } });
     await (await startDeleteByQuery(database, "from @all_docs", usual)).ended;

@@ -1,4 +1,7 @@
-/** Indexes pass over documents that a patch has changed in nothing that they have: without reading them, and without losing any. */
+/**
+ * Indexes skip documents in which a patch changed none of their fields: without reading them, and
+ * without missing any.
+ */
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
@@ -37,7 +40,7 @@ async function withUsers(count: number): Promise<OpenDatabase> {
   return database;
 }
 
-test("a field that an index does not have is patched without its reading anything", async () => {
+test("patching a field that is not in an index does not make the index read anything", async () => {
   const database = await withUsers(30);
   const before = mapAttempts(database);
   await patch(database, "from Users update { this.Age += 1 }");
@@ -46,22 +49,23 @@ test("a field that an index does not have is patched without its reading anythin
   expect(rows.map(({ Age }) => Age)).toEqual([2, 8, 14, 20, 26, 32, 38, 44, 50, 56]);
   expect(mapAttempts(database)).toBe(before);
   expect(database.queries.indexes.byName(indexName)?.index.isStale).toBe(false);
-  // The one that it has is read.
+  // The field in the index is read.
   await patch(database, "from Users where City = 'Rome' update { this.City = 'Bern' }");
   expect((await query(database, "from Users where City = 'Bern'")).rows).toHaveLength(20);
   expect(mapAttempts(database)).toBe(before + 10);
 });
 
-test("a document that an index had not seen before the patch is read", async () => {
+test("a document that the index had not read before the patch is read", async () => {
   const database = await withUsers(3);
   const index = database.queries.indexes.byName(indexName);
   if (index === undefined) throw new Error("the query made it");
   index.isPaused = true;
-  // New, and with another city: the index knows neither when the patch is committed.
+  // A new document, and one with another city: the index has read neither when the patch is
+  // committed.
   await putAll(database, "Users", { "users/3": { City: "Oslo", Age: 3 } });
   await putAll(database, "Users", { "users/0": { City: "Oslo", Age: 0 } });
   await patch(database, "from Users update { this.Age += 1 }");
-  // What it had seen was changed in the same transaction, and is read, too.
+  // A document that it had already read changes in the same transaction, and is read, too.
   await patch(database, "from Users where id() = 'users/1' update { this.Age += 1 }");
   index.isPaused = false;
   const { rows, ids } = await query(database, "from Users where City = 'Oslo'");
@@ -70,7 +74,7 @@ test("a document that an index had not seen before the patch is read", async () 
   expect((await query(database, "from Users where City = 'Rome'")).ids).toEqual([]);
 });
 
-test("what came between two patches is read", async () => {
+test("a write between two patches is read", async () => {
   const database = await withUsers(3);
   const index = database.queries.indexes.byName(indexName);
   if (index === undefined) throw new Error("the query made it");
@@ -114,7 +118,7 @@ const anyStep: fc.Arbitrary<{ readonly step: Step; readonly isAwaited: boolean }
   ),
 });
 
-test("an index has what its documents have, whatever is put, patched and deleted at the same time", async () => {
+test("an index matches its documents under concurrent puts, patches and deletions", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { maxLength: 25 }), async (steps) => {
       const database = await withUsers(6);

@@ -28,7 +28,7 @@ async function withPeople(folder?: string): Promise<OpenDatabase> {
 }
 
 describe("queries of a collection", () => {
-  it("give its documents in the order of their last writes, and count them", async () => {
+  it("return documents in the order of their last writes, and count them", async () => {
     const database = await withPeople();
     await database.put("users/1", { Name: "Ada", "@metadata": { "@collection": "Users" } });
     await putAll(database, "Others", { "others/1": {} });
@@ -49,7 +49,7 @@ describe("queries of a collection", () => {
     ]);
   });
 
-  it("see one moment, whatever is written while rows are given", async () => {
+  it("use one view, whatever is written while rows are sent", async () => {
     const database = await withPeople();
     const names: string[] = [];
     await database.query("from Users", {}, {
@@ -93,7 +93,7 @@ describe("automatic indexes", () => {
     expect((await query(database, "from Others where Age > 0")).ids).toEqual(["users/1"]);
   });
 
-  it("are known again after a crash, and built anew", async () => {
+  it("are known after a crash, and are rebuilt", async () => {
     const folder = temporaryFolder();
     const database = await withPeople(folder);
     await query(database, "from Users where Age > 25");
@@ -108,7 +108,7 @@ describe("automatic indexes", () => {
     expect((await query(again, "from Users where Age > 25")).ids).toEqual(["users/1", "users/3"]);
   });
 
-  it("of words only are followed over a restart by those with whole values", async () => {
+  it("of words only are replaced after a restart by indexes with whole values", async () => {
     const folder = temporaryFolder();
     const database = await withPeople(folder);
     const name = "Auto/Users/BySearch(Name)";
@@ -117,7 +117,7 @@ describe("automatic indexes", () => {
     ]);
     const [lean] = database.queries.indexes.all();
     if (lean === undefined) throw new Error("the query made an index");
-    // As it is when the process ends before the new one has caught up.
+    // The state if the process ends before the new index has caught up.
     lean.isPaused = true;
     await database.put("users/4", { Name: "Dan", "@metadata": { "@collection": "Users" } });
     const whole = database.queries.indexes.withWholeFields(name, () => null);
@@ -142,7 +142,7 @@ describe("automatic indexes", () => {
     expect(third.queries.indexes.all().map((one) => one.name)).toEqual([name]);
   });
 
-  it("with whole values are kept where the node that leads has those of words only", async () => {
+  it("with whole values stay if the leader has an index of words only", async () => {
     const database = await withPeople();
     const { indexes, administration } = database.queries;
     const { indexDefinitions } = database.state.keyspaces;
@@ -156,7 +156,7 @@ describe("automatic indexes", () => {
     await database.write((transaction) => transaction.putEntry(indexDefinitions, key, lean));
     administration.follow([key]);
     expect(indexes.byName(name)).toBe(whole);
-    // The other way round it is made anew.
+    // In the opposite case the index is rebuilt.
     indexes.drop(name);
     await query(database, "from Users where search(Name, 'ann')");
     const stored = { ...lean, definition: (whole as AutomaticIndex).definition };
@@ -165,29 +165,29 @@ describe("automatic indexes", () => {
     expect(indexes.all().map((one) => [one.name, one.wordsOnly.size])).toEqual([[name, 0]]);
   });
 
-  it("of words only, asked by name: facets and orders have the values", async () => {
+  it("of words only, queried by name: facets and orders have the values", async () => {
     const database = await withPeople();
     const name = "Auto/Users/BySearch(Name)";
     const { indexes } = database.queries;
-    const asked = async (text: string) => {
+    const requested = async (text: string) => {
       for (const { name } of indexes.all()) indexes.drop(name);
       await query(database, "from Users where search(Name, 'ann')");
       expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
       return await query(database, text);
     };
-    const facets = await asked(`from index '${name}' select facet(Name)`);
+    const facets = await requested(`from index '${name}' select facet(Name)`);
     expect(facets.rows[0]).toMatchObject({
       Values: [{ Range: "ann" }, { Range: "bob" }, { Range: "cid" }],
     });
-    const searched = await asked(`from index '${name}' where search(Name, 'bob')`);
+    const searched = await requested(`from index '${name}' where search(Name, 'bob')`);
     expect(searched.ids).toEqual(["users/2"]);
     expect(indexes.byName(name)?.wordsOnly.size).toBe(1);
-    const sorted = await asked(`from index '${name}' order by Name desc`);
+    const sorted = await requested(`from index '${name}' order by Name desc`);
     expect(sorted.ids).toEqual(["users/3", "users/2", "users/1"]);
     expect(sorted.outcome?.indexName).toBe(name);
   });
 
-  it("that were dropped stay so after a restart", async () => {
+  it("stay dropped after a restart", async () => {
     const folder = temporaryFolder();
     const database = await withPeople(folder);
     await query(database, "from Users where Age > 25");
@@ -197,7 +197,7 @@ describe("automatic indexes", () => {
     expect(again.queries.indexes.all()).toEqual([]);
   });
 
-  it("hold the markers of deletions that they have not taken in", async () => {
+  it("retain tombstones of deletions that they have not indexed", async () => {
     const database = await withPeople();
     await query(database, "from Users where Age > 25");
     const index = database.queries.indexes.byName("Auto/Users/ByAge");
@@ -214,13 +214,13 @@ describe("automatic indexes", () => {
   });
 });
 
-/** Waits until what the database writes by itself is durable. */
+/** Waits until the database's own writes are durable. */
 async function closeDatabasesButFolders(database: OpenDatabase): Promise<void> {
   await database.put("waits/1", {});
 }
 
 describe("a query that waits for an index", () => {
-  it("keeps the process alive, in a program that does nothing else", async () => {
+  it("keeps the process alive in a program that does nothing else", async () => {
     const environment = nodeEnvironment();
     const awaited: number[] = [];
     const clock: Clock = {
@@ -242,8 +242,8 @@ describe("a query that waits for an index", () => {
   });
 });
 
-describe("the etag of an answer", () => {
-  it("stays while nothing of the collection changes, and then stops the query", async () => {
+describe("the etag of a result", () => {
+  it("is unchanged while the collection is, and then skips the query", async () => {
     const database = await withPeople();
     const first = await query(database, "from Users where Age > 25");
     const unlessEtag = first.outcome?.resultEtag;
@@ -255,7 +255,7 @@ describe("the etag of an answer", () => {
     expect(third.ids).toEqual(["users/3"]);
   });
 
-  it("changes with any document when the query reads others than its own", async () => {
+  it("changes with any document if the query reads other collections", async () => {
     const database = await withPeople();
     const text = "from Users where id() = 'users/1' include Boss";
     const first = await query(database, text);
@@ -278,7 +278,7 @@ describe("scripts in queries", () => {
     ]);
   });
 
-  it("make columns beside plain ones", async () => {
+  it("produce columns beside ordinary ones", async () => {
     const database = await withPeople();
     const text =
       "declare function twice(u) { return u.Age * 2; } from Users as u where id() = 'users/1' select u.Name as N, twice(u) as D";
@@ -291,7 +291,7 @@ describe("scripts in queries", () => {
     expect((await query(database, text)).ids).toEqual(["users/1"]);
   });
 
-  it("filter by lengths, positions, other fields and what nobody knows", async () => {
+  it("filter by lengths, positions, other fields and unknown values", async () => {
     const database = await openDatabase();
     await putAll(database, "Things", {
       "things/1": { N: 1, M: 2, L: ["a"], R: "things/2" },
@@ -311,7 +311,7 @@ describe("scripts in queries", () => {
     expect(await found("load t.R as r filter r = null")).toBe("2");
   });
 
-  it("give a document that a function returns as it is, and what it changed as a projection", async () => {
+  it("return a document unchanged, and a modified one as a projection", async () => {
     const database = await withPeople();
     const answer = async (body: string) => {
       const text = `declare function f(u) { ${body} } from Users as u where id() = 'users/1' select f(u)`;
@@ -330,7 +330,7 @@ describe("scripts in queries", () => {
     });
   });
 
-  it("load lists as rows and as columns, and refuse several documents under a plain alias", async () => {
+  it("load lists as rows and as columns, and reject several documents under one alias", async () => {
     const database = await openDatabase();
     await putAll(database, "Things", {
       "things/1": { N: 1, L: ["things/2", "things/3"] },
@@ -353,7 +353,7 @@ describe("scripts in queries", () => {
     }
   });
 
-  it("include what a script asks for, and no result once more", async () => {
+  it("include documents that a script requests, and no result twice", async () => {
     const database = await withPeople();
     const included = async (text: string) => {
       const { outcome } = await query(database, text);

@@ -6,7 +6,7 @@ afterEach(closeDatabases);
 
 const query = async () => (await openDatabase()).queries.prepare("from Users", "read", {});
 
-it("lists what runs, the newest first, whatever ends in between", async () => {
+it("lists running queries, newest first, also if some end in between", async () => {
   const analyzed = await query();
   const running = new RunningQueries();
   const added = [1, 2, 3, 4, 5].map((ms) => running.add(analyzed, {}, ms));
@@ -19,25 +19,25 @@ it("lists what runs, the newest first, whatever ends in between", async () => {
     [3, [2]],
     [1, []],
   ] as const) {
-    running.remove(added[at] as (typeof added)[number]); // five were added
+    running.remove(added[at] as (typeof added)[number]); // Five were added.
     expect(ids()).toEqual(left);
   }
 });
 
-it("ends only the query with that number and index, and tells its taker once", async () => {
+it("ends only the query with that number and index, and notifies its receiver once", async () => {
   const analyzed = await query();
   const running = new RunningQueries();
-  let told = 0;
-  const one = running.add(analyzed, { taker: { queryKilled: () => told++ } }, 0);
+  let reported = 0;
+  const one = running.add(analyzed, { taker: { queryKilled: () => reported++ } }, 0);
   const other = running.add(analyzed, {}, 0);
   expect(running.kill("collection/Others", one.id)).toBe(false);
   expect(running.kill("collection/Users", 99)).toBe(false);
   expect(running.kill("Collection/users", one.id)).toBe(true);
   expect(running.kill("collection/Users", one.id)).toBe(true);
-  expect([one.aborted, other.aborted, told]).toEqual([true, false, 1]);
+  expect([one.aborted, other.aborted, reported]).toEqual([true, false, 1]);
 });
 
-it("is aborted, too, when its caller has gone", async () => {
+it("a query is aborted when its client disconnects", async () => {
   const signal = { aborted: false };
   const one = new RunningQueries().add(await query(), { signal }, 0);
   expect(one.aborted).toBe(false);
@@ -45,7 +45,7 @@ it("is aborted, too, when its caller has gone", async () => {
   expect(one.aborted).toBe(true);
 });
 
-it("a kill ends what waits for an index, and nothing is left listed", async () => {
+it("a kill ends a query that waits for an index, and nothing stays listed", async () => {
   const database = await openDatabase();
   await putAll(database, "Users", { "users/1": { Name: "Ann" } });
   const { queries } = database;

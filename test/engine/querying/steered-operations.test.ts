@@ -1,4 +1,4 @@
-/** Operations by query that are paused, limited, tried, undone, and resumed after a crash. */
+/** Operations by query that are paused, limited, dry-run, undone, and resumed after a crash. */
 import { afterEach, describe, expect, it } from "vitest";
 import { startUndo } from "../../../engine/background/undo-operation.ts";
 import { undoOperationsMax } from "../../../engine/base/limits.ts";
@@ -69,7 +69,7 @@ function processed(database: OpenDatabase, id: number): number {
 }
 
 describe("a dry run", () => {
-  it("counts what would change, what would not and what would fail, and stores nothing", async () => {
+  it("counts documents that would change, stay or fail, and stores nothing", async () => {
     const database = await withNumbers(3000);
     const before = database.state.lastEtag;
     const script = "if (this.N >= 2995) throw 'too large'; if (this.N % 3 == 0) this.N = -1;";
@@ -91,11 +91,11 @@ describe("a dry run", () => {
     expect(JSON.parse(samples[1]?.Before ?? "")).toMatchObject({ N: 3 });
     expect(JSON.parse(samples[1]?.After ?? "")).toMatchObject({ N: -1 });
     expect(await valuesOf(database)).toEqual(Array.from({ length: 3000 }, (_, n) => n));
-    // A trial gives no numbers away.
+    // A dry run consumes no ids.
     expect(database.state.lastEtag).toBe(before);
   });
 
-  it("counts by bytes as the patch itself does, and only the first when told to", async () => {
+  it("counts on the byte path as the patch does, and only the first ones if limited", async () => {
     const database = await withNumbers(2000);
     const text = "from Numbers update { this.N = this.N * 0 + 7 }";
     const tried = await resultOf(
@@ -109,7 +109,7 @@ describe("a dry run", () => {
     expect(infoOf(database, patch.id).reached).toMatchObject({ Changed: 1999, Unchanged: 1 });
   });
 
-  it("goes through an index, and does not keep what a script puts besides", async () => {
+  it("goes through an index, and does not store a script's additional documents", async () => {
     const database = await withNumbers(50);
     const found = await resultOf(
       await startDryRun(
@@ -123,8 +123,8 @@ describe("a dry run", () => {
   });
 });
 
-describe("steering", () => {
-  it("stands still while paused, lets others write, and goes on to the exact end", async () => {
+describe("control", () => {
+  it("pauses, allows other writes, and resumes to the exact end", async () => {
     const database = await withNumbers(5000);
     const { id, ended } = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
       ...usual,
@@ -151,7 +151,7 @@ describe("steering", () => {
     expect(() => database.operations.pause(id)).toThrow("it has ended");
   });
 
-  it("takes another limit while it runs", async () => {
+  it("applies a new limit while it runs", async () => {
     const database = await withNumbers(3000);
     const started = performance.now();
     const { id, ended } = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", {
@@ -178,7 +178,7 @@ describe("steering", () => {
     expect((await ended).info.state).toEqual({ status: "cancelled" });
   });
 
-  it("is refused for operations of other kinds", async () => {
+  it("is rejected for operations of other types", async () => {
     const database = await openDatabase();
     const { id, ended } = await database.operations.start(
       "Other",
@@ -194,7 +194,7 @@ describe("steering", () => {
 });
 
 describe("after a crash", () => {
-  /** Starts, waits until some are done, and opens what a crash would leave then. */
+  /** Starts, waits until some documents are done, and reopens the files as after a crash. */
   async function interrupted(
     text: string,
     count: number,
@@ -215,7 +215,7 @@ describe("after a crash", () => {
     return { again, id };
   }
 
-  it("goes on where it was: each document of a collection is patched once, and counted once", async () => {
+  it("resumes where it stopped: patches and counts each document of a collection once", async () => {
     const { again, id } = await interrupted(
       "from Numbers update { if (this.N % 2) this.N += 10000; }",
       2000,
@@ -226,7 +226,7 @@ describe("after a crash", () => {
     expect(info.reached).toMatchObject({ Changed: written });
     expect(written).toBeGreaterThan(0);
     expect(written).toBeLessThan(1000);
-    // What is written after the crash is not touched.
+    // Documents written after the crash are not changed.
     await again.put("numbers/1999", { N: 1, "@metadata": { "@collection": "Numbers" } });
     await again.put("numbers/new", { N: 1, "@metadata": { "@collection": "Numbers" } });
     const gone = await resumeByQuery(again, id);
@@ -244,7 +244,7 @@ describe("after a crash", () => {
     await expect(resumeByQuery(again, id)).rejects.toThrow("was not interrupted");
   });
 
-  it("goes on with a limit of documents, and takes no more than that", async () => {
+  it("respects a document limit across the resume", async () => {
     const { again, id } = await interrupted(
       "from Numbers update { this.N += 10000; } limit 500, 700",
       2000,
@@ -256,7 +256,7 @@ describe("after a crash", () => {
     expect(changed.length).toBe(700);
   });
 
-  it("goes on with what an index found, once each", async () => {
+  it("resumes the rest of an index result, each document once", async () => {
     const { again, id } = await interrupted(
       "from Numbers where N < 1500 update { this.N += 10000; }",
       2000,
@@ -267,7 +267,7 @@ describe("after a crash", () => {
     expect(Math.max(...changed)).toBe(11_499);
   });
 
-  it("goes on with parameters, and after the database was closed in the middle", async () => {
+  it("resumes with parameters, and after the database was closed in between", async () => {
     const folder = temporaryFolder();
     const database = await withNumbers(1000, folder);
     const { id } = await startPatchByQuery(database, "from Numbers update { this.N += $by; }", {
@@ -283,7 +283,7 @@ describe("after a crash", () => {
     expect(await valuesOf(again)).toEqual(Array.from({ length: 1000 }, (_, n) => n + 5000));
   });
 
-  it("can be undone as a whole when it had gone on", async () => {
+  it("can be undone completely after a resume", async () => {
     const { again, id } = await interrupted("from Numbers update { this.N += 10000; }", 1500, {
       keepsUndo: true,
     });
@@ -299,7 +299,7 @@ describe("undoing", () => {
   const sorted = async (database: OpenDatabase) =>
     (await valuesOf(database)).map(Number).sort((a, b) => a - b);
 
-  it("puts a patch back, but not what others have changed or deleted since", async () => {
+  it("reverts a patch, except for documents changed or deleted since", async () => {
     const database = await withNumbers(3000);
     const patch = await startPatchByQuery(
       database,
@@ -325,7 +325,7 @@ describe("undoing", () => {
     await expect(startUndo(database, patch.id, undefined)).rejects.toThrow("was undone already");
   });
 
-  it("puts deleted documents back with their counters", async () => {
+  it("restores deleted documents with their counters", async () => {
     const database = await withNumbers(300);
     await database.write((transaction) =>
       setCounter(transaction, "numbers/1", "li}kes", 2n ** 60n),
@@ -344,7 +344,7 @@ describe("undoing", () => {
     ).toEqual([["li}kes", String(2n ** 60n)]]);
   });
 
-  it("takes the revisions that a collection keeps anyway, though it keeps few", async () => {
+  it("uses the revisions that the collection retains anyway, even if few", async () => {
     const database = await withNumbers(20);
     await database.putSettings({
       ...database.settings,
@@ -360,7 +360,7 @@ describe("undoing", () => {
     expect(await sorted(database)).toEqual(before);
   });
 
-  it("puts back what a script put and deleted besides, and lists what it made anew", async () => {
+  it("reverts a script's other writes and deletions, and lists documents it created", async () => {
     const database = await withNumbers(2);
     await database.put("side/1", { a: 1 });
     await database.put("side/2", { a: 2 });
@@ -378,7 +378,7 @@ describe("undoing", () => {
     expect(await database.get("new/1")).not.toBeNull();
   });
 
-  it("is possible for the newest operations only, whose revisions go with it", async () => {
+  it("is possible only for the newest operations, whose revisions are deleted with them", async () => {
     const database = await withNumbers(20);
     const ids: number[] = [];
     for (let n = 0; n < undoOperationsMax + 2; n++) {
@@ -404,7 +404,7 @@ describe("undoing", () => {
     );
   });
 
-  it("is refused where nothing was kept, and while the operation runs", async () => {
+  it("is rejected if no revisions were retained, and while the operation runs", async () => {
     const database = await withNumbers(1000);
     const plain = await startPatchByQuery(database, "from Numbers update { this.N += 1 }", usual);
     await resultOf(plain);

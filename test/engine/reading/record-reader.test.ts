@@ -13,7 +13,7 @@ import { SeededRandom } from "../../support/random.ts";
 const count = 1_000;
 const batch = 250;
 
-/** Documents of which all but the last are on the disk only; every 50th is long. */
+/** Documents that are all on disk only, except the last; every 50th is long. */
 async function coldDatabase(cacheBytes: number): Promise<OpenDatabase> {
   const cache = new SegmentCache(cacheBytes, new ImagePool(true), 4096);
   const database = await openTestDatabase({
@@ -35,7 +35,7 @@ const numberIn = (bytes: Buffer, start: number): number =>
   (JSON.parse(bodyTextOf(bytes, start)) as { n: number }).n;
 
 test.each([0, 100_000])(
-  "a walk reads many records at once (cache of %i bytes)",
+  "a scan reads many records in one call (cache of %i bytes)",
   async (cacheBytes) => {
     const database = await coldDatabase(cacheBytes);
     const view = database.view();
@@ -47,7 +47,7 @@ test.each([0, 100_000])(
       if (cursor.next()) {
         const { bytes, start } = cursor.row;
         seen.push(numberIn(bytes, start));
-        // The row stays, whatever others read meanwhile.
+        // The row stays valid, whatever others read in the meantime.
         if (seen.length % 100 === 0) {
           for (let n = 0; n < count; n += 100) await database.getText(`users/${n}`);
           await setImmediate();
@@ -65,7 +65,7 @@ test.each([0, 100_000])(
   },
 );
 
-test("a walk in any order finds every document, and ends without any room", async () => {
+test("a scan in any order finds every document, and completes without any cache capacity", async () => {
   const database = await coldDatabase(0);
   const { documents } = database.state;
   const random = new SeededRandom(3);
@@ -90,7 +90,7 @@ test("a walk in any order finds every document, and ends without any room", asyn
   expect(seen).toEqual(ids);
 });
 
-test("a script that loads a document for each row is run again for that row alone", async () => {
+test("a script that loads a document for each row is rerun for that row only", async () => {
   const database = await coldDatabase(0);
   const rows: string[] = [];
   const text = "from Users as u where u.n >= 0 select { n: u.n, next: load(u.next).n }";

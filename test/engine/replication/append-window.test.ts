@@ -11,14 +11,14 @@ const group = (...texts: string[]): Proposal => ({
 });
 
 function fill(window: AppendWindow): string[] {
-  const made: string[] = [];
+  const created: string[] = [];
   for (let next = window.next(after); next !== null; next = window.next(after)) {
-    made.push(`${next.frame.sequence} ${next.frame.payload}`);
+    created.push(`${next.frame.sequence} ${next.frame.payload}`);
   }
-  return made;
+  return created;
 }
 
-test("cuts a group into parts, whatever its pieces are", () => {
+test("cuts a group into parts, independent of its chunks", () => {
   const window = new AppendWindow(4);
   window.add(1, group("a", "bcdef", "", "gh", "ij"));
   window.add(2, group("abcd"));
@@ -32,7 +32,7 @@ test("cuts a group into parts, whatever its pieces are", () => {
   }
 });
 
-test("has so many frames under way and no more, until the first is confirmed", () => {
+test("limits the frames in flight until the first one is confirmed", () => {
   const window = new AppendWindow(1);
   window.add(1, group("a".repeat(framesInFlightMax - 1)));
   window.add(2, group("b"));
@@ -47,7 +47,7 @@ test("has so many frames under way and no more, until the first is confirmed", (
   expect(window.isEmpty).toBe(true);
 });
 
-test("begins a group again from its first part, also when that was confirmed", () => {
+test("restarts a group at its first part, also if that was confirmed", () => {
   const window = new AppendWindow(2);
   window.add(1, group("abc"));
   window.add(2, group("d"));
@@ -58,7 +58,7 @@ test("begins a group again from its first part, also when that was confirmed", (
   expect(fill(window)).toEqual(["6 ab", "7 c", "8 d"]);
 });
 
-test("says what may still get into the chain: what was appended to its last frame", () => {
+test("reports which groups may still enter the chain: those whose last frame was sent", () => {
   const window = new AppendWindow(1);
   window.add(1, group("a"));
   window.add(2, group("b".repeat(framesInFlightMax)));
@@ -73,6 +73,6 @@ test("says what may still get into the chain: what was appended to its last fram
   expect(fill(window)).toEqual([]);
 });
 
-test("refuses a group without bytes", () => {
+test("rejects a group without bytes", () => {
   expect(() => new AppendWindow(1).add(1, group(""))).toThrow("a group has bytes");
 });

@@ -12,7 +12,7 @@ import {
 } from "../../../engine/replication/frame.ts";
 import type { Mark } from "../../../engine/replication/replica-types.ts";
 
-/** Makes the frames of one leader, one behind the other. */
+/** Creates consecutive frames of one leader. */
 class Leader {
   readonly #generation: number;
   epoch: number;
@@ -38,12 +38,12 @@ class Leader {
     return this.make(frameTypes.commit, Buffer.from(text));
   }
 
-  begin(tag: string): EncodedFrame {
+  startRequest(tag: string): EncodedFrame {
     this.epoch++;
     return this.make(frameTypes.epoch, epochPayload(tag, "1"));
   }
 
-  /** Another one that has read what this one has made so far. */
+  /** Another leader that has read all frames of this one so far. */
   rival(): Leader {
     const { epoch, sequence, hash } = this;
     return new Leader({ generation: this.#generation, epoch, sequence, hash });
@@ -53,11 +53,11 @@ class Leader {
 const start: Mark = { generation: 1, sequence: 10, epoch: 4, hash: "11".repeat(32) };
 
 /** A chain that has read up to `start`, and the leader of that epoch. */
-function begun(): { chain: Chain; leader: Leader } {
+function started(): { chain: Chain; leader: Leader } {
   return { chain: new Chain("db", 1, start), leader: new Leader(start) };
 }
 
-/** What the chain makes of each frame. */
+/** The chain's verdict on each frame. */
 function take(chain: Chain, ...frames: EncodedFrame[]): string[] {
   return frames.map((frame) => {
     const verdict = chain.verdictOn(frame);
@@ -71,8 +71,8 @@ function take(chain: Chain, ...frames: EncodedFrame[]): string[] {
 }
 
 describe("a chain", () => {
-  test("takes groups and contents in order, and knows where it is", () => {
-    const { chain, leader } = begun();
+  test("accepts groups and contents in order, and tracks its position", () => {
+    const { chain, leader } = started();
     const parts = ["one ", "two "].map((text) => leader.make(frameTypes.part, Buffer.from(text)));
     expect(take(chain, ...parts, leader.commit("three"))).toEqual([
       "valid",
@@ -87,47 +87,47 @@ describe("a chain", () => {
     expect([chain.position, chain.tip]).toEqual([15, 15]);
   });
 
-  test("skips what a leader that was replaced had under way", () => {
-    const { chain, leader } = begun();
+  test("skips frames that a replaced leader had in flight", () => {
+    const { chain, leader } = started();
     const next = leader.rival();
-    const begin = next.begin("B");
+    const startRequest = next.startRequest("B");
     leader.commit("lost its slot");
     const late = [leader.commit("a"), leader.commit("b")];
-    expect(take(chain, begin, ...late)).toEqual(["led by B", "void", "void"]);
+    expect(take(chain, startRequest, ...late)).toEqual(["led by B", "void", "void"]);
     expect([chain.position, chain.tip, chain.epoch]).toEqual([13, 11, 5]);
   });
 
-  test("skips what the new leader had meant to come before it, until another epoch begins", () => {
-    const { chain, leader } = begun();
+  test("skips frames that the new leader sent for earlier positions, until another epoch begins", () => {
+    const { chain, leader } = started();
     const next = leader.rival();
-    const begin = next.begin("B");
+    const startRequest = next.startRequest("B");
     leader.commit("lost its slot");
     const late = leader.commit("late");
     const again = next.rival();
     next.commit("lost its slot");
     const own = next.commit("own");
     again.sequence = own.sequence;
-    const anew = again.begin("B");
-    const verdicts = take(chain, begin, late, own, anew, again.commit("own"));
+    const rebuilt = again.startRequest("B");
+    const verdicts = take(chain, startRequest, late, own, rebuilt, again.commit("own"));
     expect(verdicts).toEqual(["led by B", "void", "void", "led by B", "own"]);
   });
 
-  test("drops the parts of a group that another epoch cuts", () => {
-    const { chain, leader } = begun();
+  test("drops the parts of a group that another epoch interrupts", () => {
+    const { chain, leader } = started();
     const part = leader.make(frameTypes.part, Buffer.from("cut "));
     const next = leader.rival();
-    expect(take(chain, part, next.begin("B"), next.commit("whole"))).toEqual([
+    expect(take(chain, part, next.startRequest("B"), next.commit("whole"))).toEqual([
       "valid",
       "led by B",
       "whole",
     ]);
   });
 
-  test("starts in the middle and says the same", () => {
-    const { chain, leader } = begun();
-    take(chain, leader.commit("one"), leader.rival().begin("B"));
+  test("starts in the middle and gives the same verdicts", () => {
+    const { chain, leader } = started();
+    take(chain, leader.commit("one"), leader.rival().startRequest("B"));
     const behind = new Chain("db", 1, { ...start, sequence: 11, hash: leader.hash });
-    const next = leader.rival().begin("B");
+    const next = leader.rival().startRequest("B");
     leader.commit("lost its slot");
     const late = leader.commit("late");
     expect(take(chain, late)).toEqual(["void"]);
@@ -147,7 +147,7 @@ describe("a broken stream", () => {
       "frame 11 of epoch 4 does not follow the last valid frame",
     ],
     [
-      "an epoch that has not begun",
+      "a frame of a future epoch",
       (leader) => {
         leader.epoch++;
         return leader.commit("x");
@@ -155,18 +155,18 @@ describe("a broken stream", () => {
       "frame 11 of epoch 5 is of an epoch that has not begun",
     ],
     [
-      "an epoch that is over",
+      "a frame of a past epoch",
       (leader) => {
         leader.epoch -= 2;
-        return leader.begin("B");
+        return leader.startRequest("B");
       },
       "frame 11 of epoch 3 does not follow epoch 4",
     ],
     [
-      "an epoch behind another frame",
+      "an epoch after another frame",
       (leader) => {
         leader.hash = zeroHash;
-        return leader.begin("B");
+        return leader.startRequest("B");
       },
       "frame 11 of epoch 5 does not follow the last valid frame",
     ],
@@ -188,14 +188,14 @@ describe("a broken stream", () => {
       (leader) => leader.make(frameTypes.genesis, genesisPayload("db", null)),
       "frame 11 of epoch 4 is not the first frame",
     ],
-  ])("is one with %s", (_name, make, reason) => {
-    const { chain, leader } = begun();
+  ])("has %s", (_name, make, reason) => {
+    const { chain, leader } = started();
     expect(take(chain, make(leader))).toEqual([reason]);
     expect(chain.mark).toEqual(start);
   });
 
-  test("is one with something between the parts of a group", () => {
-    const { chain, leader } = begun();
+  test("has another frame between the parts of a group", () => {
+    const { chain, leader } = started();
     const part = leader.make(frameTypes.part, Buffer.from("x"));
     expect(take(chain, part, leader.make(frameTypes.barrier))).toEqual([
       "valid",
@@ -203,8 +203,8 @@ describe("a broken stream", () => {
     ]);
   });
 
-  test("is one with more void frames than a leader can have under way", () => {
-    const { chain, leader } = begun();
+  test("has more void frames than a leader can have in flight", () => {
+    const { chain, leader } = started();
     leader.epoch--;
     const frames = Array.from({ length: voidFramesMax + 1 }, () => leader.commit("x"));
     const verdicts = take(chain, ...frames);
@@ -221,11 +221,11 @@ describe("a generation", () => {
       [genesisPayload(databaseId, mark)],
     );
 
-  test("goes on from the mark that it was made of, in epochs as well", () => {
+  test("continues the mark that it was created from, including the epoch", () => {
     const chain = new Chain("db", 2, start);
     const genesis = first("db", start);
     const leader = new Leader({ generation: 2, sequence: 1, epoch: 4, hash: genesis.hash });
-    expect(take(chain, genesis, leader.begin("A"), leader.commit("x"))).toEqual([
+    expect(take(chain, genesis, leader.startRequest("A"), leader.commit("x"))).toEqual([
       "valid",
       "led by A",
       "x",
@@ -233,11 +233,11 @@ describe("a generation", () => {
     expect(chain.mark).toMatchObject({ generation: 2, sequence: 3, epoch: 5 });
   });
 
-  test("of a new database goes on from nothing", () => {
+  test("of a new database starts empty", () => {
     expect(take(new Chain("db", 2, null), first("db", null))).toEqual(["valid"]);
   });
 
-  test("is out of reach for a log that ends before it", () => {
+  test("is unreachable for a log that ends before it", () => {
     const reason = (own: Mark | null) => new Chain("db", 2, own).verdictOn(first("db", start));
     expect(reason(null)).toMatchObject({ kind: "behind" });
     expect(reason({ ...start, sequence: 9 })).toEqual({
@@ -247,7 +247,7 @@ describe("a generation", () => {
     });
   });
 
-  test("contradicts a log that has more, or something else, or is of another database", () => {
+  test("contradicts a log that is longer, different, or of another database", () => {
     const kind = (own: Mark, id = "db") => new Chain(id, 2, own).verdictOn(first("db", start)).kind;
     expect(kind({ ...start, sequence: 11 })).toBe("broken");
     expect(kind({ ...start, hash: zeroHash })).toBe("broken");

@@ -22,7 +22,7 @@ const place = {
 };
 
 describe("a frame", () => {
-  test("is decoded as it was made, from pieces of any size", () => {
+  test("is decoded unchanged, from chunks of any size", () => {
     const pieces = [Buffer.from("one"), Buffer.alloc(0), Buffer.from("two")];
     const { bytes, ...made } = encodeFrame(frameTypes.part, place, pieces);
     const decoded = decodeFrame(bytes);
@@ -32,14 +32,14 @@ describe("a frame", () => {
     expect(bytes).toHaveLength(frameOverheadBytes + 6);
   });
 
-  test("has the same bytes each time, whatever was in the memory before", () => {
+  test("has the same bytes each time, whatever was in memory before", () => {
     const one = encodeFrame(frameTypes.commit, place, [Buffer.from("same")]);
     Buffer.allocUnsafe(one.bytes.length).fill(255);
     const other = encodeFrame(frameTypes.commit, place, [Buffer.from("sa"), Buffer.from("me")]);
     expect(other.bytes).toEqual(one.bytes);
   });
 
-  test("never changes its form", () => {
+  test("has a fixed format", () => {
     const { bytes } = encodeFrame(
       frameTypes.commit,
       { generation: 1, epoch: 2, sequence: 3, previous: zeroHash },
@@ -53,7 +53,7 @@ describe("a frame", () => {
     );
   });
 
-  test("is refused with any bit flipped, and cut anywhere", () => {
+  test("is rejected with any bit flipped, and truncated anywhere", () => {
     const { bytes } = encodeFrame(frameTypes.commit, place, [Buffer.from("a payload")]);
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const flipped = Buffer.from(bytes);
@@ -66,7 +66,7 @@ describe("a frame", () => {
     expect(decodeFrame(Buffer.concat([bytes, Buffer.alloc(1)]))).toBeNull();
   });
 
-  test("has a limit", () => {
+  test("has a maximum size", () => {
     const most = encodeFrame(frameTypes.commit, place, [Buffer.alloc(framePayloadBytesMax)]);
     expect(decodeFrame(most.bytes)?.payload).toHaveLength(framePayloadBytesMax);
     const more = [Buffer.alloc(framePayloadBytesMax + 1)];
@@ -75,7 +75,7 @@ describe("a frame", () => {
 });
 
 describe("payloads", () => {
-  test("of the first frame say what it continues", () => {
+  test("of the first frame name the log that it continues", () => {
     const mark = { generation: 2, sequence: 2 ** 35, epoch: 9, hash: zeroHash };
     expect(readGenesis(genesisPayload("a database", mark))).toEqual({
       databaseId: "a database",
@@ -87,7 +87,7 @@ describe("payloads", () => {
     expect(readGenesis(Buffer.alloc(11))).toBeNull();
   });
 
-  test("of an epoch say who begins it", () => {
+  test("of an epoch name the new leader", () => {
     const payload = epochPayload("A", "börn");
     expect(readEpoch(payload)).toEqual({ tag: "A", incarnation: "börn" });
     for (let end = 0; end < payload.length; end++) {
@@ -96,7 +96,7 @@ describe("payloads", () => {
     expect(() => epochPayload("A".repeat(256), "")).toThrow("short");
   });
 
-  test("of a content say what it is a part of", () => {
+  test("of a content chunk name the content", () => {
     const chunk = { sha256: "cd".repeat(32), offset: 5, total: 2 ** 36, bytes: Buffer.from("x") };
     expect(readContent(Buffer.concat(contentChunks(chunk)))).toEqual(chunk);
     expect(readContent(Buffer.alloc(47))).toBeNull();

@@ -1,4 +1,4 @@
-/** What a replica does in single situations; test/simulation/replication-schedules.test.ts puts them together. */
+/** Single behaviours of a replica; test/simulation/replication-schedules.test.ts combines them. */
 import { expect, test } from "vitest";
 import {
   replicaMissingMs,
@@ -23,10 +23,10 @@ import type {
   ReplicaOptions,
 } from "../../../engine/replication/replica-types.ts";
 
-/** A replica and a stream that does nothing by itself; what it asks for is written down. */
+/** A replica and a passive stream; the replica's requests are recorded. */
 class Bench {
   readonly stream: Buffer[] = [];
-  readonly said: string[] = [];
+  readonly recorded: string[] = [];
   readonly reads: { token: number; sequence: number }[] = [];
   readonly appends: { token: number; bytes: Buffer; last: number }[] = [];
   followId = 0;
@@ -35,8 +35,8 @@ class Bench {
   readonly replica: Replica;
 
   constructor(options: Partial<ReplicaOptions> = {}) {
-    const { appends, reads, said } = this;
-    const say = (text: string) => said.push(text);
+    const { appends, reads, recorded } = this;
+    const record = (text: string) => recorded.push(text);
     const effects: ReplicaEffects = {
       append: (token, bytes, last) => appends.push({ token, bytes, last }),
       later: () => {
@@ -45,19 +45,19 @@ class Bench {
       read: (token, sequence) => reads.push({ token, sequence }),
       follow: (id, from) => {
         this.followId = id;
-        say(`follow from ${from}`);
+        record(`follow from ${from}`);
       },
-      stopFollowing: () => say("stop following"),
+      stopFollowing: () => record("stop following"),
       deliver: (delivery) => {
         const what = delivery.kind === "group" ? Buffer.concat(delivery.pieces) : delivery.bytes;
-        say(`deliver ${what} of ${delivery.mark.sequence}`);
+        record(`deliver ${what} of ${delivery.mark.sequence}`);
       },
-      settled: (_token, settlement, mark) => say(`${settlement} ${mark?.sequence ?? ""}`.trim()),
-      roleChanged: (role, epoch, leader) => say(`${role} in ${epoch}, led by ${leader}`),
-      needRange: (from, to) => say(`need ${from} to ${to}`),
-      needSnapshot: (reason) => say(`need a snapshot: ${reason}`),
-      blocked: (reason) => say(`blocked: ${reason}`),
-      alarm: (text) => say(`alarm: ${text}`),
+      settled: (_token, settlement, mark) => record(`${settlement} ${mark?.sequence ?? ""}`.trim()),
+      roleChanged: (role, epoch, leader) => record(`${role} in ${epoch}, led by ${leader}`),
+      needRange: (from, to) => record(`need ${from} to ${to}`),
+      needSnapshot: (reason) => record(`need a snapshot: ${reason}`),
+      blocked: (reason) => record(`blocked: ${reason}`),
+      alarm: (text) => record(`alarm: ${text}`),
     };
     this.replica = new Replica(
       {
@@ -74,7 +74,7 @@ class Bench {
     this.replica.start(this.now);
   }
 
-  /** A frame behind all others, of another node when the epoch is another one. */
+  /** Appends a frame to the stream; if the epoch is new, the frame is from another node. */
   put(type: FrameType, epoch: number, ...pieces: Buffer[]): EncodedFrame {
     const last = this.stream.at(-1);
     const previous = last === undefined ? zeroHash : (decodeFrame(last)?.hash ?? "");
@@ -109,7 +109,7 @@ class Bench {
     this.replica.tick(this.now);
   }
 
-  /** Answers the reads that are open. */
+  /** Answers the pending reads. */
   answerReads(): void {
     for (const { token, sequence } of this.reads.splice(0)) {
       this.replica.readDone(token, this.stream[sequence - 1] ?? null);
@@ -129,17 +129,17 @@ class Bench {
 
   takeAppend(): { token: number; bytes: Buffer; last: number } {
     const append = this.appends.shift();
-    if (append === undefined) throw new Error("nothing is appended");
+    if (append === undefined) throw new Error("no append is pending");
     return append;
   }
 
-  /** What it said since the last time. */
-  heard(): string[] {
-    return this.said.splice(0);
+  /** Returns the effects recorded since the last call. */
+  takeRecorded(): string[] {
+    return this.recorded.splice(0);
   }
 }
 
-/** One that leads in epoch 1, behind a first frame. */
+/** A replica that leads in epoch 1, after a first frame. */
 function leading(options: Partial<ReplicaOptions> = {}): Bench {
   const bench = new Bench(options);
   bench.putGenesis();
@@ -149,13 +149,13 @@ function leading(options: Partial<ReplicaOptions> = {}): Bench {
   bench.store();
   bench.answerReads();
   expect(bench.replica.role).toBe("leader");
-  bench.heard();
+  bench.takeRecorded();
   return bench;
 }
 
 const group = (text: string): Proposal => ({ kind: "group", pieces: [Buffer.from(text)] });
 
-/** A mark, and the frame that it is of. */
+/** A mark, and a stream that contains its frame. */
 function marked(): { bench: Bench; mark: Mark } {
   const source = new Bench();
   source.putGenesis();
@@ -164,11 +164,11 @@ function marked(): { bench: Bench; mark: Mark } {
   const mark = { generation: 1, sequence: 3, epoch: 1, hash };
   const bench = new Bench({ mark });
   bench.stream.push(...source.stream);
-  bench.heard();
+  bench.takeRecorded();
   return { bench, mark };
 }
 
-test("a follower delivers what the stream has, each once", () => {
+test("a follower delivers each frame of the stream once", () => {
   const bench = new Bench();
   bench.putGenesis();
   bench.putEpoch(1, "B");
@@ -177,7 +177,7 @@ test("a follower delivers what the stream has, each once", () => {
   bench.sendAll();
   bench.send(3);
   bench.send(4);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "follow from 1",
     "follower in 1, led by B",
     "deliver one of 3",
@@ -185,16 +185,16 @@ test("a follower delivers what the stream has, each once", () => {
   ]);
 });
 
-test("one that starts again goes on behind its mark, and listens to its own subscription", () => {
+test("a restarted replica continues after its mark, and reads only its own subscription", () => {
   const { bench } = marked();
   bench.putCommit(1, "two");
   bench.replica.message(bench.followId - 1, 4, bench.stream[3] as Buffer);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.sendAll();
-  expect(bench.heard()).toEqual(["deliver two of 4"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4"]);
 });
 
-test("a seed appends the first frame until it is there, and does not lead by that", () => {
+test("a seed appends the first frame until it is stored, but does not become leader by that", () => {
   const bench = new Bench({ isSeed: true });
   const { token, bytes, last } = bench.takeAppend();
   expect(last).toBe(0);
@@ -206,7 +206,7 @@ test("a seed appends the first frame until it is there, and does not lead by tha
   expect([bench.replica.role, bench.replica.position]).toEqual(["follower", 1]);
 });
 
-test("a node stands when nobody leads, once the stream has shown its last frame", () => {
+test("a node becomes a candidate without a leader, after reading the stream's last frame", () => {
   const bench = new Bench();
   bench.putGenesis();
   bench.sendAll();
@@ -221,17 +221,17 @@ test("a node stands when nobody leads, once the stream has shown its last frame"
   expect(bench.appends).toEqual([]);
   bench.answerReads();
   bench.store();
-  // The stream must have the frame before its fence still.
+  // The stream must still have the frame preceding its fence.
   expect(bench.replica.role).toBe("candidate");
   bench.answerReads();
-  expect(bench.heard().slice(2)).toEqual([
+  expect(bench.takeRecorded().slice(2)).toEqual([
     "candidate in 0, led by null",
     "stop following",
     "leader in 1, led by A",
   ]);
 });
 
-test("a node does not stand while another has applied more than it has read", () => {
+test("a node is no candidate while another has applied more than it has read", () => {
   const bench = new Bench();
   bench.putGenesis();
   bench.sendAll();
@@ -241,7 +241,7 @@ test("a node does not stand while another has applied more than it has read", ()
   expect(bench.appends).toEqual([]);
 });
 
-test("a node leads when its own log has all that it was given", () => {
+test("a node leads once its own log contains everything delivered to it", () => {
   const { bench } = marked();
   bench.putCommit(1, "two");
   bench.sendAll();
@@ -256,7 +256,7 @@ test("a node leads when its own log has all that it was given", () => {
   expect(bench.replica.applied).toBe(4);
 });
 
-test("a candidate whose place is taken reads on, and gives way to another leader", () => {
+test("a candidate whose slot is taken reads on, and yields to another leader", () => {
   const { bench } = marked();
   bench.pass(3000);
   bench.answerReads();
@@ -265,7 +265,7 @@ test("a candidate whose place is taken reads on, and gives way to another leader
   bench.store();
   bench.answerReads();
   bench.answerReads();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "candidate in 1, led by null",
     "deliver two of 4",
     "follower in 2, led by C",
@@ -280,12 +280,12 @@ test("a leader appends without waiting, and settles in order", () => {
   const [one, two] = bench.appends;
   for (const { bytes } of bench.appends) bench.stream.push(bytes);
   bench.replica.appended(two?.token ?? 0, { kind: "stored", sequence: 4 });
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.replica.appended(one?.token ?? 0, { kind: "stored", sequence: 3 });
-  expect(bench.heard()).toEqual(["committed 3", "committed 4"]);
+  expect(bench.takeRecorded()).toEqual(["committed 3", "committed 4"]);
 });
 
-test("a leader appends two frames' worth of bytes in a turn, and the rest later", () => {
+test("a leader appends at most two frames' worth of bytes per tick, and the rest later", () => {
   const bench = leading({ partBytesMax: 4 });
   bench.replica.propose(group("one two three"));
   bench.replica.propose(group("four"));
@@ -294,10 +294,10 @@ test("a leader appends two frames' worth of bytes in a turn, and the rest later"
   bench.replica.resume();
   expect(sent().slice(2)).toEqual(["thre", "e", "four"]);
   while (bench.appends.length > 0) bench.store();
-  expect(bench.heard()).toEqual(["committed 6", "committed 7"]);
+  expect(bench.takeRecorded()).toEqual(["committed 6", "committed 7"]);
 });
 
-test("a leader that stopped leading meanwhile appends nothing more", () => {
+test("a leader that has resigned appends nothing more", () => {
   const bench = leading({ partBytesMax: 4 });
   bench.replica.propose(group("one two three"));
   bench.replica.resign();
@@ -305,20 +305,20 @@ test("a leader that stopped leading meanwhile appends nothing more", () => {
   expect(bench.appends).toHaveLength(2);
 });
 
-test("after a pause a leader asks for its last frame together with what it appends", () => {
+test("after a pause, a leader rereads its last frame while it appends", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.store();
-  expect([bench.heard(), bench.reads]).toEqual([["committed 3"], []]);
+  expect([bench.takeRecorded(), bench.reads]).toEqual([["committed 3"], []]);
   bench.pass(replicaVerifiedMs);
   bench.replica.propose(group("two"));
   expect(bench.reads.map(({ sequence }) => sequence)).toEqual([3]);
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual(["committed 4"]);
+  expect(bench.takeRecorded()).toEqual(["committed 4"]);
 });
 
-test("an append that was refused though an earlier one was stored is committed", () => {
+test("an append is committed if it was refused because an earlier attempt was stored", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   const { token, bytes } = bench.takeAppend();
@@ -328,28 +328,33 @@ test("an append that was refused though an earlier one was stored is committed",
   bench.pass(100);
   expect(bench.appends[0]?.bytes).toEqual(bytes);
   bench.store();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.answerReads();
-  expect(bench.heard()).toEqual(["committed 3"]);
+  expect(bench.takeRecorded()).toEqual(["committed 3"]);
 });
 
-test("a leader that finds a later epoch has lost what was open, and follows", () => {
+test("a leader that finds a later epoch reports its open groups as lost, and follows", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.replica.propose(group("two"));
   bench.putEpoch(2, "B");
   bench.store();
   bench.answerReads();
-  expect(bench.heard()).toEqual(["lost", "lost", "follower in 2, led by B", "follow from 4"]);
-  // What it has under way may still be stored: it is void.
+  expect(bench.takeRecorded()).toEqual([
+    "lost",
+    "lost",
+    "follower in 2, led by B",
+    "follow from 4",
+  ]);
+  // Its frames in flight may still be stored, but are void.
   bench.stream.push(bench.takeAppend().bytes);
   bench.putCommit(2, "x");
   bench.send(4);
   expect(bench.replica.position).toBe(4);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
 });
 
-test("a leader whose place was taken by a void frame proposes again in another epoch", () => {
+test("a leader whose slot was taken by a void frame proposes again in a new epoch", () => {
   const bench = leading();
   const stale = encodeFrame(
     frameTypes.commit,
@@ -361,20 +366,20 @@ test("a leader whose place was taken by a void frame proposes again in another e
   bench.store();
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.answerReads();
   bench.store();
-  expect(bench.heard()).toEqual(["leader in 2, led by A", "committed 5"]);
+  expect(bench.takeRecorded()).toEqual(["leader in 2, led by A", "committed 5"]);
   expect(decodeFrame(bench.stream[4] as Buffer)?.epoch).toBe(2);
 });
 
-test("what a leader leaves open when it resigns is unknown, and comes back if it is in the stream", () => {
+test("groups open at a resignation have unknown outcome, and are delivered if the stream has them", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   for (let at = 0; at < 8; at++) bench.replica.propose(group(`${at}`));
   const { bytes } = bench.takeAppend();
   bench.replica.resign();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     ...Array(8).fill("unknown"),
     "lost",
     "follower in 1, led by null",
@@ -382,19 +387,19 @@ test("what a leader leaves open when it resigns is unknown, and comes back if it
   ]);
   bench.stream.push(bytes);
   bench.sendAll();
-  expect(bench.heard()).toEqual(["deliver one of 3"]);
+  expect(bench.takeRecorded()).toEqual(["deliver one of 3"]);
 });
 
-test("a leader to which the stream answers nothing for long stops leading", () => {
+test("a leader resigns if the stream does not answer for too long", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.pass(replicaStallMs - 1);
   expect(bench.replica.role).toBe("leader");
   bench.pass(1);
-  expect(bench.heard().slice(1, 3)).toEqual(["unknown", "follower in 1, led by null"]);
+  expect(bench.takeRecorded().slice(1, 3)).toEqual(["unknown", "follower in 1, led by null"]);
 });
 
-test("a leader that hears a leader of a later epoch asks the stream, and resigns when that shows nothing", () => {
+test("a leader that hears of a later epoch reads the stream, and resigns if that shows nothing", () => {
   const bench = leading();
   bench.replica.heard({ tag: "B", role: "leader", epoch: 1, applied: 0 });
   bench.answerReads();
@@ -405,13 +410,13 @@ test("a leader that hears a leader of a later epoch asks the stream, and resigns
   expect(bench.replica.role).toBe("follower");
 });
 
-test("a leader believes nothing after a pause, before the stream has shown its last frame", () => {
+test("after a pause, a leader trusts no confirmation before it has reread its last frame", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.pass(replicaVerifiedMs);
   bench.store();
-  expect(bench.heard()).toEqual([]);
-  // Another one has been at its place.
+  expect(bench.takeRecorded()).toEqual([]);
+  // Another leader has overwritten its frame.
   bench.stream[1] = encodeFrame(
     frameTypes.epoch,
     {
@@ -423,7 +428,7 @@ test("a leader believes nothing after a pause, before the stream has shown its l
     [epochPayload("B", "1")],
   ).bytes;
   bench.answerReads();
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "unknown",
     "stopped in 1, led by null",
     "blocked: the stream has another frame 2 than the own log: it lost what it had",
@@ -431,15 +436,15 @@ test("a leader believes nothing after a pause, before the stream has shown its l
   expect(bench.replica.propose(group("two"))).toBeNull();
 });
 
-test("frames that are passed over are asked for again, then elsewhere", () => {
+test("skipped frames are first requested again, then from other nodes", () => {
   const { bench } = marked();
   bench.putCommit(1, "two");
   bench.putCommit(1, "three");
   bench.putCommit(1, "four");
   bench.send(6);
-  expect(bench.heard()).toEqual(["follow from 4"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 4"]);
   bench.send(6);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stop following",
     "alarm: the stream skips frames 4 to 5",
     "need 4 to 5",
@@ -448,18 +453,18 @@ test("frames that are passed over are asked for again, then elsewhere", () => {
   bench.answerReads();
   expect([bench.appends.length, bench.replica.hasGap]).toEqual([0, true]);
   bench.replica.rangeDone(bench.stream.slice(3, 5));
-  expect(bench.heard()).toEqual(["deliver two of 4", "deliver three of 5", "follow from 6"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4", "deliver three of 5", "follow from 6"]);
 });
 
-test("a stream that is silent, of which others have more, is told of as that", () => {
+test("a silent stream is reported as such if other nodes have more frames", () => {
   const { bench } = marked();
-  bench.heard();
+  bench.takeRecorded();
   bench.replica.heard({ tag: "B", role: "follower", epoch: 1, applied: 9 });
   for (let silences = 0; silences < 2; silences++) {
     bench.pass(100);
     bench.pass(2_000);
   }
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "follow from 4",
     "stop following",
     "alarm: the stream delivers nothing, but other nodes have frames 4 to 9",
@@ -467,49 +472,49 @@ test("a stream that is silent, of which others have more, is told of as that", (
   ]);
 });
 
-test("what is fetched is taken as far as it follows", () => {
+test("fetched frames are delivered up to the first that does not follow", () => {
   const { bench } = marked();
   const two = bench.putCommit(1, "two").bytes;
   const wrong = bench.putCommit(0, "wrong").bytes;
   bench.putCommit(1, "three");
   bench.send(6);
   bench.send(6);
-  bench.heard();
+  bench.takeRecorded();
   const damaged = Buffer.from(two);
   damaged[80] = (damaged[80] as number) ^ 1;
   bench.replica.rangeDone([damaged, two]);
-  expect(bench.heard()).toEqual(["alarm: the fetched frames do not continue frame 3"]);
+  expect(bench.takeRecorded()).toEqual(["alarm: the fetched frames do not continue frame 3"]);
   bench.pass(500);
   bench.send(6);
-  expect(bench.heard()).toContain("need 4 to 5");
+  expect(bench.takeRecorded()).toContain("need 4 to 5");
   bench.replica.rangeDone([two, wrong]);
-  expect(bench.heard()).toEqual(["deliver two of 4", "follow from 5"]);
+  expect(bench.takeRecorded()).toEqual(["deliver two of 4", "follow from 5"]);
 });
 
-test("frames that nobody has any more need a snapshot", () => {
+test("frames that no node has require a snapshot", () => {
   const { bench } = marked();
   bench.putCommit(1, "two");
   bench.putCommit(1, "three");
   bench.send(5);
   bench.send(5);
-  bench.heard();
+  bench.takeRecorded();
   bench.replica.rangeDone(null);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stopped in 1, led by null",
     "need a snapshot: frame 4 is neither in the stream nor with another node",
   ]);
 });
 
-test("a damaged message is asked for again, then elsewhere", () => {
+test("a damaged message is requested again, then from other nodes", () => {
   const { bench } = marked();
   const bytes = Buffer.from(bench.putCommit(1, "two").bytes);
   bytes[80] = (bytes[80] as number) ^ 1;
   bench.send(4, bytes);
   bench.send(4, bytes);
-  expect(bench.heard().at(-1)).toBe("need 4 to 4");
+  expect(bench.takeRecorded().at(-1)).toBe("need 4 to 4");
 });
 
-test("a stream without the own last frame is not written", () => {
+test("a replica does not write to a stream without the last frame of its log", () => {
   const { bench } = marked();
   bench.stream.length = 0;
   for (let ms = 0; ms < replicaMissingMs + 1000; ms += 500) {
@@ -517,14 +522,14 @@ test("a stream without the own last frame is not written", () => {
     bench.answerReads();
   }
   expect(bench.appends).toEqual([]);
-  expect(bench.heard()).toEqual([
+  expect(bench.takeRecorded()).toEqual([
     "stop following",
     "stopped in 1, led by null",
     "blocked: the stream does not have frame 3 of the own log: it lost what it had",
   ]);
 });
 
-test("a follower of another history stops when it sees it", () => {
+test("a follower with another history stops when it detects it", () => {
   const { bench } = marked();
   bench.stream[2] = encodeFrame(
     frameTypes.commit,
@@ -538,47 +543,49 @@ test("a follower of another history stops when it sees it", () => {
   ).bytes;
   bench.putCommit(1, "two");
   bench.sendAll();
-  expect(bench.heard().at(-1)).toBe(
+  expect(bench.takeRecorded().at(-1)).toBe(
     "blocked: frame 4 of epoch 1 does not follow the last valid frame",
   );
 });
 
-test("a log of a later generation blocks at once", () => {
+test("a log of a later generation blocks immediately", () => {
   const mark = { generation: 2, sequence: 3, epoch: 1, hash: zeroHash };
   const bench = new Bench({ mark });
-  expect(bench.heard().at(-1)).toBe("blocked: the own log is of generation 2, the stream of 1");
+  expect(bench.takeRecorded().at(-1)).toBe(
+    "blocked: the own log is of generation 2, the stream of 1",
+  );
 });
 
-test("a follower whose log is behind stops following until it has caught up", () => {
+test("a follower whose log lags stops following until it has caught up", () => {
   const bench = new Bench({ unappliedBytesMax: 6 });
   bench.putGenesis();
   bench.putEpoch(1, "B");
   for (const text of ["one", "two", "three"]) bench.putCommit(1, text);
   bench.sendAll();
-  expect(bench.heard().slice(2)).toEqual([
+  expect(bench.takeRecorded().slice(2)).toEqual([
     "deliver one of 3",
     "deliver two of 4",
     "stop following",
   ]);
   bench.replica.durable(3);
-  expect(bench.heard()).toEqual(["follow from 5"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 5"]);
 });
 
-test("a subscription that ends is made again", () => {
+test("an interrupted subscription is renewed", () => {
   const { bench } = marked();
   bench.replica.followInterrupted(bench.followId);
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
   bench.pass(100);
-  expect(bench.heard()).toEqual(["follow from 4"]);
+  expect(bench.takeRecorded()).toEqual(["follow from 4"]);
 });
 
-test("a failed store stops everything", () => {
+test("a failed store stops the replica", () => {
   const bench = leading();
   bench.replica.propose(group("one"));
   bench.replica.storeFailed();
-  expect(bench.heard()).toEqual(["unknown", "stopped in 1, led by null"]);
+  expect(bench.takeRecorded()).toEqual(["unknown", "stopped in 1, led by null"]);
   bench.store();
   bench.pass(60_000);
   bench.answerReads();
-  expect(bench.heard()).toEqual([]);
+  expect(bench.takeRecorded()).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UnappliedBytes } from "../../../engine/replication/unapplied-bytes.ts";
 
-test("is full at its limit, and low when half of that is durable", () => {
+test("is full at its limit, and low when half of it is durable", () => {
   const unapplied = new UnappliedBytes(3, 100);
   expect([unapplied.durable, unapplied.isEmpty, unapplied.isLow]).toEqual([3, true, true]);
   unapplied.add(4, 60);

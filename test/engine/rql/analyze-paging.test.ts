@@ -8,7 +8,7 @@ function pageOf(text: string, paging: RequestPaging) {
 }
 
 describe("analyzePaging", () => {
-  it("takes the larger start and the smaller size of text and request", () => {
+  it("uses the larger start and the smaller size of text and request", () => {
     expect(pageOf("from A limit 5 offset 1", { start: 2, pageSize: 9 })).toEqual({
       skip: 2,
       take: 5,
@@ -21,12 +21,12 @@ describe("analyzePaging", () => {
     });
   });
 
-  it("tells when the text does not page", () => {
+  it("reports whether the text has paging", () => {
     expect(pageOf("from A", { pageSize: 3 })).toMatchObject({ take: 3, inText: null });
     expect(pageOf("from A limit null", {})).toMatchObject({ inText: { skip: 0, take: null } });
   });
 
-  it("refuses negative numbers of the request", () => {
+  it("rejects negative numbers in the request", () => {
     expect(() => pageOf("from A", { start: -1 })).toThrow("Start cannot be negative, but was -1.");
     expect(() => pageOf("from A", { pageSize: -1 })).toThrow("PageSize cannot be negative");
   });

@@ -20,7 +20,7 @@ describe("analyzeCondition", () => {
     ["(t >= 3) and (t <= 7.5)", "(between t 3 7.5)"],
     ["t >= 3 and t <= 7 and b = 2", "(and (between t 3 7) (= b 2))"],
     ["exact(t >= 'c' and t <= 'p')", '(exact between t "c" "p")'],
-    // The same field in between only when both stand first and side by side:
+    // Bounds of one field form a range only when both stand first and side by side:
     ["b = 2 and t >= 3 and t <= 7", "(and (= b 2) (>= t 3) (<= t 7))"],
     ["t >= 3 and b = 2 and t <= 7", "(and (>= t 3) (= b 2) (<= t 7))"],
     ["t >= 3 and (t <= 7 and b = 2)", "(and (>= t 3) (and (<= t 7) (= b 2)))"],
@@ -37,12 +37,12 @@ describe("analyzeCondition", () => {
     expect(whereOf("t in ($a, $b)", parameters)).toBe("(in t [9007199254740993 null 5])");
   });
 
-  it("lets no document equal an object, and every document differ from it", () => {
+  it("no document equals an object, and every document differs from it", () => {
     expect(whereOf("t = $o", '{"o": {}}')).toBe("(none t)");
     expect(whereOf("t != $o", '{"o": {}}')).toBe("(not (none t))");
   });
 
-  it("treats true as everything", () => {
+  it("reads true as a condition that matches everything", () => {
     expect(whereOf("true")).toBe("");
   });
 });

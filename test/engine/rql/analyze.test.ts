@@ -1,4 +1,4 @@
-/** The text cases: each query is parsed, printed and analysed, or refused. */
+/** Text cases: each query is parsed, printed and analysed, or rejected. */
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
@@ -12,7 +12,7 @@ import { parseCases, type TextCase, testCases } from "./text-cases.ts";
 
 const folder = `${projectRoot}test/cases/rql/`;
 
-/** Settings: kind (read, patch, delete, subscription), parameters (JSON), start, pageSize. */
+/** Settings: read type (read, patch, delete, subscription), parameters (JSON), start, pageSize. */
 function run({ input, settings }: TextCase): string {
   const kind = (settings.get("kind") ?? "read") as QueryKind;
   const json = settings.get("parameters");

@@ -1,4 +1,4 @@
-/** Random syntax trees that some text can have, for round trips through printing and parsing. */
+/** Random syntax trees that have a text form, for round trips through printing and parsing. */
 import fc from "fast-check";
 import type {
   Argument,
@@ -15,7 +15,7 @@ import type {
 import { reservedWords } from "../../../engine/rql/token.ts";
 
 const offset = 0;
-/** Words that mean something else where a name may stand. */
+/** Words with another meaning where a name may stand. */
 const grammarWords = new Set([
   ...reservedWords,
   ..."true false null not and or in all between filter distinct timeseries index nulls from by".split(
@@ -68,7 +68,7 @@ const quotedField: fc.Arbitrary<Field> = fc
     isQuoted: true,
   }));
 const field = fc.oneof(bareField, quotedField);
-/** Where a value may stand, one name in quotes is a string and no path. */
+/** Where a value may stand, a single quoted name is a string and not a path. */
 const operandField = field.filter(
   ({ isQuoted, path }) => !isQuoted || path.length > 1 || (path[0]?.arrays ?? 0) > 0,
 );
@@ -245,7 +245,7 @@ const common = {
   }),
 };
 
-/** `filter_limit` without `filter` can stand behind some clauses only. */
+/** `filter_limit` without `filter` may follow only some clauses. */
 function limitOnlyFilters(query: Query): Query {
   return query.filter === null
     ? { ...query, paging: { ...query.paging, filterTake: null } }

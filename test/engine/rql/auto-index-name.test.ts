@@ -25,7 +25,7 @@ describe("automaticIndexName", () => {
     );
   });
 
-  it("names a field once for each option", () => {
+  it("includes a field once for each option", () => {
     const all = { hasSearch: true, hasHighlight: true, hasExact: true, hasSuggest: true };
     expect(nameOf(field("T", all))).toBe(
       "Auto/Users/BySearch(T)AndHighlight(T)AndExact(T)AndSuggest(T)",
@@ -42,7 +42,7 @@ describe("automaticIndexName", () => {
     );
   });
 
-  it("names groups by aggregates and keys", () => {
+  it("includes aggregates and keys of groups", () => {
     const keys = [
       { ...field("N"), isWholeArray: false },
       { ...field("L[].P"), isWholeArray: true },
@@ -58,7 +58,7 @@ describe("automaticIndexName", () => {
     ).toBe("Auto/UReducedByArray(L[].P)AndN");
   });
 
-  it("cuts a name above 256 characters and adds its hash, as RavenDB 7.2.7 does", () => {
+  it("cuts a name longer than 256 characters and appends its hash, as RavenDB 7.2.7 does", () => {
     const long = automaticIndexName({
       collection: "Ua",
       fields: [field("A".repeat(150)), field("B".repeat(150))],
@@ -77,7 +77,7 @@ describe("automaticIndexName", () => {
 });
 
 describe("xxHash64", () => {
-  it("agrees with the published values", () => {
+  it("matches the published values", () => {
     expect(xxHash64(Buffer.from("")).toString(16)).toBe("ef46db3751d8e999");
     expect(xxHash64(Buffer.from("abc")).toString(16)).toBe("44bc2cf5ad770999");
   });

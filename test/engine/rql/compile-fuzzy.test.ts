@@ -1,4 +1,4 @@
-/** fuzzy(): the test of a term's bytes finds what the test of its text does, and both are Lucene's similarity. */
+/** fuzzy(): the test on a term's bytes and the test on its text agree with Lucene's similarity. */
 import { expect, test } from "vitest";
 import { FreeBudget } from "../../../engine/base/work-budget.ts";
 import { letterSetOf } from "../../../engine/indexing/term-dictionary.ts";
@@ -19,7 +19,7 @@ function isSimilar(term: string, sought: string, similarity: number): boolean {
   return shorter > 0 && 1 - distance(term, sought) / shorter > similarity;
 }
 
-test("bytes and texts are compared as defined", () => {
+test("bytes and texts are compared by the definition", () => {
   const random = new SeededRandom(11);
   let refused = 0;
   const word = (letters: string) =>
@@ -30,24 +30,24 @@ test("bytes and texts are compared as defined", () => {
     const sought = word(round % 5 === 0 ? "abé" : "abc");
     const similarity = random.below(12) / 10 - 0.1;
     const expected = isSimilar(term, sought, similarity);
-    const made = fuzzyTest(sought, similarity, new FreeBudget());
-    expect(made.ofText(term), `${term} ~ ${sought}, ${similarity}`).toBe(expected);
+    const created = fuzzyTest(sought, similarity, new FreeBudget());
+    expect(created.ofText(term), `${term} ~ ${sought}, ${similarity}`).toBe(expected);
     const bytes = Buffer.from(`x${term}x`);
-    const found = made.ofBytes?.(bytes, 1, bytes.length - 1) ?? made.ofText(term);
+    const found = created.ofBytes?.(bytes, 1, bytes.length - 1) ?? created.ofText(term);
     expect(found, `bytes of ${term} ~ ${sought}, ${similarity}`).toBe(expected);
     const set = letterSetOf(bytes, 1, bytes.length - 1);
-    if (set >= 0 && expected) expect(made.mayPass(set, term.length)).toBe(true);
+    if (set >= 0 && expected) expect(created.mayPass(set, term.length)).toBe(true);
     const isUnfit =
-      Buffer.byteLength(term) < made.bytesMin || Buffer.byteLength(term) > made.bytesMax;
+      Buffer.byteLength(term) < created.bytesMin || Buffer.byteLength(term) > created.bytesMax;
     if (expected) expect(isUnfit, `the length of ${term} ~ ${sought}`).toBe(false);
-    if (set >= 0 && !made.mayPass(set, term.length)) refused++;
+    if (set >= 0 && !created.mayPass(set, term.length)) refused++;
     expect(editDistance(term, sought)).toBe(distance(term, sought));
   }
-  // The sets of characters tell of some that they are too far away.
+  // The character sets show for some terms that they are too far away.
   expect(refused).toBeGreaterThan(300);
 });
 
-test("long texts are compared by their units, and very long terms only for equality", () => {
+test("long texts are compared by code units, and very long terms only for equality", () => {
   const sought = "abcdefghijklmnopqrstuvwxyzabcde";
   for (const length of [30, 31, 32]) {
     const text = sought.padEnd(length, "f").slice(0, length);

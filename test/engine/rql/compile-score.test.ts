@@ -1,16 +1,16 @@
-/** The order of scores, and those that Lucene tells, as RavenDB 7.2.7 answers the same requests. */
+/** The order of scores and the values of Lucene scores, as in the replies of RavenDB 7.2.7. */
 import { afterEach, describe, expect, it } from "vitest";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
 
 afterEach(closeDatabases);
 
-/** `apple` so many times, then other words up to the length. */
+/** A text with `apple` `count` times, then other words up to the length. */
 function textOf(frequency: number, length: number): string {
   return Array.from({ length }, (_, i) => (i < frequency ? "apple" : `filler${i % 7}`)).join(" ");
 }
 
 describe("order by score()", () => {
-  it("counts occurrences and not the length of the text; what ties keeps its place", async () => {
+  it("counts occurrences, not the length of the text; equal scores keep their order", async () => {
     const database = await openDatabase();
     const inserted =
       "t2l500 t5l100 t1l1 t50l50 t10l200 t1l10 t2l10 t20l20 t1l500 t3l30 t1l100 t1l3 t2l2 t10l10 t2l100 t3l3 t5l5";
@@ -36,7 +36,7 @@ describe("order by score()", () => {
     );
   });
 
-  it("turns around at the boosts at which RavenDB's does", async () => {
+  it("changes order at the same boosts as RavenDB", async () => {
     const database = await openDatabase();
     const tags = ["t1", "t3", "t8"];
     const counts = [1, 3, 8];
@@ -65,11 +65,11 @@ describe("order by score()", () => {
       "t3",
     );
     await turns(1.43248, "t1", (m) => `Text = 't1' or boost(Text = 't3', ${m})`, "t3");
-    // A value that an entry has twice counts twice.
+    // A value that occurs twice in an entry counts twice.
     await turns(3.34756, "t1", (m) => `Tags = 't1' or boost(Text = 't3', ${m})`, "t3");
   });
 
-  // The boosts at which RavenDB 7.2.7 gives the entry that has E the score of the condition.
+  // The boosts at which RavenDB 7.2.7 gives the entry with E the score of the condition.
   it.each<[string, number]>([
     ["Name = 'abc'", 0.828393],
     ["Name = 'abc' or Age = 5", 2.82823],
@@ -115,14 +115,14 @@ describe("order by score()", () => {
     };
     expect(await isOneFirst(boost * 0.9999)).toBe(false);
     expect(await isOneFirst(boost * 1.0001)).toBe(true);
-    // The same where entries are dead.
+    // The same with dead entries.
     await putAll(database, "P", { d7: documents["d3"] as object, other9: { Z: 2 } });
     await putAll(database, "P", { d7: documents["d7"] as object });
     expect(await isOneFirst(boost * 0.9999)).toBe(false);
     expect(await isOneFirst(boost * 1.0001)).toBe(true);
   });
 
-  it("tells the scores of Lucene", async () => {
+  it("reports Lucene scores", async () => {
     const database = await openDatabase();
     const definition = {
       Name: "L",
@@ -131,7 +131,7 @@ describe("order by score()", () => {
       Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
     };
     await database.queries.administration.deploy([definition], true);
-    const made: [number, number][] = [
+    const created: [number, number][] = [
       [1, 1],
       [1, 3],
       [1, 10],
@@ -145,7 +145,7 @@ describe("order by score()", () => {
       [10, 10],
       [10, 200],
     ];
-    for (const [frequency, length] of made) {
+    for (const [frequency, length] of created) {
       const id = `t${frequency}l${length}`;
       const City = id.length % 2 === 1 ? "Rome" : "Oslo";
       await putAll(database, "P", {
@@ -155,8 +155,8 @@ describe("order by score()", () => {
     const scoresOf = async (condition: string) => {
       const { rows } = await query(database, `from index 'L' where ${condition} order by score()`);
       return rows.map((row) => {
-        const told = row["@metadata"] as { "@id": string; "@index-score": number };
-        return `${told["@id"]}:${told["@index-score"].toPrecision(5)}`;
+        const reported = row["@metadata"] as { "@id": string; "@index-score": number };
+        return `${reported["@id"]}:${reported["@index-score"].toPrecision(5)}`;
       });
     };
     expect((await scoresOf("search(Text, 'apple')")).slice(0, 4)).toEqual([

@@ -1,6 +1,6 @@
 /**
- * A database over arrays of records, for the tests of queries and indexes: what `QueryHost` and `IndexHost` ask for, in the
- * plainest way.
+ * A database over arrays of records, for tests of queries and indexes: a simple implementation of
+ * `QueryHost` and `IndexHost`.
  */
 
 import { runSteps } from "../../../engine/base/steps.ts";
@@ -56,7 +56,7 @@ export interface ArrayReply {
 
 const origin = new ChangeOrigin("A", "aaaaaaaaaaaaaaaaaaaaaa");
 
-/** Entries in time order as a series of segments of at most three. */
+/** Entries in time order, as a series of segments of at most three entries. */
 export function storedSeriesOf(
   entries: readonly SeriesEntry[],
   valueNames: readonly string[] = [],
@@ -77,7 +77,7 @@ export function storedSeriesOf(
   };
 }
 
-/** Written and deleted by id; etags count up. */
+/** Written and deleted by id; etags increase. */
 export class ArrayDatabase implements RowSource, IndexHost {
   readonly isFollowing = false;
   readonly shapes = new ShapeTable();
@@ -93,7 +93,7 @@ export class ArrayDatabase implements RowSource, IndexHost {
   readonly #numbers = new Map<string, number>();
   readonly #ids: string[] = [];
   readonly #documents: (StoredDocument | null)[] = [];
-  /** Living documents in the order of etags, with gaps. */
+  /** Live documents in etag order, with gaps. */
   #byEtag: (StoredDocument | null)[] = [];
   readonly #deletions: { docNum: number; etag: number; collection: string }[] = [];
   #etag = 0;
@@ -400,10 +400,10 @@ function cursorOver(documents: readonly StoredDocument[]): RowCursor {
   };
 }
 
-/** Regular expressions of the platform; no scripts. */
+/** The platform's regular expressions; no scripts. */
 const noScripts: ScriptProvider = {
   forQuery() {
-    throw new Error("no scripts here");
+    throw new Error("scripts are not available here");
   },
   textTest(pattern) {
     const expression = new RegExp(pattern, "i");
@@ -411,7 +411,7 @@ const noScripts: ScriptProvider = {
   },
 };
 
-/** The id of each row, or the row itself when it is no document. */
+/** The id of each row, or the row itself if it is not a document. */
 export function rowIds(rows: readonly string[]): string[] {
   return rows.map((row) => {
     const { "@metadata": metadata } = JSON.parse(row) as { "@metadata": Record<string, string> };

@@ -1,4 +1,4 @@
-/** A page in the order of scores, or of distances: the rows that the whole order has there, however they are found. */
+/** A page in the order of scores or distances equals the same page of the complete order. */
 import { afterEach, describe, expect, it } from "vitest";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
 import { SeededRandom } from "../../support/random.ts";
@@ -45,14 +45,14 @@ function documentOf(random: SeededRandom): object {
 describe("a page in the order of scores", () => {
   const seed = seedOfRun();
 
-  it("has the rows that the whole order has there, after changes too", async () => {
+  it("equals that page of the complete order, also after changes", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
-    const made = (from: number, to: number) =>
+    const created = (from: number, to: number) =>
       Object.fromEntries(
         Array.from({ length: to - from }, (_, n) => [`p/${from + n}`, documentOf(random)]),
       );
-    await putAll(database, "P", made(0, 5_000));
+    await putAll(database, "P", created(0, 5_000));
     await database.queries.administration.deploy([definition], true);
     const ids = async (text: string) => {
       const { rows, outcome } = await query(database, text, { waitForNonStale: true });
@@ -83,14 +83,14 @@ describe("a page in the order of scores", () => {
       for (const where of ["", `where ${circle}`, "where Number = 3", "where Number > 5"]) {
         await compare(`from P ${where} ${distance}`);
       }
-      await putAll(database, "P", made(random.below(1_000), 1_800));
+      await putAll(database, "P", created(random.below(1_000), 1_800));
       for (let n = 0; n < 200; n++) await database.delete(`p/${random.below(5_000)}`);
     }
   });
 });
 
 describe("a page in the order of distances", () => {
-  it("is cut where the whole order is, among places that are equally far", async () => {
+  it("is cut where the complete order is, among equally distant points", async () => {
     const database = await openDatabase();
     const places = Array.from({ length: 1600 }, (_, n) => [
       `p/${n}`,

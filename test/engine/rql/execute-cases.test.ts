@@ -1,6 +1,7 @@
 /**
- * Text cases: documents, queries and the answers of RavenDB 7.2.7, in test/cases/queries/*.txt. A block is separated by an
- * empty line; `deviation` says why an answer is ours and not the reference's.
+ * Text cases: documents, queries and the replies of RavenDB 7.2.7, in test/cases/queries/*.txt.
+ * Cases are separated by an empty line; `deviation` gives the reason if an expected reply differs
+ * from RavenDB's.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -14,7 +15,7 @@ interface Case {
   readonly parameters: string | null;
   readonly start: number | undefined;
   readonly pageSize: number | undefined;
-  /** Lines in the order of the file, `row` lines among them. */
+  /** Lines in file order, including `row` lines. */
   readonly expected: readonly string[];
 }
 
@@ -81,7 +82,7 @@ describe.each(files)("%s", (file) => {
     });
   }
 
-  it("keeps its indexes whole", () => {
+  it("leaves its indexes valid", () => {
     database.indexes.checkInvariants();
     database.indexes.close();
     expect(database.indexes.all().every((index) => index.failure === null)).toBe(true);

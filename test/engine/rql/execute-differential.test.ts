@@ -1,5 +1,6 @@
 /**
- * Random documents and random queries against a slow, obvious interpreter of the rules of conditions and orders.
+ * Random documents and queries, compared with a slow, simple interpreter of the rules of conditions
+ * and orders.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -80,7 +81,7 @@ const condition: fc.Arbitrary<string> = fc.letrec<{ one: string; many: string }>
   ),
 })).many;
 
-// The interpreter: a value is a list of plain values; a condition a function of a document.
+// The interpreter: a value is a list of scalars; a condition is a function of a document.
 
 function valuesOf(document: Document, name: string): Json[] {
   const flat = (one: Json | undefined): Json[] =>
@@ -125,7 +126,7 @@ function listed(one: Json, text: string): boolean {
     : equals(one, text, false);
 }
 
-/** Negative, 0, positive, or null when the two cannot be compared. */
+/** Negative, 0 or positive; null if the two cannot be compared. */
 function order(one: Json, text: string): number | null {
   const sought = parse(text);
   if (typeof sought === "number") {
@@ -210,7 +211,7 @@ function store(database: ArrayDatabase, document: Document): void {
 }
 
 describe("conditions", () => {
-  it("find what the interpreter finds, while documents come, change and go", async () => {
+  it("match the interpreter's result while documents are added, changed and removed", async () => {
     const step = fc.record({
       id: fc.integer({ min: 0, max: 9 }),
       body: fc.option(body, { freq: 5 }),
@@ -239,7 +240,7 @@ describe("conditions", () => {
             const expected = [...documents.values()]
               .filter((document) => test(document, where))
               .map((document) => document.id);
-            // Without `order by` a document keeps its place as long as its values stay.
+            // Without `order by` a document keeps its position as long as its values are unchanged.
             expect(rowIds(rows).sort()).toEqual(expected.sort());
             expect(outcome.totalResults).toBe(expected.length);
             expect(outcome.isStale).toBe(false);
@@ -280,7 +281,7 @@ describe("orders", () => {
   };
   const plain = body.filter((one) => !JSON.stringify(one).includes("2024"));
 
-  it("sort as the interpreter sorts, page by page", async () => {
+  it("match the interpreter's order, page by page", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(plain, { maxLength: 14 }),
@@ -322,7 +323,7 @@ describe("orders", () => {
 });
 
 describe("plans", () => {
-  // What the rules of an index and those of a scan have in common: no case, arrays, nulls or whole numbers.
+  // The rules common to indexes and scans: no letter case, arrays, nulls or whole numbers.
   const common = fc.constantFrom<Json>("a", "b", "ab", "zz", 0.5, 1.5, 18.5, -3.5);
   const bodies = fc.array(fc.dictionary(field, common), { maxLength: 12 });
   const simple: fc.Arbitrary<string> = fc.oneof(
@@ -343,7 +344,7 @@ describe("plans", () => {
     fc.tuple(simple, simple, simple).map(([a, b, c]) => `(${a} or ${b}) and not (${c})`),
   );
 
-  it("with an index, with one that other queries have extended, and without any agree", async () => {
+  it("with an index, with an extended index, and without one agree", async () => {
     await fc.assert(
       fc.asyncProperty(bodies, joined, joined, async (all, where, other) => {
         const database = new ArrayDatabase();
@@ -360,7 +361,7 @@ describe("plans", () => {
     );
   });
 
-  it("for ids agree with a look at every document", async () => {
+  it("for ids agree with a scan of all documents", async () => {
     const database = new ArrayDatabase();
     const names = ["things/1", "Things/2", "things/10", "other/1", "things/é"];
     for (const [i, id] of names.entries()) store(database, { id, body: { F: i } });

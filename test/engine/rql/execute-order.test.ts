@@ -1,4 +1,4 @@
-/** A page in an order: the rows that the whole order has there, however they are found. */
+/** A page in an order equals the same page of the complete order. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { openFolder } from "../../../engine/database/open-folder.ts";
@@ -14,7 +14,7 @@ import { seedOfRun } from "../../support/seed.ts";
 
 afterEach(closeDatabases);
 
-/** Orders of fields that are whole, sparse, mixed, dates, and lists. */
+/** Orders of dense, sparse and mixed fields, dates, and lists. */
 const orders = [
   "Whole",
   "Score as double",
@@ -59,7 +59,7 @@ function textOf(city: string, score: string): string {
 describe("a page in the order of a field", () => {
   const seed = seedOfRun();
 
-  it("has the rows that the whole order has there, after changes too", async () => {
+  it("equals that page of the complete order, also after changes", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
     const all = Object.fromEntries(
@@ -96,10 +96,10 @@ describe("a page in the order of a field", () => {
     await compareAll();
   }, 60_000);
 
-  it("is right for few of many documents, whatever their numbers", async () => {
+  it("is right for few of many documents, for any numbers", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
-    /** Numbers with their places in the order: those of one place tie. */
+    /** Numbers with their ranks; equal ranks are ties. */
     const places: readonly (readonly [string, number])[] = [
       ["-3", 0],
       ["-0", 1],
@@ -117,7 +117,7 @@ describe("a page in the order of a field", () => {
     const listed: { readonly id: string; readonly city: number; readonly place: number }[] = [];
     for (let n = 0; n < 200; n++) {
       const city = random.below(8);
-      // Half of the groups have no two numbers with the same double.
+      // In half of the groups, no two numbers round to the same double.
       const [text, place] = places[
         random.below(city < 4 ? places.length : 5)
       ] as (typeof places)[0];
@@ -140,7 +140,7 @@ describe("a page in the order of a field", () => {
     }
   }, 60_000);
 
-  it("is full where documents are gone that the index has not heard of", async () => {
+  it("is full even if deleted documents are still in the index", async () => {
     const database = await openDatabase();
     const all = Array.from({ length: 600 }, (_, n) => [`p/${n}`, { Whole: n % 12, Score: n }]);
     await putAll(database, "P", Object.fromEntries(all));
@@ -161,7 +161,7 @@ describe("a page in the order of a field", () => {
       expect(stale[i], text).toEqual(await idsOf(text, true));
   });
 
-  it("puts changed documents last in an index for Lucene", async () => {
+  it("puts changed documents last in a Lucene index", async () => {
     const database = await openDatabase();
     const engine = { "Indexing.Static.SearchEngineType": "Lucene" };
     const definition = { Name: "L", Maps: ["from p in docs.P select new { p.N }"] };
@@ -172,8 +172,8 @@ describe("a page in the order of a field", () => {
     expect((await query(database, "from index 'L'")).ids).toEqual(["p/1", "p/3", "p/4", "p/2"]);
   });
 
-  // The same sequence at RavenDB 7.2.7.
-  it("keeps changed documents at their places, and in them where they tie", async () => {
+  // RavenDB 7.2.7 has the same order.
+  it("keeps the rank of changed documents, and their order among ties", async () => {
     const folder = temporaryFolder();
     let engine = await openFolder({ folder });
     let database = await engine.databases.create("db", {});
@@ -245,7 +245,7 @@ describe("a page in the order of a field", () => {
     database = (await engine.databases.find("db")) as OpenDatabase;
     expect(await found()).toEqual(last);
     await database.delete("p/2");
-    // An index that hears of both at once knows of no deletion.
+    // An index that reads both changes in one batch sees no deletion.
     await found();
     await putAll(database, "P", documentOf(2));
     expect(await found()).toEqual([

@@ -1,4 +1,7 @@
-/** Facets, suggestions and moreLikeThis over deployed and automatic indexes; what is expected was measured on RavenDB 7.2.7. */
+/**
+ * Facets, suggestions and moreLikeThis over deployed and automatic indexes; the expected results
+ * were measured on RavenDB 7.2.7.
+ */
 import { afterEach, describe, expect, it, test } from "vitest";
 import type { EngineError } from "../../../engine/base/errors.ts";
 import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
@@ -157,20 +160,20 @@ describe("the order of facets", () => {
           Values: { Range: string }[];
           RemainingTerms: string[];
         };
-        const told = [...Values.map(({ Range }) => Range), ...RemainingTerms];
-        expect(Values.length).toBe(Math.min(PageSize, told.length));
-        expect(told.map((text) => text.replace(" ", "_")).join(" "), TermSortMode).toBe(order);
-        // What is not told need not be put in order.
+        const reported = [...Values.map(({ Range }) => Range), ...RemainingTerms];
+        expect(Values.length).toBe(Math.min(PageSize, reported.length));
+        expect(reported.map((text) => text.replace(" ", "_")).join(" "), TermSortMode).toBe(order);
+        // Values that are not returned need no sorting.
         const [page] = await rowsOf(database, `from index 'T' select ${select}`, {
           o: { TermSortMode, PageSize, Start: 3 },
         });
         const shown = (page as { Values: { Range: string }[] } | undefined)?.Values ?? [];
-        expect(shown.map(({ Range }) => Range)).toEqual(told.slice(3, 3 + PageSize));
+        expect(shown.map(({ Range }) => Range)).toEqual(reported.slice(3, 3 + PageSize));
         const [before] = await rowsOf(database, `from index 'T' select ${select}`, {
           o: { TermSortMode, PageSize: 4, Start: -2 },
         });
         const first = (before as { Values: { Range: string }[] } | undefined)?.Values ?? [];
-        expect(first.map(({ Range }) => Range)).toEqual(told.slice(0, 4));
+        expect(first.map(({ Range }) => Range)).toEqual(reported.slice(0, 4));
       }
     }
   });
@@ -182,7 +185,7 @@ async function rowsOf(database: OpenDatabase, text: string, parameters?: object)
   return (await query(database, text, { parametersText, waitForNonStale: true })).rows;
 }
 
-/** Facets in short: `name: value count, … (remaining hits, remaining terms)`. */
+/** Facets in short form: `name: value count, … (remaining hits, remaining terms)`. */
 async function facets(database: OpenDatabase, select: string, parameters?: object, where = "") {
   const rows = await rowsOf(database, `from index 'P' ${where} select ${select}`, parameters);
   return rows.map((row) => {
@@ -221,7 +224,7 @@ it("includes the documents whose ids are values of an included facet", async () 
 });
 
 describe("facet()", () => {
-  it("counts terms, once for a document, in the order of their bytes; null and the empty text first", async () => {
+  it("counts each term once per document, in byte order, null and the empty text first", async () => {
     const database = await opened();
     expect(await facets(database, "facet(Brand), facet(Tags) as T")).toEqual([
       "Brand: x-y 1, yak 2, zed 2",
@@ -256,7 +259,7 @@ describe("facet()", () => {
     ]);
   });
 
-  it("counts ranges: with their fractions, unless numbers are added up", async () => {
+  it("counts ranges, with fractions unless numbers are summed", async () => {
     const database = await opened();
     expect(
       await facets(
@@ -289,7 +292,8 @@ describe("facet()", () => {
     );
   });
 
-  // Counts, and sums of P, as RavenDB 7.2.7 has them: of a whole index, under a `where` clause, and with sums.
+  // Counts, and sums of P, from RavenDB 7.2.7: of a whole index, under a `where` clause, and with
+  // sums.
   test.each([
     ["N >= 5 and N < 10", "7", "5", "2/15", "7", "7/49"],
     ["N > 5 and N <= 10", "7", "4", "2/24", "7", "7/65"],
@@ -334,7 +338,7 @@ describe("facet()", () => {
     ]).toEqual([all, where, sum, ...lucene]);
   });
 
-  it("orders values under a where clause as in a dictionary", async () => {
+  it("under a where clause, returns values in dictionary order", async () => {
     const database = await opened();
     const words = ["Zeta", "éclair", "eclipse", "Ähre", "apple", "a-b", "ab", "a b", "ß", "ss"];
     await putAll(
@@ -357,7 +361,7 @@ describe("facet()", () => {
     );
   });
 
-  it("takes an entry without numbers as 0, a date as ticks, and of a list on Lucene the largest number", async () => {
+  it("reads an entry without numbers as 0, a date as ticks, and on Lucene the largest number of a list", async () => {
     const database = await openDatabase();
     const day = "2020-01-01T00:00:00.0000000Z";
     const values = [10, null, undefined, "text", [9, 3], [], true, day, [1e300, 1e16], -5];
@@ -404,7 +408,7 @@ describe("facet()", () => {
     ]);
   });
 
-  it("adds up numbers of other fields, in the order of a dictionary", async () => {
+  it("sums numbers of other fields, in dictionary order", async () => {
     const database = await opened();
     expect(
       await facets(
@@ -422,7 +426,7 @@ describe("facet()", () => {
     ]);
   });
 
-  it("pages by its options and says what remains", async () => {
+  it("pages by its options and reports the remaining hits", async () => {
     const database = await opened();
     const shown = (o: object) => facets(database, "facet(Brand, $o)", { o });
     expect(await shown({ TermSortMode: "CountDesc" })).toEqual(["Brand: yak 2, zed 2, x-y 1"]);
@@ -437,7 +441,7 @@ describe("facet()", () => {
     ]);
   });
 
-  it("is described by a document", async () => {
+  it("is defined by a document", async () => {
     const database = await opened();
     await putAll(database, "Facets", {
       "facets/Shop": {
@@ -496,13 +500,16 @@ describe("facet()", () => {
     ],
     ["facet(id())", "query-invalid", "id() in facet query must have one argument"],
     ["distinct facet(Brand)", "query-invalid", "Cannot use SELECT DISTINCT in a facet query"],
-  ])("refuses %s", async (select, code, message) => {
+  ])("rejects %s", async (select, code, message) => {
     const database = await opened();
-    const asked = rowsOf(database, `from index 'P' select ${select}`);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = rowsOf(database, `from index 'P' select ${select}`);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
-  it("refuses what it cannot answer in other clauses and setups", async () => {
+  it("rejects unsupported combinations with other clauses and setups", async () => {
     const database = await opened();
     const refused = (text: string, parameters: object, code: string) =>
       expect(rowsOf(database, text, parameters)).rejects.toMatchObject({ code });
@@ -524,7 +531,7 @@ describe("facet()", () => {
     }
   });
 
-  it("is refused where documents are changed, or sent to subscriptions", async () => {
+  it("is rejected in patches, deletions and subscriptions", async () => {
     const database = await opened();
     const compiled = (text: string, kind: "delete" | "subscription") =>
       expect(() => database.queries.compile(text, kind, null)).toThrow("in queries only");
@@ -554,7 +561,7 @@ describe("suggest()", () => {
   const list = async (database: OpenDatabase, term: unknown, o: object = {}) =>
     (await suggested(database, "suggest(T, $t, $o)", { t: term, o }))[0]?.["Suggestions"];
 
-  it("finds terms that are spelled alike, best first", async () => {
+  it("finds terms of similar spelling, best first", async () => {
     const database = await opened();
     expect(await list(database, "MAXIN")).toEqual(["maxine", "maxim", "maxime"]);
     expect(await list(database, "karml")).toEqual(["karmel", "carmel"]);
@@ -575,7 +582,7 @@ describe("suggest()", () => {
     ]);
   });
 
-  it("takes options", async () => {
+  it("supports options", async () => {
     const database = await opened();
     const all = ["maxine", "maxim", "maxime", "max", "maksim", "anna maria"];
     expect(await list(database, "maxin", { PageSize: 1 })).toEqual(["maxine"]);
@@ -597,7 +604,7 @@ describe("suggest()", () => {
     expect(await list(database, "maxin")).toEqual(["maxim", "maxime"]);
   });
 
-  it("makes an automatic index for a collection", async () => {
+  it("creates an automatic index for a collection", async () => {
     const database = await opened();
     const { outcome, rows } = await query(
       database,
@@ -622,13 +629,16 @@ describe("suggest()", () => {
     ["suggest(T, 5)", "out-of-range", "Index was out of range"],
     ["suggest(T, 'x', '{\"Distance\":\"Soundex\"}')", "invalid-operation", "SuggestionOptions"],
     ["suggest(T, 'x', '{\"PageSize\":-1}')", "out-of-range", "non-negative"],
-  ])("refuses %s", async (select, code, message) => {
+  ])("rejects %s", async (select, code, message) => {
     const database = await opened();
-    const asked = suggested(database, select);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = suggested(database, select);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
-  it("refuses very many terms", async () => {
+  it("rejects very many terms", async () => {
     const database = await opened();
     const t = Array.from({ length: 1_000 }, (_, i) => `t${i}`);
     await expect(list(database, t)).rejects.toMatchObject({ code: "work-limit" });
@@ -644,7 +654,7 @@ describe("moreLikeThis()", () => {
   };
   const first = "id() = 'articles/1', $o";
 
-  it("finds what shares a term with the base, and not the base", async () => {
+  it("finds documents that share a term with the base, without the base", async () => {
     const database = await opened();
     expect(await like(database, "id() = 'articles/1'")).toEqual([2, 3, 5]);
     expect(await like(database, "id() = $id", { id: "articles/4" })).toEqual([]);
@@ -654,7 +664,7 @@ describe("moreLikeThis()", () => {
     expect(await like(database, "'{}'")).toEqual([]);
   });
 
-  it("counts the terms that its options allow", async () => {
+  it("counts the terms that its options admit", async () => {
     const database = await opened();
     const with_ = (o: object) => like(database, first, { o });
     expect(await with_({ Fields: ["Topic"] })).toEqual([2]);
@@ -709,13 +719,16 @@ describe("moreLikeThis()", () => {
       "invalid-operation",
       "no could not",
     ],
-  ])("refuses %s of %j", async (args, parameters, code, message) => {
+  ])("rejects %s of %j", async (args, parameters, code, message) => {
     const database = await opened();
-    const asked = like(database, args, parameters);
-    await expect(asked).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+    const requested = like(database, args, parameters);
+    await expect(requested).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(message),
+    });
   });
 
-  it("needs an index that is named", async () => {
+  it("requires a named index", async () => {
     const database = await opened();
     await expect(
       rowsOf(database, "from Articles where moreLikeThis(id() = 'articles/1')"),
@@ -723,7 +736,7 @@ describe("moreLikeThis()", () => {
   });
 });
 
-it("moreLikeThis() with Boost finds first what shares the most frequent terms of the base", async () => {
+it("moreLikeThis() with Boost ranks by the most frequent terms of the base", async () => {
   const database = await openDatabase();
   await putAll(database, "Data", {
     "data/1": { Body: "This is a test. it is a great test. I hope I pass my great test!" },
@@ -750,7 +763,7 @@ it("moreLikeThis() with Boost finds first what shares the most frequent terms of
   expect(await found({ Boost: false })).toEqual(["data/2", "data/3"]);
 });
 
-describe("suggest() on an index made for Lucene", () => {
+describe("suggest() on a Lucene index", () => {
   const terms =
     "oren maxim maksim karmel carmel maxime maxine max eini buryak burak burke hafia rome rom a ab";
   test.each([
@@ -783,7 +796,7 @@ describe("suggest() on an index made for Lucene", () => {
   });
 });
 
-test("the texts of values are JSON, whatever is in them", async () => {
+test("value texts are valid JSON for any content", async () => {
   const database = await openDatabase();
   const texts = [
     ...['a"b', "a\\b", "a\nb", "\u0000", "\u2028", "\u007f", "Évora", "😀", " ", "x".repeat(3000)],
@@ -814,7 +827,7 @@ test("the texts of values are JSON, whatever is in them", async () => {
   }
 });
 
-it("highlights stored fields that the index computes, and names rows by the group key", async () => {
+it("highlights stored fields that the index computes, and identifies rows by the group key", async () => {
   const database = await openDatabase();
   await putAll(database, "Posts", {
     "posts/1": { Title: "Raven flies", Body: "one raven" },
@@ -965,8 +978,8 @@ it("finds first what is most alike on an index made for Lucene, with its scores"
     const parametersText = JSON.stringify({ o: options });
     const { rows } = await query(database, `${text} include explanations()`, { parametersText });
     return rows.map((row) => {
-      const told = row["@metadata"] as { "@id": string; "@index-score": number };
-      return `${told["@id"].slice(-1)} ${told["@index-score"].toFixed(6)}`;
+      const reported = row["@metadata"] as { "@id": string; "@index-score": number };
+      return `${reported["@id"].slice(-1)} ${reported["@index-score"].toFixed(6)}`;
     });
   };
   expect(await like({})).toEqual([
@@ -979,7 +992,7 @@ it("finds first what is most alike on an index made for Lucene, with its scores"
   expect(await like({ MaximumQueryTerms: 2 })).toEqual(["3 0.653118", "6 0.653118"]);
 });
 
-it("has no explanations and no highlights without rows", async () => {
+it("returns no explanations and highlights without rows", async () => {
   const database = await openDatabase();
   await putAll(database, "P", { "p/1": { Name: "a" } });
   const text = "from P where search(Name, 'none') include explanations(), highlight(Name, 9, 1)";

@@ -35,19 +35,19 @@ function textsOf(rows: readonly string[]): string[] {
 }
 
 describe("full text", () => {
-  it("finds words that are near one another", async () => {
+  it("finds words near one another", async () => {
     putPosts();
     const near = (words: string, distance: number) =>
       idsOf(`from Posts where proximity(search(Title, '${words}'), ${distance})`);
     expect(await near("quick fox", 1)).toEqual(["posts/1"]);
-    // Words that have changed places are further apart.
+    // Words in reversed order are further apart.
     expect(await near("fox quick", 2)).toEqual([]);
     expect(await near("fox quick", 3)).toEqual(["posts/1"]);
     expect(await near("quick quick", 0)).toEqual(["posts/3"]);
     expect(await idsOf("from Posts where proximity(search(Title, 'lazy fox'), 0)")).toEqual([]);
   });
 
-  it("finds terms that are alike", async () => {
+  it("finds similar terms", async () => {
     putPosts();
     expect(await idsOf("from Posts where fuzzy(Title = 'boxen', 0.5)")).toEqual(["posts/4"]);
     expect(await idsOf("from Posts where fuzzy(Title = 'nothing', 0.5)")).toEqual([]);
@@ -65,7 +65,7 @@ describe("full text", () => {
     ["", []],
   ])("lucene(Title, %s)", async (text, ids) => {
     putPosts();
-    // The words of a field are there once some query searched it.
+    // The words of a field are indexed once a query has searched it.
     await database.query("from Posts where search(Title, 'x')");
     expect(
       await idsOf("from Posts where lucene(Title, $p) or search(Title, 'nothing')", { p: text }),
@@ -86,7 +86,7 @@ describe("full text", () => {
 });
 
 describe("order by", () => {
-  it("is random, and the same again for the same seed", async () => {
+  it("is random, and reproducible with the same seed", async () => {
     for (let i = 0; i < 30; i++) put(`posts/${i}`, { N: i });
     const first = await idsOf("from Posts order by random('seed')");
     expect(await idsOf("from Posts order by random('seed')")).toEqual(first);
@@ -94,7 +94,7 @@ describe("order by", () => {
     expect([...first].sort()).toEqual((await idsOf("from Posts order by id()")).sort());
   });
 
-  it("takes digits as numbers when asked for alphaNumeric", async () => {
+  it("compares digits as numbers if alphaNumeric is requested", async () => {
     for (const name of ["a10", "a9", "a09b", "b1", "a"]) put(`posts/${name}`, { Name: name });
     const { rows } = await database.query("from Posts order by Name as alphaNumeric select Name");
     expect(textsOf(rows).map((row) => (JSON.parse(row) as { Name: string }).Name)).toEqual([
@@ -108,7 +108,7 @@ describe("order by", () => {
 });
 
 describe("load and include", () => {
-  it("loads what documents refer to; columns know nothing of what those refer to", async () => {
+  it("loads referenced documents; columns do not follow further references", async () => {
     putPosts();
     const { rows } = await database.query(
       "from Posts as p load p.Author as a, a.Boss as b select p.Views, a.Name as A, b.Name as B",
@@ -131,7 +131,7 @@ describe("load and include", () => {
     expect(all.outcome.includes[0]?.text.toString()).toContain('"Name":"Ann"');
   });
 
-  // Each was put to RavenDB 7.2.7: a query follows paths as a load does.
+  // Verified on RavenDB 7.2.7: a query follows paths as a load does.
   it.each([
     ["from Orders include Lines.User", ["users/1", "users/2"]],
     ["from Orders include Lines[].User", ["users/1", "users/2"]],
@@ -160,7 +160,7 @@ describe("load and include", () => {
     expect(outcome.includes.map((one) => one.id).sort()).toEqual(ids);
   });
 
-  it("loads what a path leads to through arrays, with or without brackets", async () => {
+  it("loads documents along paths through arrays, with or without brackets", async () => {
     putPosts();
     put("orders/1", { Lines: [{ User: "users/1" }, { User: "users/2" }] }, "Orders");
     for (const path of ["Lines.User", "Lines[].User"]) {
@@ -208,7 +208,7 @@ describe("rows", () => {
     );
   });
 
-  it("of an empty document are metadata alone", async () => {
+  it("of an empty document contain only metadata", async () => {
     database.put("posts/1", '{"@metadata":{"@collection":"Posts"}}');
     expect((await database.query("from Posts")).rows[0]).toMatch(/^\{"@metadata":\{/);
   });
@@ -245,14 +245,14 @@ describe("rows", () => {
 });
 
 describe("scripts", () => {
-  it("get the row and what was loaded, and their rows get metadata", async () => {
+  it("receive the row and loaded documents, and their rows get metadata", async () => {
     putPosts();
-    const asked: string[] = [];
+    const requested: string[] = [];
     const scripts: ScriptProvider = {
       forQuery: () => ({
         project: (input) => {
           const author = input.loaded.get("a");
-          asked.push(typeof author === "string" ? "loaded" : String(author));
+          requested.push(typeof author === "string" ? "loaded" : String(author));
           return [1, 2].map((x) => ({ text: `{"X":${x}}`, isDocument: false }));
         },
         passes: () => true,
@@ -267,7 +267,7 @@ describe("scripts", () => {
     );
     expect(textsOf(rows)).toEqual(['{"X":1}', '{"X":2}']);
     expect(rows[0]).toContain('"@projection":true');
-    expect(asked[0]).toBe("loaded");
+    expect(requested[0]).toBe("loaded");
     expect(outcome.totalResults).toBeGreaterThan(4);
   });
 });
@@ -287,7 +287,7 @@ describe("errors", () => {
 });
 
 describe("executeEntries", () => {
-  it("gives the terms of the entries that a query finds", async () => {
+  it("returns the terms of the entries that match a query", async () => {
     putPosts();
     const text = "from Posts where search(Title, 'lazy') or Tags = 'a' order by Views as long";
     const query = new QueryCompiler(() => 0).compile(text, "read", null);
@@ -317,7 +317,7 @@ describe("executeEntries", () => {
     ]);
   });
 
-  it("lists the terms of a field that living entries have", async () => {
+  it("lists the terms of a field in live entries", async () => {
     putPosts();
     await database.query("from Posts where Author = 'x'");
     database.remove("posts/2");
@@ -332,7 +332,7 @@ describe("executeEntries", () => {
 });
 
 describe("findDocuments", () => {
-  it("gives ids in the order of the query", async () => {
+  it("returns ids in the order of the query", async () => {
     putPosts();
     const query = new QueryCompiler(() => 0).compile(
       "from Posts where Views > 1 order by Views as long",
@@ -351,7 +351,7 @@ describe("findDocuments", () => {
 });
 
 describe("QueryCompiler", () => {
-  it("keeps trees of texts, and their parameters apart", () => {
+  it("caches trees by text, and parameters separately", () => {
     const compiler = new QueryCompiler(() => 0);
     const text = "from Posts where A = 1 limit 3";
     expect(compiler.compile(text, "read", null)).toEqual(compiler.compile(text, "read", null));

@@ -9,7 +9,7 @@ import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
 
 const brackets = { PreTags: ["["], PostTags: ["]"] };
 
-/** The fragments of texts in the field B; undefined: it has no member. */
+/** Returns the fragments of texts in the field B; undefined without fragments. */
 function fragments(
   where: string,
   [length, count]: readonly [number, number],
@@ -38,13 +38,13 @@ describe("a fragment", () => {
     [-1, "[ raven]"],
     [0, "[ raven]"],
   ])(
-    "of length %i begins with the word and ends before a space, counted from the text's beginning",
+    "of length %i begins with the word and ends before a space, counted from the start of the text",
     (length, expected) => {
       expect(fragments("search(B, 'raven')", [length, 9], long)).toEqual([expected]);
     },
   );
 
-  it("is one for each word around what was found, in any letter case, up to the count", () => {
+  it("surrounds each matched word, in any letter case, up to the count", () => {
     const text = "one craven raven RAVEN, ravenous (raven) end";
     expect(fragments("search(B, 'Raven')", [24, 9], text)).toEqual([
       "[ craven] raven RAVEN,",
@@ -61,7 +61,7 @@ describe("a fragment", () => {
     ]);
   });
 
-  it("has words that only spaces separate, and no escapes", () => {
+  it("has words separated only by spaces, and no escapes", () => {
     expect(fragments("search(B, 'raven')", [20, 9], "x  raven\tnext\nline raven")).toEqual([
       "[ raven\tnext\nline] raven",
       "[ raven]",
@@ -72,7 +72,7 @@ describe("a fragment", () => {
     ]);
   });
 
-  it("is of one element of an array", () => {
+  it("belongs to one element of an array", () => {
     const texts = ["first raven here now", "second raven there too"];
     expect(fragments("search(B, 'raven')", [18, 9], texts)).toEqual([
       "[ raven] here",
@@ -80,7 +80,7 @@ describe("a fragment", () => {
     ]);
   });
 
-  it("takes what is searched for as it is, not as a pattern", () => {
+  it("matches the search text literally, not as a pattern", () => {
     expect(fragments("search(B, 'r.ven')", [20, 9], "raven")).toEqual([]);
     expect(fragments("search(B, '(a|b)-[z\\\\')", [20, 9], "x (a|b)-[z\\ y")).toEqual([
       "[ (a|b)-[z\\] y",
@@ -90,7 +90,7 @@ describe("a fragment", () => {
 });
 
 describe("a query", () => {
-  it("is refused when its fragments, which overlap, are too long together", () => {
+  it("is rejected when its overlapping fragments are too long in total", () => {
     const text = "a ".repeat(500_000);
     expect(() => fragments("search(B, 'a')", [1_000_000, 1_000_000], text)).toThrow(
       /highlights of the query have more than \d+ characters/,
@@ -98,17 +98,17 @@ describe("a query", () => {
     expect(fragments("search(B, 'a')", [0, 20], text)).toHaveLength(20);
   });
 
-  it("scans the beginnings of texts, the less of them the more it looks for", () => {
+  it("scans a prefix of each text, which is shorter for more search texts", () => {
     const texts = [`${"x ".repeat(1000)}raven`, "fox"];
     const list = (count: number) => Array.from({ length: count }, (_, n) => `'w${n}'`).join();
     expect(fragments(`B in ('raven', 'fox', ${list(10)})`, [0, 9], texts)).toHaveLength(2);
-    // 4 Mi units for 1,024 values.
+    // 4 Mi code units for 1,024 values.
     const long = [`${"x ".repeat(3000)}raven`];
     expect(fragments(`B in ('raven', ${list(1100)})`, [0, 9], long)).toEqual([]);
   });
 });
 
-describe("what is searched for", () => {
+describe("the search text", () => {
   const text = "the quick raven fox jumps";
   it.each([
     ["search(B, 'rav*')", ["[ raven] fox jumps"]],
@@ -120,18 +120,18 @@ describe("what is searched for", () => {
     ["B > 'q'", ["[ quick] raven"]],
     ["boost(search(B, 'raven'), 2)", ["[ raven] fox jumps"]],
     ["exact(B = 'raven')", ["[ raven] fox jumps"]],
-    // A text of two words is looked for as it stands.
+    // A text of two words is searched unchanged.
     ["search(B, 'raven fox')", ["[ raven] fox jumps"]],
     ["search(B, 'fox raven')", []],
     ["search(B, '\"raven\"')", []],
-    // The first condition counts, but for a list.
+    // The first condition counts, except for a list.
     ["search(B, 'quick') and search(B, 'fox')", ["[ quick] raven"]],
     ["search(B, 'none') or search(B, 'fox')", []],
     ["search(B, 'quick') and B in ('fox', 'raven')", ["[ fox]", "[ raven] fox jumps"]],
     ["B != 'none' and B = 'raven'", ["[ raven] fox jumps"]],
     ["search(B, 'raven') and not search(B, 'fox')", ["[ raven] fox jumps"]],
     ["B = 5", []],
-    // Without a text the field has no member in the reply.
+    // Without a fragment, the field has no member in the reply.
     ["regex(B, '^rav')", undefined],
     ["exists(B)", undefined],
     ["search(C, 'raven')", undefined],
@@ -141,7 +141,7 @@ describe("what is searched for", () => {
 });
 
 describe("tags", () => {
-  it("are of another color for each value of a list, and begin again after twenty", () => {
+  it("have a different color for each value of a list, and repeat after twenty", () => {
     const words = Array.from({ length: 22 }, (_, n) => `w${String.fromCharCode(97 + n)}`);
     const list = words.map((word) => `'${word}'`).join();
     const found = fragments(`B in (${list})`, [0, 100], words.join(" "), null) ?? [];
@@ -151,7 +151,7 @@ describe("tags", () => {
     expect(found[20]).toBe('<b style="background:yellow"> wu</b>');
   });
 
-  it("are those of the options in turn", () => {
+  it("from the options are used cyclically", () => {
     const tags = (PreTags: string[], PostTags: string[]) =>
       fragments("B in ('fox', 'raven')", [0, 9], "raven fox", {
         preTags: PreTags,
@@ -179,7 +179,7 @@ describe("options", () => {
     { PreTags: ["["], PostTags: [] },
     { PreTags: ["["] },
     { PostTags: ["]"] },
-  ])("need as many tags before as behind: %o", (options) => {
+  ])("require as many opening as closing tags: %o", (options) => {
     expect(refused(options)).toBe(
       "invalid-operation: Number of pre-tags and post-tags must match.",
     );
@@ -190,13 +190,13 @@ describe("options", () => {
     { PreTags: { a: 1 }, PostTags: ["]"] },
     { PreTags: ["["], PostTags: 5 },
     { GroupKey: ["a"] },
-  ])("need tags in lists and a text as group key: %o", (options) => {
+  ])("require tags as lists and the group key as text: %o", (options) => {
     expect(refused(options)).toMatch(
       /^invalid-operation: Could not convert document options to entity of type .*HighlightingOptions$/,
     );
   });
 
-  it("may be of other scalars, null or unknown, and JSON text", () => {
+  it("may have other scalars, null or unknown members, and JSON text", () => {
     const found = (options: object) => fragments("search(B, 'raven')", [20, 1], "raven", options);
     expect(found({ PreTags: [1], PostTags: [2], Nope: { a: 1 } })).toEqual(["1raven2"]);
     expect(found({ PreTags: [null], PostTags: ["x"] })).toEqual(["ravenx"]);
@@ -223,7 +223,7 @@ describe("options", () => {
     ["'x'", "1", {}, "Expected the JSON text of an object"],
     ["''", "1", {}, "Buffer ended without reaching end of json content"],
     ["'{}'", "2147483648", {}, "FragmentCount needs to be a number, but was '2147483648'."],
-  ])("given as %s with the count %s are refused", (options, count, parameters, message) => {
+  ])("%s with the count %s are rejected", (options, count, parameters, message) => {
     expect(() => includeText(options, count, parameters)).toThrow(message);
   });
 });

@@ -12,7 +12,7 @@ function tokens(text: string): string[] {
 }
 
 describe("Lexer", () => {
-  it("reads words with dashes, `@` in front and letters of any script", () => {
+  it("reads words with dashes, a leading `@` and letters of any script", () => {
     expect(tokens("a-b _c @id Åsa")).toEqual(["word a-b", "word _c", "word @id", "word Åsa"]);
   });
 
@@ -25,13 +25,13 @@ describe("Lexer", () => {
     ]);
   });
 
-  it("refuses an unknown escape, with the column behind the string first", () => {
+  it("rejects an unknown escape, with the column after the string first", () => {
     expect(() => tokens("from A where B = '\\q'")).toThrow(
       "22:1 unrecognized escape character found in string in query: 'from A where B = '\\q''",
     );
   });
 
-  it("takes a quote that never closes for itself alone", () => {
+  it("treats an unclosed quote as a token of its own", () => {
     expect(tokens("'abc")).toEqual(["unknown '", "word abc"]);
   });
 
@@ -40,7 +40,7 @@ describe("Lexer", () => {
     expect(new Lexer(`'${text}'`).next().text.length).toBe(text.length);
   });
 
-  it("tells integers from doubles and refuses `_` in the latter", () => {
+  it("distinguishes integers from doubles and rejects `_` in doubles", () => {
     expect(tokens("1_000 -5 1.50 7.")).toEqual([
       "long 1000",
       "long -5",
@@ -50,7 +50,7 @@ describe("Lexer", () => {
     expect(() => tokens("1_0.5")).toThrow("The input string '1_0.5' was not in a correct format.");
   });
 
-  it("skips comments of both kinds", () => {
+  it("skips comments of both styles", () => {
     expect(tokens("a /* b\nc */ d // e\nf /* never closed")).toEqual([
       "word a",
       "word d",
@@ -58,12 +58,12 @@ describe("Lexer", () => {
     ]);
   });
 
-  it("refuses a lone `@` and `_@`", () => {
+  it("rejects a lone `@` and `_@`", () => {
     expect(() => tokens("a @ b")).toThrow("3:1 Illegal identifier detected starting with @@ in");
     expect(() => tokens("_@a")).toThrow("1:1 Illegal identifier detected starting with _@ in");
   });
 
-  it("reads parts of paths that begin with a digit, where asked to", () => {
+  it("reads path segments that begin with a digit, where requested", () => {
     const lexer = new Lexer("0b.'c'.=");
     expect(lexer.pathPart()?.text).toBe("0b");
     lexer.next();

@@ -8,7 +8,7 @@ function conditions(count: number): string {
 }
 
 describe("parseQuery", () => {
-  it("gives every node its offset", () => {
+  it("sets the offset of every node", () => {
     const text = "from A as a where a.b = 1 and c in (2) select a.d as e";
     const { source, where, select } = parseQuery(text);
     expect([source.offset, where?.offset, select?.offset]).toEqual([
@@ -18,12 +18,12 @@ describe("parseQuery", () => {
     ]);
   });
 
-  it("makes one node of a chain of thousands", () => {
+  it("builds one node from a chain of thousands", () => {
     const { where } = parseQuery(`from A where ${conditions(4_000)}`);
     expect(where?.kind === "or" && where.operands.length).toBe(4_000);
   });
 
-  it("refuses more conditions, values, items and characters than the limits, and names the setting", () => {
+  it("rejects more conditions, values, items and characters than the limits, and names the setting", () => {
     const list = (count: number) => Array.from({ length: count }, (_, i) => i).join(",");
     expect(() => parseQuery(`from A where ${conditions(4_100)}`)).toThrow("Query.MaxClauseCount");
     expect(() => parseQuery(`from A where b in (${list(20_000)})`)).toThrow("Query.MaxClauseCount");
@@ -35,19 +35,19 @@ describe("parseQuery", () => {
     expect(() => parseQuery(long)).toThrow("Query.MaxTextLengthInKb");
   });
 
-  it("takes 128 parentheses and refuses 129, with the column first", () => {
+  it("accepts 128 parentheses and rejects 129, with the column first", () => {
     expect(parseQuery(nested(128)).where?.kind).toBe("comparison");
     expect(() => parseQuery(nested(129))).toThrow(
       "142:1 Query is too complex, over 128 nested clauses are not allowed",
     );
   });
 
-  it("refuses calls inside calls beyond the same depth", () => {
+  it("rejects nested calls beyond the same depth", () => {
     const calls = `from A where ${"exact(".repeat(5000)}b=1${")".repeat(5000)}`;
     expect(() => parseQuery(calls)).toThrow("Query is too complex");
   });
 
-  it("keeps scripts as written, with their place", () => {
+  it("keeps scripts verbatim, with their offset", () => {
     const text = "from A as a select { b: a.c /* } */ } limit 1";
     const body = parseQuery(text).select?.body;
     expect(body).toEqual({ kind: "script", offset: 19, text: "{ b: a.c /* } */ }" });
@@ -55,13 +55,13 @@ describe("parseQuery", () => {
 });
 
 describe("parsePatchQuery", () => {
-  it("reads the script and pages after it", () => {
+  it("reads the script and the paging after it", () => {
     const { update, paging } = parsePatchQuery("from A update { this.b = 1 } limit 3");
     expect(update?.text).toBe("{ this.b = 1 }");
     expect(paging.take).toMatchObject({ type: "long", text: "3" });
   });
 
-  it("needs an update", () => {
+  it("requires an update", () => {
     expect(() => parsePatchQuery("from A")).toThrow(
       "Update operations must end with UPDATE clause",
     );

@@ -37,7 +37,7 @@ it.each([
   expect(plan(text)).not.toMatch(/secret/);
 });
 
-it("is bounded, and shows some of many conditions", () => {
+it("is bounded, and shows only some of many conditions", () => {
   const many = Array.from({ length: 500 }, (_, n) => `Field${n % 200} = ${n}`).join(" or ");
   const text = plan(`from Users where ${many}`);
   expect(text.length).toBeLessThan(1_100);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseQuery } from "../../../engine/rql/parser.ts";
 import { printServerSide } from "../../../engine/rql/print-server-side.ts";
 
-// Answers of RavenDB 7.2.7 to debug=serverSideQuery.
+// Replies of RavenDB 7.2.7 to debug=serverSideQuery.
 describe("printServerSide", () => {
   it.each([
     ["from P", "FROM P"],

@@ -16,7 +16,7 @@ function withoutOffsets(query: Query): unknown {
 }
 
 describe("printQuery", () => {
-  it("prints what parses to the same tree", () => {
+  it("prints text that parses to the same tree", () => {
     fc.assert(
       fc.property(readQuery, (query) => {
         const printed = printQuery(query);
@@ -36,7 +36,7 @@ describe("printQuery", () => {
     );
   });
 
-  it("is a fixed point on every query of the text cases", () => {
+  it("is idempotent on every query of the text cases", () => {
     let count = 0;
     for (const file of readdirSync(folder)) {
       for (const { input, settings } of parseCases(readFileSync(folder + file, "utf8")).cases) {
@@ -57,14 +57,14 @@ describe("printQuery", () => {
     expect(count).toBeGreaterThan(500);
   });
 
-  it("keeps `not` in front of a chain of `and` that follows `or`", () => {
+  it("keeps `not` before a chain of `and` after `or`", () => {
     const printed = printQuery(parseQuery("from A where x = 1 or not y = 2 and z = 3"));
     expect(printed).toBe("from A where x = 1 or not y = 2 and z = 3");
   });
 });
 
 describe("describeArgument", () => {
-  it("shows operands as messages do", () => {
+  it("prints operands as in messages", () => {
     const { include } = parseQuery("from A include f(B.C, 'x', 5, $p, null, g(D = 1))");
     expect(describeArgument(include[0] as (typeof include)[0])).toBe(
       "f(<Field>: B.C, x (String), 5 (Long), p (Parameter),  (Null), g(D = 1))",

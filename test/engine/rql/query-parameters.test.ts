@@ -9,7 +9,7 @@ import {
 } from "../../../engine/rql/query-parameters.ts";
 
 describe("parseQueryParameters", () => {
-  it("keeps integers of 64 bits exact and tells them from doubles", () => {
+  it("keeps 64-bit integers exact and distinguishes them from doubles", () => {
     const json = '{"a": 9223372036854775807, "b": 1.0, "c": 9223372036854775808, "d": -1e3}';
     const { values, text } = parseQueryParameters(json);
     expect(values.get("a")).toEqual({ type: "long", value: 2n ** 63n - 1n });
@@ -19,7 +19,7 @@ describe("parseQueryParameters", () => {
     expect(text).toContain('"a":9223372036854775807,"b":1.0,');
   });
 
-  it("is not misled by numbers, quotes and names inside strings", () => {
+  it("is not confused by numbers, quotes and names inside strings", () => {
     const json = '{"1": "n2", "\\"3\\"": "\\\\", "__proto__": ["s", null, true, {"x": -0.5}]}';
     const { values, text } = parseQueryParameters(json);
     expect(values.get("1")).toEqual({ type: "string", value: "n2" });
@@ -35,7 +35,7 @@ describe("parseQueryParameters", () => {
     );
   });
 
-  it("refuses lists nested too deep, and shows only the beginning of long ones", () => {
+  it("rejects deeply nested lists, and shows only the beginning of long ones", () => {
     const deep = `{"a":${"[".repeat(600)}${"]".repeat(600)}}`;
     expect(() => parseQueryParameters(deep)).toThrow(/nested more than 512 deep.*limit/);
     const long = parseQueryParameters(JSON.stringify({ a: "x".repeat(100_000) }));
@@ -43,7 +43,7 @@ describe("parseQueryParameters", () => {
     expect(long.text.length).toBeGreaterThan(100_000);
   });
 
-  it("pays for its values, and holds memory for many of them", () => {
+  it("charges for values, and reserves memory for many of them", () => {
     const budget = new WorkBudget(undefined, 100_000);
     const json = JSON.stringify({ a: Array.from({ length: 20_000 }, (_, i) => i) });
     expect(() => finish(readQueryParameters(json, budget))).toThrow("Query.MaxWorkInMillions");
@@ -65,11 +65,11 @@ describe("parseQueryParameters", () => {
     '{"a":tru}',
     '{"a":1}}',
     '{"a":[1}',
-  ])("refuses %s", (json) => {
+  ])("rejects %s", (json) => {
     expect(() => parseQueryParameters(json)).toThrow("The parameters of the query are not JSON.");
   });
 
-  it("refuses what is no object", () => {
+  it("rejects parameters that are not an object", () => {
     expect(() => parseQueryParameters("[1]")).toThrow("are not an object");
   });
 });

@@ -1,4 +1,4 @@
-/** A text that is known is analyzed with other parameters as if it were new. */
+/** A known text with other parameters is analyzed like a new text. */
 import { describe, expect, test } from "vitest";
 import type { AnalyzedQuery } from "../../../engine/rql/analyzed-query.ts";
 import { parseQuery } from "../../../engine/rql/parser.ts";
@@ -52,7 +52,7 @@ const analyzed = [
   "declare function f(u) { return u } from Users as u where u.Name = $a select f(u)",
 ];
 
-/** The query, or its error. */
+/** Returns the query, or its error. */
 function outcome(compiler: QueryCompiler, text: string, parameters: string | null): unknown {
   const read = parameters === null ? null : parseQueryParameters(parameters);
   try {
@@ -68,15 +68,15 @@ function newCompiler(): QueryCompiler {
   return new QueryCompiler(() => 1_700_000_000_000_000);
 }
 
-describe("a text with other parameters", () => {
-  test("is analyzed again only where parameters are values of conditions or of the page", () => {
+describe("a known text with other parameters", () => {
+  test("is rebound only if its parameters are values of conditions or of the page", () => {
     const some = (texts: readonly string[]) => texts.map((text) => isRebindable(parseQuery(text)));
     const isMethod = (text: string) => text.includes("startsWith");
     expect(some(rebound.filter((text) => !isMethod(text)))).not.toContain(false);
     expect(some(analyzed)).not.toContain(true);
   });
 
-  test.each([...rebound, ...analyzed])("has the same meaning as when it is new: %s", (text) => {
+  test.each([...rebound, ...analyzed])("has the same meaning as a new text: %s", (text) => {
     const compiler = newCompiler();
     for (const a of values) {
       for (const b of values) {

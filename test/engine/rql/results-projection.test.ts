@@ -1,4 +1,4 @@
-/** The texts of projected rows: where their metadata goes, and what in it is kept. */
+/** The texts of projected rows: the position and content of their metadata. */
 import { describe, expect, test } from "vitest";
 import {
   indexedMetadata,
@@ -12,7 +12,7 @@ import { openTestDatabase } from "../../support/open-test-database.ts";
 const metadata = '"@metadata":{"@projection":true,"@id":"a/1"}}';
 
 describe("metadata of a row", () => {
-  test("is its last member, of an empty row too", () => {
+  test("is its last member, also in an empty row", () => {
     expect(withMetadata('{"a":1}', metadata)).toBe(`{"a":1,${metadata}`);
     expect(withMetadata("{}", metadata)).toBe(`{${metadata}`);
     expect(JSON.parse(wholeGroup('{"Count":2}'))).toEqual({
@@ -21,7 +21,7 @@ describe("metadata of a row", () => {
     });
   });
 
-  test("begins with what a script has set, but for the id", () => {
+  test("begins with the members that a script has set, except the id", () => {
     const row = '{"a":1,"@metadata":{"own":true,"@id":"other"},"b":2}';
     const whole = JSON.parse(withMetadata(row, metadata)) as object;
     expect(whole).toEqual({
@@ -32,7 +32,7 @@ describe("metadata of a row", () => {
     expect(withMetadata('{"@metadata":7,"a":1}', metadata)).toMatch(/"@id":"a\/1"}}$/);
   });
 
-  test("is not confused by a text that looks like it", () => {
+  test("is not confused with similar text", () => {
     const row = JSON.stringify({ a: '"@metadata":{"x":1}' });
     expect(JSON.parse(withMetadata(row, metadata))).toMatchObject({ a: '"@metadata":{"x":1}' });
   });
@@ -45,7 +45,7 @@ describe("metadata of a row", () => {
     });
   });
 
-  test("one field cannot be two", () => {
+  test("a field with two values is an error", () => {
     expect(severalValues("a")).toMatchObject({ name: "EngineError" });
     expect(severalValues("a").message).toContain("a");
   });

@@ -6,20 +6,20 @@ import {
 } from "../../../engine/rql/script-syntax.ts";
 
 describe("scriptFault", () => {
-  it("counts columns from the text that it puts in front", () => {
+  it("counts columns from the prefix that it prepends", () => {
     expect(projectionFault("{ a: ; }", [])).toEqual({ place: { line: 1, column: 12 } });
     expect(scriptFault("update", "{ this.a = ; }")).toEqual({ place: { line: 1, column: 27 } });
     expect(scriptFault("update", "{\n this.a = ;\n}")).toEqual({ place: { line: 2, column: 10 } });
   });
 
-  it("lets well-formed scripts through, `return` in an update included", () => {
+  it("accepts well-formed scripts, including `return` in an update", () => {
     expect(scriptFault("update", "{ return }")).toBeNull();
     expect(scriptFault("function", " function f(a) { return a }")).toBeNull();
   });
 });
 
 describe("projectionFault", () => {
-  it("remembers a valid text for its names alone", () => {
+  it("caches a valid text only for the same names", () => {
     expect(projectionFault("{ a: known.A }", ["known"])).toBeNull();
     expect(projectionFault("{ a: known.A }", ["other"])).toEqual({ place: null });
     expect(scriptFault("function", "return { a: known.A }")).toBeNull();
@@ -32,9 +32,9 @@ describe("projectionFault", () => {
     "{ a: [1].map(x => x.y), b: (function (z) { return z.q })(1), c: Math.max(...o) }",
     "{ a: Object.keys(o), b: Number.MAX_VALUE, c: 'x'.length, d: f(o).a, e: unknown }",
     "{ a: (() => { let n = 1; return n })(), b: ({ A }) => A }",
-    // The reference forgets no parameter.
+    // RavenDB keeps the parameters of nested functions in scope.
     "{ a: [1].map(x => x.y), b: x.z }",
-  ])("lets %s through", (text) => {
+  ])("accepts %s", (text) => {
     expect(projectionFault(text, ["o", "l", "$p"])).toBeNull();
   });
   it.each([
@@ -48,7 +48,7 @@ describe("projectionFault", () => {
     "{ a: (() => { const { A } = o; return A })() }",
     "{ a: (function* () { yield 1 })() }",
     "{ a: import('x') }",
-  ])("refuses %s", (text) => {
+  ])("rejects %s", (text) => {
     expect(projectionFault(text, ["o", "l", "$p"])).toEqual({ place: null });
   });
 });

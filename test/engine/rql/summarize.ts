@@ -1,4 +1,4 @@
-/** An analysed query as a few lines of text, for cases that are read by eye. */
+/** An analysed query as a few lines of readable text, for cases. */
 import type {
   AnalyzedQuery,
   Bound,
@@ -11,7 +11,7 @@ import type {
 import { pathText, printExpression } from "../../../engine/rql/print.ts";
 import { jsonText } from "../../../engine/rql/query-parameters.ts";
 
-/** One line for each part that the query has. */
+/** One line for each clause of the query. */
 export function summarize(query: AnalyzedQuery): string {
   const { access, paging, include } = query;
   const lines = [accessText(access)];

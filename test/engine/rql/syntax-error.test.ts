@@ -19,7 +19,7 @@ describe("placeOf", () => {
     });
   });
 
-  it("counts a string character by character and begins no line in it", () => {
+  it("counts a string character by character and starts no line in it", () => {
     expect(placeOf("'\n' b", 4, [{ start: 0, end: 3, kind: "string" }])).toEqual({
       line: 1,
       column: 5,
@@ -28,7 +28,7 @@ describe("placeOf", () => {
 });
 
 describe("syntaxError", () => {
-  it("quotes the word up to white space, or says that the query ended", () => {
+  it("quotes the word up to white space, or reports the end of the query", () => {
     expect(wordAt("ab(c) d", 0)).toBe("ab(c)");
     const place = { line: 1, column: 2 };
     expect(syntaxError("No.", place, "q x", "x").message).toBe("1:2 No. but got: x\nQuery: \nq x");

@@ -1,15 +1,15 @@
 /**
- * Text cases: files of small inputs and what is expected of them, read by eye and rewritten by a run.
+ * Text cases: files of small inputs and expected outputs, readable and rewritable by a run.
  *
- *     # what the case shows
- *     @parameters {"p": 1}        settings, one a line, each optional
+ *     # description of the case
+ *     @parameters {"p": 1}        settings, one per line, optional
  *     from Users where Age > $p   the query, one line or more
  *     ---
  *     expected lines
  *                                 an empty line ends the case
  *
- * A run with UPDATE_CASES=1 in the environment writes what came out into the files; review the diff.
- * What a case's lines mean is for the caller, so that other tests can use the same form.
+ * A run with UPDATE_CASES=1 in the environment writes the actual output into the files; review the
+ * diff. The caller defines the meaning of the lines, so that other tests can use the same format.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,10 @@ export interface TextCase {
   readonly expected: string;
 }
 
-/** Splits a file into its comment at the top and its cases. Asserts nothing: a bad case has empty parts. */
+/**
+ * Splits a file into its header comment and its cases. Asserts nothing: a malformed case has empty
+ * parts.
+ */
 export function parseCases(text: string): { header: string; cases: TextCase[] } {
   const [header = "", ...blocks] = `\n${text}`.split(/\n(?=# )/);
   return { header: header.slice(1), cases: blocks.map(parseCase) };
@@ -52,7 +55,10 @@ function printCase({ name, settings, input }: TextCase, outcome: string): string
   return `# ${name}\n${options}${input}\n---\n${outcome}\n`;
 }
 
-/** Registers a test for each case of each `.txt` file of a folder. `run` gives what comes out of one. */
+/**
+ * Registers a test for each case of each `.txt` file in a folder. `run` returns the output of a
+ * case.
+ */
 export function testCases(folder: string, run: (textCase: TextCase) => string): void {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {
     const path = join(folder, file);

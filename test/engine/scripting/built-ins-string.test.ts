@@ -1,4 +1,4 @@
-/** Methods of strings are those of JavaScript. */
+/** String methods behave like those of JavaScript. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { javaScriptValue, scriptValue } from "./run-script.ts";
@@ -10,7 +10,7 @@ const same = (expression: string, args: object) => {
 const text = fc.oneof(fc.string({ maxLength: 12 }), fc.stringMatching(/^[aAbB ,é😀]{0,12}$/u));
 const whole = fc.integer({ min: -5, max: 15 });
 
-describe("a method of a string answers as JavaScript's does:", () => {
+describe("a string method returns the same as JavaScript's:", () => {
   test.each(["toLowerCase()", "toUpperCase()", "trim()", "trimStart()", "trimEnd()", "length"])(
     "%s",
     (call) => fc.assert(fc.property(text, (s) => same(`args.s.${call}`, { s }))),
@@ -58,7 +58,7 @@ describe("a method of a string answers as JavaScript's does:", () => {
   });
 });
 
-test("a string that would be too long fails instead of being made", () => {
+test("a string beyond the length limit fails before it is built", () => {
   expect(scriptValue("'x'.repeat(1e9)")).toBe("fails");
   expect(scriptValue("'x'.padEnd(1e9, 'y')")).toBe("fails");
 });

@@ -1,4 +1,7 @@
-/** `Symbol`, `globalThis`, and what they must not do. The expected values are those of RavenDB 7.2.7, where a test does not say otherwise. */
+/**
+ * `Symbol` and `globalThis`, and their isolation. The expected values are those of RavenDB 7.2.7,
+ * with exceptions noted in the tests.
+ */
 import { describe, expect, it, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, ScriptParameters } from "../../../engine/scripting/script.ts";
@@ -95,7 +98,7 @@ describe("failures", () => {
   }
 });
 
-describe("runs share nothing", () => {
+describe("runs share no state", () => {
   const parameters = new ScriptParameters('{"a":{}}');
   const run = (source: string): Record<string, unknown> => {
     const document = ScriptDocument.fromText("{}", "{}", "users/1");
@@ -115,7 +118,7 @@ describe("runs share nothing", () => {
   });
 });
 
-it("a property under a symbol is of one object only, and of none that is parsed or printed by names", () => {
+it("a property with a symbol key belongs to one object, and is not copied by parsing or printing", () => {
   const run = new Run(defaultLimits, null, newObject());
   const symbol = new ScriptSymbol("a");
   const object = newObject();

@@ -1,4 +1,4 @@
-/** The global objects of scripts, and what is called on numbers and objects, answer as JavaScript does. */
+/** The global objects of scripts, and methods of numbers and objects, behave as in JavaScript. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { javaScriptValue, scriptValue } from "./run-script.ts";
@@ -23,7 +23,7 @@ describe("numbers", () => {
     ),
   );
 
-  test("are told and written", () => {
+  test("are formatted and classified as in JavaScript", () => {
     fc.assert(
       fc.property(fc.integer({ min: -1e9, max: 1e9 }), fc.nat(8), (n, digits) => {
         same("args.n.toString()", { n });
@@ -35,7 +35,7 @@ describe("numbers", () => {
   });
 
   test.each(["'12'", "'1e3'", "' 7 '", "''", "'x'", "null", "true", "undefined", "'0x1f'"])(
-    "are made from %s",
+    "are converted from %s",
     (value) => {
       for (const make of ["Number", "parseInt", "parseFloat", "isNaN", "Boolean", "String"]) {
         same(`${make}(${value})`);

@@ -1,4 +1,4 @@
-/** Compiled expressions have the values that JavaScript gives them. */
+/** Compiled expressions have the same values as in JavaScript. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { javaScriptValue, scriptValue } from "./run-script.ts";
@@ -12,17 +12,17 @@ const moreOperators = ["&", "|", "^", "<<", ">>", ">>>", "&&", "||", "??"];
 const operands = ["0", "-1.5", "7", "'7'", "'a'", "''", "true", "null", "undefined"];
 
 describe("operators", () => {
-  test.each([...operators, ...moreOperators])("%s of all pairs of kinds", (operator) => {
+  test.each([...operators, ...moreOperators])("%s of all pairs of types", (operator) => {
     for (const left of operands) {
       for (const right of operands) same(`(${left}) ${operator} (${right})`);
     }
   });
 
-  test.each(["-", "+", "!", "~", "typeof ", "void "])("%s of all kinds", (operator) => {
+  test.each(["-", "+", "!", "~", "typeof ", "void "])("%s of all types", (operator) => {
     for (const operand of [...operands, "{}", "[]"]) same(`${operator}(${operand})`);
   });
 
-  test("bind as strongly as they do", () => {
+  test("have JavaScript's precedence", () => {
     const atom = fc.constantFrom("1", "2", "3", "args.n", "(4)");
     const infix = fc.constantFrom("+", "-", "*", "%", "<", "==", "&&", "||", "&", "|", "<<");
     const expression = fc.array(fc.tuple(atom, infix), { minLength: 1, maxLength: 8 });
@@ -57,7 +57,7 @@ describe("other expressions", () => {
     "/b+/.test('abbc')",
   ])("%s", (expression) => same(expression, { a: 1, b: "two", c: null, list: [1, 2, 3] }));
 
-  test("an assignment to what is constant fails", () => {
+  test("an assignment to a constant fails", () => {
     expect(scriptValue("(() => { const x = 1; x = 2; return x })()")).toBe("fails");
   });
 });

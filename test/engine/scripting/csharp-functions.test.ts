@@ -1,11 +1,14 @@
-/** What translated C# calls: every name that the translator writes is there, and answers as C# does. */
+/**
+ * Functions called by translated C#: every name that the translator emits exists, and behaves as in
+ * C#.
+ */
 import { describe, expect, test } from "vitest";
 import { csharpGlobals } from "../../../engine/scripting/csharp-functions.ts";
 import { sequenceFunctions } from "../../../engine/scripting/csharp-sequences.ts";
 import { isFunction } from "../../../engine/scripting/script-values.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
-test("all are functions whose names begin alike, beside those of every index", () => {
+test("all are functions with a common name prefix, next to those of every index", () => {
   const own = [...csharpGlobals].filter(([name]) => /^cs[A-Z]/.test(name));
   expect(own.length).toBeGreaterThan(50);
   for (const [name, value] of own) expect(isFunction(value), name).toBe(true);
@@ -14,7 +17,10 @@ test("all are functions whose names begin alike, beside those of every index", (
   }
 });
 
-/** Expressions over a document `d` with `S`, `N`, `D`, `L`, and what C# makes of them, as the text of an index term. */
+/**
+ * Expressions over a document `d` with `S`, `N`, `D`, `L`, and their values in C#, as the text of
+ * an index term.
+ */
 const cases: readonly (readonly [string, string])[] = [
   ["d.S.ToUpper()", "Ab Cd".toUpperCase()],
   ["d.S.Length", "5"],
@@ -37,7 +43,7 @@ const cases: readonly (readonly [string, string])[] = [
 ];
 
 describe("an expression of C#", () => {
-  test("has the value that C# gives it, and calls only what is there", async () => {
+  test("has the value of C#, and calls only existing functions", async () => {
     const database = await openTestDatabase({ isInMemory: true });
     await database.put("docs/1", {
       ...{ S: "Ab Cd", N: 7, L: [1, 2, 3], D: "2024-02-29T12:00:00.0000000" },

@@ -1,4 +1,7 @@
-/** The numbers of C# indexes, `group by` and facets beyond what a double holds; all values were observed on RavenDB 7.2.7. */
+/**
+ * Numbers of C# indexes, `group by` and facets beyond the precision of a double; all values were
+ * observed on RavenDB 7.2.7.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decimalText, exactOfText } from "../../../engine/scripting/csharp-numbers.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -6,7 +9,7 @@ import { stopTestServers } from "../../support/start-test-server.ts";
 
 let client: EndpointClient;
 
-/** Numbers are sent as they are spelled here. */
+/** Numbers are sent verbatim. */
 const document =
   '{"A":9007199254740993,"B":9007199254740995,"M":9223372036854775807,"N":-9223372036854775808,"I":7,"J":2,"D":1.5,' +
   '"W":3.0,"S":"9007199254740993","L":[9007199254740993,9007199254740995,9007199254740993],"Z":0,' +
@@ -14,7 +17,7 @@ const document =
   '"G":9007199254740993.25,"T":"1","R":[{"Q":9007199254740993,"P":1},{"Q":9007199254740995,"P":2}],' +
   '"@metadata":{"@collection":"Ns"}}';
 
-/** Documents that are grouped. */
+/** The grouped documents. */
 const grouped = [
   '"K":"a","V":9007199254740993,"D":1.0,"F":1.5,"M":9223372036854775807,"X":1,"G":0.1,"C":1',
   '"K":"a","V":9007199254740993,"D":2.0,"F":2.25,"M":1,"X":2.0,"G":0.2,"C":1',
@@ -44,7 +47,10 @@ async function answer(Query: string): Promise<string> {
   return reply.text;
 }
 
-/** Expressions over the document `d`, and the stored values of the fields; those of a list with spaces between them. */
+/**
+ * Expressions over the document `d`, and the stored field values; list elements are separated by
+ * spaces.
+ */
 const expressions: readonly (readonly [string, string])[] = [
   ["d.A", "9007199254740993"],
   ["d.M", "9223372036854775807"],
@@ -354,7 +360,7 @@ const expressions: readonly (readonly [string, string])[] = [
 ];
 
 describe("an expression of a map", () => {
-  test.each([0, 1, 2, 3, 4, 5, 6])("has the value of C#, part %d", async (part) => {
+  test.each([0, 1, 2, 3, 4, 5, 6])("has the value of C#, section %d", async (part) => {
     const size = Math.ceil(expressions.length / 7);
     const rows = expressions.slice(part * size, (part + 1) * size);
     const members = rows.map(([text], i) => `X${i} = ${text}`);
@@ -451,7 +457,7 @@ test.each([
   expect(rows.join(" ")).toBe(expected);
 });
 
-test("a sum of integers beyond 2^53 follows changes and deletions, and is found", async () => {
+test("a sum of integers beyond 2^53 follows changes and deletions, and can be searched", async () => {
   const put = (id: string, value: string) =>
     client.send(`PUT docs?id=${id}`, `{"K":1,"V":${value},"@metadata":{"@collection":"Hs"}}`);
   const sum = async () =>
@@ -486,11 +492,11 @@ test.each([
   ["1e3", "1000"],
   ["12.5e-3", "0.0125"],
   ["79228162514264337593543950335", "79228162514264337593543950335"],
-])("the digits of %s are kept", (text, expected) => {
+])("the digits of %s are preserved", (text, expected) => {
   const exact = exactOfText(text);
   expect(exact === null ? null : decimalText(exact)).toBe(expected);
 });
 
-test.each(["1e400", "x", "1.2.3"])("%s is no decimal", (text) => {
+test.each(["1e400", "x", "1.2.3"])("%s is not a decimal", (text) => {
   expect(exactOfText(text)).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** Regular expressions, `is` and `switch` in C# indexes, with the terms that RavenDB 7.2.7 makes of them. */
+/** Regular expressions, `is` and `switch` in C# indexes, with the terms of RavenDB 7.2.7. */
 import { afterEach, describe, expect, it } from "vitest";
 import { StaticIndex } from "../../../engine/indexing/static-index.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
@@ -12,7 +12,7 @@ const documents = {
   },
 };
 
-/** What expressions over `e` give, and the errors of the map. */
+/** Returns the values of expressions over `e`, and the errors of the map. */
 async function valuesOf(expressions: readonly string[]) {
   const database = await openDatabase();
   await putAll(database, "Es", documents);
@@ -23,7 +23,7 @@ async function valuesOf(expressions: readonly string[]) {
     Fields: { __all_fields: { Storage: "Yes" } },
   };
   await database.queries.administration.deploy([definition], true);
-  // An index all of whose maps failed refuses the query.
+  // The index rejects the query if all of its maps failed.
   await query(database, "from index 'I'", { waitForNonStale: true }).catch(() => null);
   const index = database.queries.indexes.byName("I");
   if (!(index instanceof StaticIndex)) throw new Error("no index");
@@ -64,7 +64,7 @@ describe("a regular expression in a C# index", () => {
     ]);
   });
 
-  it("fails the map for a missing text and a pattern that is none", async () => {
+  it("fails the map for a missing text and for an invalid pattern", async () => {
     const missing = await valuesOf(['Regex.IsMatch(e.X, "7")']);
     expect(missing.errors.join()).toContain(
       "System.ArgumentNullException: Value cannot be null. (Parameter 'input')",
@@ -77,7 +77,7 @@ describe("a regular expression in a C# index", () => {
 });
 
 describe("a pattern in a C# index", () => {
-  it("sees the server's types in documents and those of C# in what is computed", async () => {
+  it("tests the stored types of documents, and the C# types of computed values", async () => {
     await expectValues([
       ["e.Name is string", false],
       ["(string)e.Name is string", true],
@@ -121,7 +121,7 @@ describe("a pattern in a C# index", () => {
     ]);
   });
 
-  it("chooses the arm of a switch, or fails without one", async () => {
+  it("chooses the arm of a switch, or fails if no arm matches", async () => {
     await expectValues([
       ['(int)e.N switch { 0 => "zero", > 5 => "big", _ => "x" }', "big"],
       ['e.N switch { > 3 and < 10 => "mid", _ => "x" }', "x"],

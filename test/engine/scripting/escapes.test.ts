@@ -1,6 +1,6 @@
 /**
- * Scripts that try to get out: to the host's objects, past their fuel, into unbounded memory. Each must end
- * with a result made of script values only, or with an `EngineError`, and leave the host as it was.
+ * Scripts that try to escape: to host objects, past their fuel, into unbounded memory. Each must
+ * end with a result of script values only, or with an `EngineError`, and leave the host unchanged.
  */
 
 import { afterAll, describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ import { stubHost } from "./stub-host.ts";
 
 const body = '{"Name":"Ann","Age":30,"Tags":["a","b"],"Addr":{"City":"Oslo"}}';
 
-/** Everything that a script could have spoilt: own property names of what all host code shares. */
+/** Everything that a script could modify: own property names of all objects shared by host code. */
 function hostState(): string {
   const shared = [
     globalThis,
@@ -59,7 +59,7 @@ function hostState(): string {
     .join("\n");
 }
 
-/** What hangs on a script's value; null when it is none. */
+/** Returns the members of a script value; null if it is not a script value. */
 function partsOf(value: unknown): unknown[] | null {
   if (value === null || ["undefined", "boolean", "number", "string"].includes(typeof value))
     return [];
@@ -77,7 +77,7 @@ function partsOf(value: unknown): unknown[] | null {
   return isPlain ? [] : null;
 }
 
-/** Fails unless a value, and all that hangs on it, is a script's own. */
+/** Fails unless a value and everything reachable from it are script values. */
 function expectScriptValue(root: unknown): void {
   const seen = new Set<unknown>([root]);
   for (const value of seen) {
@@ -116,7 +116,10 @@ afterAll(() => {
   expect(hostState()).toBe(before);
 });
 
-/** None of these gets anything: `this.out` stays undefined, null or a plain text without host parts. */
+/**
+ * None of these obtains anything: `this.out` stays undefined, null or a plain text without host
+ * content.
+ */
 const reaches = [
   "this.out = (() => 1).constructor('return process')()",
   "this.out = ''.constructor.constructor('return this')()",
@@ -353,7 +356,7 @@ describe("reaches no host object", () => {
   }
 });
 
-/** Each of these stops for want of fuel, depth or memory, whatever limits the caller lifted. */
+/** Each of these stops because of fuel, depth or memory, whatever limits the caller lifted. */
 const bombs = [
   "while (true) {}",
   "[...{[Symbol.iterator]: () => ({next: () => ({value: 1})})}]",
@@ -474,18 +477,18 @@ const bombs = [
   "let f = x => x; for (let i = 0; i < 200; i++) { const g = f; f = x => g(x) } f()",
 ];
 
-describe("ends", () => {
+describe("terminates", () => {
   for (const source of bombs) {
     it(source, () => {
       const start = performance.now();
       const ending = attempt(source);
       const codes = ["script-failed", "script-recursion", "too-large"];
       expect(codes).toContain(ending.code);
-      // Generous: the machine of a test may be busy. The account itself is asserted below.
+      // Generous, because the machine may be busy. The account itself is asserted below.
       expect(performance.now() - start).toBeLessThan(2_000);
     });
   }
-  it("has spent no more than its account when it ends well", () => {
+  it("spends no more than its account when it succeeds", () => {
     const { outcome } = attempt("let n = 0; for (let i = 0; i < 3000; i++) n += i; this.n = n");
     const run = outcome?.run;
     expect(run?.workLeft).toBeGreaterThan(0);
@@ -493,8 +496,8 @@ describe("ends", () => {
     expect(run?.bytesLeft).toBeLessThanOrEqual(defaultLimits.bytesMax);
     expect(run?.depthLeft).toBe(defaultLimits.depthMax);
   });
-  it("pays for what the host does in one call before it is done", () => {
-    // The host would take seconds for each of these, and no time where the run ends before.
+  it("is charged for a host operation before it runs", () => {
+    // The host would take seconds for each of these, and no time if the run stops before.
     const limits = { ...liftedLimits, workMax: 1_000_000 };
     for (const source of [
       "'x'.repeat(1e6).lastIndexOf('y' + 'x'.repeat(5e5))",
@@ -504,13 +507,13 @@ describe("ends", () => {
       expect([source, attempt(source, limits).code]).toEqual([source, "script-failed"]);
     }
   });
-  it("gives depth back when an error was caught", () => {
+  it("restores the depth when an error was caught", () => {
     const { outcome } = attempt(
       "const f = n => { if (n === 0) throw 1; f(n - 1) }; for (let i = 0; i < 50; i++) try { f(20) } catch {} ",
     );
     expect(outcome?.run.depthLeft).toBe(defaultLimits.depthMax);
   });
-  it("bounds lifted runs too", () => {
+  it("limits lifted runs too", () => {
     const limits = { ...liftedLimits, workMax: 2_000_000, bytesMax: 8_000_000 };
     expect(attempt("let s = 'x'; for (;;) s += s", limits).code).toBe("script-failed");
     expect(attempt("const a = []; for (;;) a.push('x')", limits).code).toBe("script-failed");
@@ -533,11 +536,11 @@ describe("the parser", () => {
     ["unary", `${"!".repeat(20_000)}1`],
     ["length", " ".repeat(2_000_000)],
   ] as const) {
-    it(`refuses too many ${name}`, () => {
+    it(`rejects too many ${name}`, () => {
       expect(attempt(source).code).toBe("script-syntax");
     });
   }
-  it("refuses labels that are not there, and double ones", () => {
+  it("rejects missing and duplicate labels", () => {
     expect(attempt("break nope").code).toBe("script-syntax");
     expect(attempt("a: a: for (;;);").code).toBe("script-syntax");
   });

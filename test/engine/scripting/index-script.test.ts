@@ -57,12 +57,12 @@ describe("texts of indexes", () => {
     ]);
   });
 
-  it("declare several maps, of all documents too, and have statements of their own", () => {
+  it("may declare several maps, also of all documents, and contain other statements", () => {
     const maps = mapsOf("const k = 1; map('A', a => ({ k })); map('@all_docs', a => ({ k }))");
     expect(maps.map(({ collection }) => collection)).toEqual(["A", null]);
   });
 
-  it("declare maps of counters: of a name, of a collection, or of all", () => {
+  it("may declare maps of counters: by name, of a collection, or of all", () => {
     const maps = mapsOf(
       "counters.map('A', 'likes', c => ({})); counters.map('A', c => ({})); counters.map(c => ({}))",
     );
@@ -85,7 +85,7 @@ describe("texts of indexes", () => {
     ]);
   });
 
-  it("are refused when they declare nothing, or something else", () => {
+  it("are rejected if they declare no map or anything else", () => {
     for (const text of ["5", "map('A')", "map(a => ({}))", "map('A', 5)"]) {
       expect(codeOf(() => mapsOf(text))).toBe("index-creation");
     }
@@ -100,8 +100,8 @@ describe("texts of indexes", () => {
   });
 });
 
-describe("what a text tells without being run", () => {
-  it("is the fields of the objects that are returned", () => {
+describe("static analysis of an index text", () => {
+  it("finds the fields of the returned objects", () => {
     expect(read("map('A', a => ({ X: 1, 'Y': 2 }))").fields).toEqual(["X", "Y"]);
     expect(read("map('A', function (a) { return { X: 1 }; })").fields).toEqual(["X"]);
     expect(read("map('A', a => a.L.map(l => ({ P: l })))").fields).toEqual(["P"]);
@@ -112,7 +112,7 @@ describe("what a text tells without being run", () => {
     ]);
   });
 
-  it("is nothing when only running it tells the fields", () => {
+  it("finds none if only running the script determines them", () => {
     for (const map of [
       "a => make(a)",
       "a => ({ ...a })",
@@ -126,19 +126,19 @@ describe("what a text tells without being run", () => {
     }
   });
 
-  it("is the collections that documents are loaded of", () => {
+  it("finds the collections of loaded documents", () => {
     const text = "map('A', a => ({ X: load(a.R, 'Bs').N, Y: noTracking.load(a.S, 'Cs').N }))";
     expect(read(text).loads).toEqual(["Bs"]);
     expect(read("map('A', a => ({ X: load(a.R, a.C) }))").loads).toEqual([null]);
     expect(codeOf(() => read("map('A', a => ({ X: load(a.R) }))"))).toBe("index-compilation");
   });
 
-  it("is a mistake when two ways through a map return other fields", () => {
+  it("rejects a map that returns different fields on two paths", () => {
     const text = "map('A', a => { if (a.N) { return { X: 1 }; } return { Y: 1 }; })";
     expect(codeOf(() => read(text))).toBe("invalid-operation");
   });
 
-  it("tells the fields of what is boosted", () => {
+  it("finds the fields of boosted objects", () => {
     expect([...(read("map('A', a => boost({ X: a.X, Y: 1 }, 2))").fields ?? [])]).toEqual([
       "X",
       "Y",

@@ -1,11 +1,11 @@
-/** What patches may call beside JavaScript's own: documents, output, tests of texts. */
+/** Functions of patches beyond standard JavaScript: documents, output, tests of texts. */
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { runScript } from "./run-script.ts";
 import { type StubHost, stubHost } from "./stub-host.ts";
 
 describe("a patch", () => {
-  test("stores other documents with the metadata that it gives them", () => {
+  test("stores other documents with the metadata from the script", () => {
     const host = stubHost();
     runScript("this.id = put('users/', { a: 1, '@metadata': { '@collection': 'Users' } })", {
       host,
@@ -15,7 +15,7 @@ describe("a patch", () => {
     expect(JSON.parse(host.puts[0]?.metadata ?? "")).toEqual({ "@collection": "Users" });
   });
 
-  test("loads other documents, and knows its own", () => {
+  test("loads other documents, and has access to its own", () => {
     const host = stubHost();
     host.documents.set("users/2", '{"Name":"Ann"}');
     const script =
@@ -28,14 +28,14 @@ describe("a patch", () => {
     });
   });
 
-  test("prints values as text: strings as they are, booleans and the rest as .NET does", () => {
+  test("prints values as text: strings unchanged, booleans and other values as .NET does", () => {
     const host = stubHost();
     const values = ["'a\"b'", "1.5", "true", "undefined", "null", "[1,{a:'x'}]"];
     runScript(values.map((value) => `output(${value});`).join(" "), { host });
     expect(host.outputs).toEqual(['a"b', "1.5", "True", "undefined", "null", '[1,{"a":"x"}]']);
   });
 
-  test("tests texts without regard to case", () => {
+  test("tests texts ignoring case", () => {
     const script =
       "this.r = [startsWith('Abc', 'aB'), startsWith('a', 'ab'), endsWith('abC', 'Bc'), endsWith('c', 'bc')]";
     expect(runScript(script)).toEqual({ r: [true, false, true, false] });
@@ -47,12 +47,12 @@ describe("a patch", () => {
     "load()",
     "put('a')",
     "id('x', 'y', 'z').a.b",
-  ])("fails by a call with wrong arguments: %s", (call) =>
+  ])("fails on a call with invalid arguments: %s", (call) =>
     expect(() => runScript(`this.x = ${call}`)).toThrow(EngineError),
   );
 });
 
-describe("surplus or wrong arguments are refused with the codes of RavenDB 7.2.7's types", () => {
+describe("surplus or invalid arguments are rejected with the error types of RavenDB 7.2.7", () => {
   const refused: readonly (readonly [string, string])[] = [
     ["timeseries(this, 'a').append('2020-01-01', [1], 't', 5)", "invalid-argument"],
     ["timeseries(this, 'a').append('2020-01-01', ['x'])", "invalid-argument"],

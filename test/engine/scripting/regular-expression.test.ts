@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { compilePattern, compileTextTest } from "../../../engine/scripting/regular-expression.ts";
 
-/** Counts work instead of refusing it. */
+/** Counts work without limiting it. */
 function counter(): { units: number; burn(units: number): void } {
   return {
     units: 0,
@@ -17,7 +17,7 @@ function spans(pattern: string, flags: string, text: string): readonly number[] 
   return compilePattern(pattern, flags).match(text, 0, counter());
 }
 
-/** The same by the host's engine. */
+/** The result of the host's engine. */
 function hostSpans(pattern: string, flags: string, text: string): number[] | null {
   const match = new RegExp(pattern, `${flags.replace("g", "")}d`).exec(text);
   return match === null ? null : (match.indices ?? []).flatMap((span) => span ?? [-1, -1]);
@@ -60,7 +60,7 @@ describe("patterns", () => {
       expect(spans(pattern, flags, text)).toEqual(hostSpans(pattern, flags, text));
     });
   }
-  it("that are generated match as the host's do", () => {
+  it("generated at random match as on the host", () => {
     const atom = fc.constantFrom(
       "a",
       "b",
@@ -96,7 +96,7 @@ describe("patterns", () => {
       { numRuns: 1_500 },
     );
   });
-  it("cost in proportion to the text, whatever they are", () => {
+  it("cost in proportion to the text, for any pattern", () => {
     for (const pattern of ["(a+)+$", "((a*)*)*b", "(a|a)*c", "(a?){30}a{30}b", "(.*)*x"]) {
       const matcher = compilePattern(pattern, "");
       const [short, long] = [counter(), counter()];
@@ -105,7 +105,7 @@ describe("patterns", () => {
       expect(long.units / short.units, pattern).toBeLessThan(11);
     }
   });
-  it("are refused when they cannot be matched in linear time, or are none", () => {
+  it("are rejected if invalid, or if they cannot be matched in linear time", () => {
     for (const pattern of [
       "(a)\\1",
       "\\k<a>",

@@ -1,14 +1,14 @@
-/** Runs expressions in the script engine and in JavaScript itself, which is their slow obvious twin. */
+/** Runs expressions in the script engine and in JavaScript itself, which serves as the model. */
 import { EngineError } from "../../../engine/base/errors.ts";
 import { compileScript, ScriptParameters } from "../../../engine/scripting/script.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { defaultLimits } from "../../../engine/scripting/script-values.ts";
 import { type StubHost, stubHost } from "./stub-host.ts";
 
-/** What others do on the machine is not what is tested. */
+/** Other load on the machine must not affect the result. */
 const limits = { ...defaultLimits, msMax: 60_000 };
 
-/** The document after a script has run on it. @throws EngineError */
+/** Returns the document after a script has run on it. @throws EngineError */
 export function runScript(
   script: string,
   { body = "{}", args = {}, host = stubHost() as StubHost }: RunOptions = {},
@@ -25,7 +25,7 @@ export interface RunOptions {
   readonly host?: StubHost;
 }
 
-/** The value of an expression over `args`, as JSON; of one that fails, the word "fails". */
+/** Returns the value of an expression over `args` as JSON, or the word "fails". */
 export function scriptValue(expression: string, args: object = {}): unknown {
   try {
     return runScript(`this.value = [${expression}]`, { args })["value"];
@@ -35,17 +35,17 @@ export function scriptValue(expression: string, args: object = {}): unknown {
   }
 }
 
-/** Numbers that JSON does not have are stored as their names, and half a character as U+FFFD. */
+/** Numbers without a JSON form are stored as their names, and a lone surrogate as U+FFFD. */
 function stored(_key: string, value: unknown): unknown {
   if (typeof value === "string") return Buffer.from(value).toString();
   return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
 }
 
-/** As `scriptValue`, by JavaScript. */
+/** Like `scriptValue`, evaluated by JavaScript. */
 export function javaScriptValue(expression: string, args: object = {}): unknown {
   try {
-    const made: unknown = new Function("args", `return [${expression}]`)(args);
-    return JSON.parse(JSON.stringify(made, stored));
+    const created: unknown = new Function("args", `return [${expression}]`)(args);
+    return JSON.parse(JSON.stringify(created, stored));
   } catch {
     return "fails";
   }

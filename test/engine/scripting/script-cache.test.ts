@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 describe("a script cache", () => {
-  it("parses a text once for each use of it", () => {
+  it("parses a text once for each use", () => {
     const cache = new ScriptCache();
     const script = cache.get("this.A = 1", { kind: "patch" });
     expect(cache.get("this.A = 1", { kind: "patch" })).toBe(script);
@@ -22,17 +22,17 @@ describe("a script cache", () => {
     expect(cache.get("this.A = 1", { kind: "patch", parameters: ["a"] })).not.toBe(script);
   });
 
-  it("keeps no errors, and reports them each time", () => {
+  it("does not cache errors, and reports them each time", () => {
     const cache = new ScriptCache();
     for (let i = 0; i < 3; i++) expect(() => cache.get("this. = 1", { kind: "patch" })).toThrow();
     expect(parse).toHaveBeenCalledTimes(3);
   });
 
-  it("drops scripts when new ones are large, and keeps one that is used between them", () => {
+  it("evicts scripts when large ones are added, but not recently used ones", () => {
     const cache = new ScriptCache(1024 * 1024);
     const [first, used] = ["this.A = 1", "this.A = 2"];
     for (const text of [first, used]) cache.get(text, { kind: "patch" });
-    // A compiled script takes more than fifty times its text.
+    // A compiled script takes more than fifty times the size of its text.
     const text = "a;".repeat(1_000);
     for (let i = 0; i * 50 * text.length < 1024 * 1024; i++) {
       cache.get(`${text}${i}`, { kind: "patch" });
@@ -47,7 +47,7 @@ describe("a script cache", () => {
 });
 
 describe("the syntax of a query's scripts", () => {
-  it("is checked once, however often the query is sent, with whatever parameters", () => {
+  it("is checked once, however often the query is sent, with any parameters", () => {
     const queries = new QueryCompiler(() => 0);
     const patch = "declare function f(a) { return a } from A as a update { a.CheckedOnce = f($p) }";
     const select = "from A as a select { CheckedOnce: a.Name }";
@@ -58,7 +58,7 @@ describe("the syntax of a query's scripts", () => {
     expect(parse).toHaveBeenCalledTimes(3);
   });
 
-  it("is checked once for a valid text, and each time for another", () => {
+  it("is checked once for a valid text, and again for another text", () => {
     for (let i = 0; i < 3; i++) expect(scriptFault("update", "{ this.Once = 1 }")).toBeNull();
     expect(parse).toHaveBeenCalledTimes(1);
     for (let i = 0; i < 3; i++) expect(scriptFault("update", "{ this.Once = }")).not.toBeNull();

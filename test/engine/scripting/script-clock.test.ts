@@ -12,7 +12,7 @@ function source() {
 }
 
 describe("the clock of a script", () => {
-  test("counts the time in which it ran", () => {
+  test("counts the time in which the script ran", () => {
     const { clock, pass } = source();
     for (let i = 0; i < 24; i++) {
       pass(1);
@@ -32,7 +32,7 @@ describe("the clock of a script", () => {
     expect(clock.hasRun(25)).toBe(true);
   });
 
-  test("counts little of one long stretch: memory may have been collected", () => {
+  test("counts only a small part of one long stretch, which may be a garbage collection", () => {
     const { clock, pass } = source();
     pass(200);
     expect(clock.hasRun(25)).toBe(false);

@@ -1,4 +1,4 @@
-/** Generated programs, run as scripts and by the host: both must give the same. */
+/** Generated programs, run as scripts and by the host, must give the same result. */
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -8,16 +8,19 @@ import { stringLengthMax } from "../../../engine/scripting/script-operators.ts";
 import { liftedLimits } from "../../../engine/scripting/script-values.ts";
 import { stubHost } from "./stub-host.ts";
 
-/** Generated programs are not those of callers: they may take their time. */
+/** Generated programs may take longer than those of clients. */
 const generous = { ...liftedLimits, workMax: 400_000_000, msMax: 60_000, bytesMax: 2 ** 29 };
 
 /**
- * A program that makes a text of the longest length is stopped by the memory that it takes: the error of a text that is too
- * long could be caught by the program, and the host does not have it.
+ * A program that builds a text of maximum length is stopped by its memory limit, because the
+ * program could catch the error of a text that is too long, which the host does not have.
  */
 const withinTexts = { ...generous, bytesMax: stringLengthMax / 4 };
 
-/** Runs a body that sets `out` to text: as a script. Null where it was stopped because its texts doubled with each round. */
+/**
+ * Runs a body that sets `out` to text as a script. Returns null if it was stopped because its texts
+ * doubled in each round.
+ */
 function asScript(source: string): string | null {
   const document = ScriptDocument.fromText("{}", null, null);
   try {
@@ -33,7 +36,7 @@ function asScript(source: string): string | null {
   return (JSON.parse(document.bodyText()) as { out: string }).out;
 }
 
-/** The same by the host. The programs are generated here and use nothing but variables and operators. */
+/** Runs it on the host. The programs are generated here and use only variables and operators. */
 function byHost(source: string): string {
   return String(new Function(`"use strict"; ${source}\nreturn String(out)`)());
 }
@@ -138,7 +141,7 @@ const program = fc
   );
 
 describe("scripts", () => {
-  it("compute what the host computes", () => {
+  it("compute the same as the host", () => {
     fc.assert(
       fc.property(program, (source) => {
         const found = asScript(source);
@@ -152,7 +155,7 @@ describe("scripts", () => {
 
 describe("documents", () => {
   const json = fc.jsonValue({ maxDepth: 4 });
-  it("come back as they were when a script only reads", () => {
+  it("are returned unchanged if a script only reads them", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), json), (value) => {
         const text = JSON.stringify(value);
@@ -169,7 +172,7 @@ describe("documents", () => {
       { numRuns: 200 },
     );
   });
-  it("have the numbers that their text says", () => {
+  it("have the numbers that their text contains", () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ noNaN: true, noDefaultInfinity: true })),
@@ -189,17 +192,17 @@ describe("documents", () => {
       { numRuns: 500 },
     );
   });
-  it("hold what a script puts into them", () => {
+  it("contain the values stored by a script", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string(), json), json, (value, made) => {
+      fc.property(fc.dictionary(fc.string(), json), json, (value, created) => {
         const document = ScriptDocument.fromText(JSON.stringify(value), null, null);
-        const source = `this['new one'] = ${JSON.stringify(made)}; for (const k in this) { const v = this[k]; delete this[k]; this[k] = v }`;
+        const source = `this['new one'] = ${JSON.stringify(created)}; for (const k in this) { const v = this[k]; delete this[k]; this[k] = v }`;
         compileScript(source, { kind: "patch" }).run({
           host: stubHost(),
           document,
           limits: generous,
         });
-        const expected: Record<string, unknown> = { ...value, "new one": made };
+        const expected: Record<string, unknown> = { ...value, "new one": created };
         expect(normal(JSON.parse(document.bodyText()))).toEqual(normal(expected));
       }),
       { numRuns: 200 },

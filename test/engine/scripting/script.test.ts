@@ -12,10 +12,10 @@ import { stubHost } from "./stub-host.ts";
 const metadata =
   '{"@collection":"Users","@change-vector":"A:1","@id":"users/1","@last-modified":"2026-01-01T00:00:00.0000000Z"}';
 
-/** What others do on the machine is not what is tested. */
+/** Other load on the machine must not affect the result. */
 const unhurried = { ...defaultLimits, msMax: 60_000 };
 
-/** Runs a patch as the case files say its results. */
+/** Runs a patch and prints its result in the format of the case files. */
 function patched(body: string, script: string, args = "{}"): string {
   try {
     const document = ScriptDocument.fromText(body, metadata, "users/1");
@@ -37,7 +37,7 @@ function patched(body: string, script: string, args = "{}"): string {
 
 const folder = `${projectRoot}test/cases/scripts/`;
 
-describe("answers as RavenDB 7.2.7 does", () => {
+describe("returns the same as RavenDB 7.2.7", () => {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {
     describe(file, () => {
       let document = "{}";
@@ -63,16 +63,16 @@ function failure(work: () => unknown): EngineError {
     if (error instanceof EngineError) return error;
     throw error;
   }
-  throw new Error("nothing was thrown");
+  throw new Error("no exception was thrown");
 }
 
-describe("places in messages", () => {
-  it("tells line and column of a syntax error", () => {
+describe("positions in messages", () => {
+  it("reports line and column of a syntax error", () => {
     const error = failure(() => compileScript("let a = 1;\nthis.b = ;", { kind: "patch" }));
     expect(error.code).toBe("script-syntax");
     expect(error.details).toMatchObject({ line: 2, column: 10 });
   });
-  it("tells where a script threw", () => {
+  it("reports where a script threw", () => {
     expect(
       failure(() => {
         const document = ScriptDocument.fromText("{}", metadata, "users/1");
@@ -80,7 +80,7 @@ describe("places in messages", () => {
       }).message,
     ).toBe("At 2:9 Script failed for document ID 'users/1'. x");
   });
-  it("names what it does not support", () => {
+  it("names unsupported syntax", () => {
     for (const [source, reason] of [
       ["async function f() {}", "Async functions are not supported"],
       ["function* g() {}", "Generators are not supported"],
@@ -101,7 +101,7 @@ describe("a document", () => {
     compileScript(script, { kind: "patch" }).run({ host: stubHost(), document });
     return document;
   };
-  it("keeps the bytes of what is not touched", () => {
+  it("preserves the bytes of unchanged members", () => {
     const document = run(
       '{"a":1.50,"b":"\\u00e9\\/","c":[1e3,-0],"d":9007199254740993}',
       "this.x = this.a",
@@ -110,7 +110,7 @@ describe("a document", () => {
       '{"a":1.50,"b":"\\u00e9\\/","c":[1e3,-0],"d":9007199254740993,"x":1.5}',
     );
   });
-  it("is not changed by reading, nor by writing what was there", () => {
+  it("is not changed by reads, nor by writes of equal values", () => {
     const body = '{"a":[1.0,{"b":2.50}],"s":"\\u00e9","n":null,"t":true}';
     const document = run(
       body,
@@ -119,22 +119,22 @@ describe("a document", () => {
     expect(document.changed()).toBe(false);
     expect(document.bodyText()).toBe(body);
   });
-  it("keeps whole numbers that no double holds, in an array that changes", () => {
+  it("preserves whole numbers beyond double precision in an array that changes", () => {
     expect(run('{"a":[9007199254740993,1.0]}', "this.a.push(1)").bodyText()).toBe(
       '{"a":[9007199254740993,1,1]}',
     );
   });
-  it("lets metadata be changed, and keeps derived keys out of its text", () => {
+  it("allows changes of metadata, and omits derived keys from its text", () => {
     const document = run("{}", "getMetadata(this).Owner = 'x'; this['@metadata']['@id'] = 'other'");
     expect(document.metadataChanged()).toBe(true);
     expect(document.metadataText()).toBe('{"@collection":"Users","Owner":"x"}');
     expect(document.bodyText()).toBe("{}");
   });
-  it("gives no metadata text when a script removed it", () => {
+  it("has no metadata text if a script removed it", () => {
     expect(run("{}", "delete this['@metadata']").metadataText()).toBeNull();
     expect(run("{}", "this['@metadata'] = null").metadataText()).toBeNull();
   });
-  it("copies itself once into itself", () => {
+  it("can be assigned to its own member once", () => {
     const metadata = '"@metadata":{"@collection":"Users"}';
     expect(run('{"a":1}', "this.me = this").bodyText()).toBe(
       `{"a":1,"me":{"a":1,${metadata},"me":null}}`,
@@ -158,7 +158,7 @@ describe("a document", () => {
       expect(run(`{${names}}`, script).bodyText()).toBe(`{${expected},"q":39,"r":39}`);
     }
   });
-  it("has objects copied and added to without touching others of the same keys", () => {
+  it("copies and extends objects without affecting others with the same keys", () => {
     const script = `
       const c = this.l.map(x => ({ ...x }));
       c[0].b = 1; c[1].b = 2; c[1].c = 3;
@@ -177,7 +177,7 @@ describe("a document", () => {
     compileScript("this.b = this.a", { kind: "patch" }).run({ host: stubHost(), document });
     expect(document.bodyText()).toBe('{"a":"é","b":"é"}');
   });
-  it("may be nested deeper than scripts can read, where they do not look", () => {
+  it("may be nested deeper than scripts can read, if they do not read it", () => {
     const compiled = compileScript("if (this.b) this.a = 2; else this.a", { kind: "patch" });
     const deep = `${"[".repeat(2_000)}${"]".repeat(2_000)}`;
     const results = ['{"a":1}', `{"a":${deep}}`, `{"c":${deep},"b":1}`, `{"a":${deep},"b":1}`].map(
@@ -228,7 +228,7 @@ describe("the patch functions", () => {
       { id: "l/1", body: '{"x":1}', metadata: '{"@collection":"Ls"}' },
     ]);
   });
-  it("are refused in queries", () => {
+  it("are rejected in queries", () => {
     const script = compileScript("{ a: put('x', {}) }", { kind: "projection" });
     expect(failure(() => script.run({ host: stubHost(true) })).message).toBe(
       "Cannot make modifications in readonly context",
@@ -282,7 +282,7 @@ describe("projections and functions", () => {
       '{"Id":"o/1","T":38,"U":null,"N":"NaN","M":null,"f":null}',
     ]);
   });
-  it("call declared functions, which know each other", () => {
+  it("call declared functions, which can call each other", () => {
     const script = compileScript("{ v: twice(o.Total) }", {
       kind: "projection",
       parameters: ["o"],
@@ -290,7 +290,7 @@ describe("projections and functions", () => {
     });
     expect(resultTexts(script.run({ host: stubHost(true), args: [order] }))).toEqual(['{"v":40}']);
   });
-  it("give several results for an array, none for null, an error for a number", () => {
+  it("return several results for an array, none for null, an error for a number", () => {
     const call = (body: string): string[] =>
       resultTexts(
         compileScript("", {
@@ -314,7 +314,7 @@ describe("projections and functions", () => {
     const script = compileScript(`{ a: ${text} }`, { kind: "projection" });
     expect(resultTexts(script.run({ host: stubHost(true) }))).toEqual([`{"a":${expected}}`]);
   });
-  it("show documents inside their results with collection and id", () => {
+  it("return documents inside their results with collection and id", () => {
     const script = compileScript("{ o: o, l: o.Lines, t: [o.Total] }", {
       kind: "projection",
       parameters: ["o"],
@@ -328,11 +328,11 @@ describe("projections and functions", () => {
       '{"o":{"Total":19.0,"Lines":[1.0,2.50],"@metadata":{"@collection":"Users","@id":"users/1"}},"l":[1,2.5],"t":[19]}',
     ]);
   });
-  it("refuse text behind the expression", () => {
+  it("reject text after the expression", () => {
     const error = failure(() => compileScript("{ a: 1 } this.b = 2", { kind: "projection" }));
     expect(error.code).toBe("script-syntax");
   });
-  it("say where a declared function threw", () => {
+  it("report where a declared function threw", () => {
     const script = compileScript("{ a: f() }", {
       kind: "projection",
       functions: ["function f() {\n  throw 'q' }"],
@@ -353,11 +353,11 @@ describe("limits", () => {
     expect(failure(() => run(loop)).code).toBe("script-failed");
     run(loop, liftedLimits);
   });
-  it("end a run even when lifted", () => {
+  it("stop a run even if lifted", () => {
     const limits = { ...liftedLimits, workMax: 100_000 };
     expect(failure(() => run("while (true) {}", limits)).code).toBe("script-failed");
   });
-  it("forget what a script wrote into its parameters", () => {
+  it("discards a script's writes to its parameters", () => {
     const parameters = new ScriptParameters('{"a":{"b":1}}');
     const compiled = compileScript("args.a.b++; this.r = args.a.b", { kind: "patch" });
     for (let i = 0; i < 2; i += 1) {
@@ -368,7 +368,7 @@ describe("limits", () => {
   });
 });
 
-describe("what a script's text says", () => {
+describe("the analysis of a script's text", () => {
   const compiled = (source: string): ReturnType<typeof compileScript> =>
     compileScript(source, { kind: "patch" });
   it("lists the fields that it reads", () => {
@@ -382,12 +382,12 @@ describe("what a script's text says", () => {
       "G",
     ]);
   });
-  it("knows when it may read all", () => {
+  it("detects that it may read all fields", () => {
     for (const source of ["f(this)", "this[x]", "let t = this", "({...this})"]) {
       expect(fieldsRead(compiled(source)).whole, source).toBe(true);
     }
   });
-  it("gives simple updates as data", () => {
+  it("returns simple updates as data", () => {
     expect(
       simpleUpdates(
         compiled("this.A += 5; this.B.C = $p; this.D = this.A * 2 + args.q; this.E++;"),
@@ -428,7 +428,7 @@ describe("what a script's text says", () => {
       },
     ]);
   });
-  it("does not take others for simple", () => {
+  it("does not treat other statements as simple", () => {
     for (const source of [
       "this.A = f()",
       "if (this.A) this.B = 1",

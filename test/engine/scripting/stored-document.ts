@@ -1,4 +1,4 @@
-/** Documents as the database gives them to scripts: bytes in the middle of others. */
+/** Documents as the database passes them to scripts: bytes inside a larger buffer. */
 
 import { DocumentParser } from "../../../engine/documents/document-parser.ts";
 import { ShapeTable } from "../../../engine/documents/shapes.ts";
@@ -8,7 +8,7 @@ import type { ShapeHint } from "../../../engine/scripting/shape-hint.ts";
 const shapes = new ShapeTable();
 const parser = new DocumentParser(shapes);
 
-/** `text` as it is stored. */
+/** The stored form of `text`. */
 export function storedForm(text: string): { text: string; names: readonly string[] } {
   const bytes = Buffer.from(text);
   const parsed = parser.parse(bytes, 0, bytes.length);
@@ -17,7 +17,7 @@ export function storedForm(text: string): { text: string; names: readonly string
   return { text: parsed.body.toString(), names };
 }
 
-/** A document of a body in stored form. */
+/** A document with a body in stored form. */
 export function storedDocument(
   text: string,
   metadata: string,

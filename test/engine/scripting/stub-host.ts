@@ -1,4 +1,4 @@
-/** A host of scripts without a database: nothing is there, everything is noted. */
+/** A script host without a database: it finds nothing and records all calls. */
 
 import { EngineError } from "../../../engine/base/errors.ts";
 import { ScriptDocument } from "../../../engine/scripting/script-document.ts";

@@ -1,5 +1,6 @@
 /**
- * The automaton of a pattern is compared with the machine that walks all threads, over patterns and texts made at random.
+ * The automaton of a pattern is compared with the thread-based matcher, over random patterns and
+ * texts.
  */
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
@@ -7,7 +8,7 @@ import { compilePattern, compileTextTest } from "../../../engine/scripting/regul
 import { AutomatonSpace } from "../../../engine/scripting/text-automaton.ts";
 import { SeededRandom } from "../../support/random.ts";
 
-const nobody = { burn: () => undefined };
+const freeAccount = { burn: () => undefined };
 const atoms = [
   "a",
   "b",
@@ -48,7 +49,7 @@ function randomText(random: SeededRandom): string {
 
 describe("the automaton of a pattern", () => {
   it.each(["", "(?m)", "(?s)", "(?-i)", "(?ms-i)"])(
-    "finds what the threads find, with %s",
+    "finds the same matches as the threads, with %s",
     (inline) => {
       const random = new SeededRandom(7 + inline.length);
       for (let round = 0; round < 400; round++) {
@@ -56,22 +57,22 @@ describe("the automaton of a pattern", () => {
         const flags = inline.includes("-i") ? "" : "i";
         const others = [..."ms"].filter((flag) => inline.includes(flag)).join("");
         const threads = compilePattern(pattern, `${flags}${others}u`);
-        // Small enough that states are thrown away now and then.
+        // Small enough for states to be evicted sometimes.
         const test = compileTextTest(
           inline + pattern,
-          nobody,
+          freeAccount,
           new AutomatonSpace(round % 2 === 0 ? 400 : 1e6),
         );
         for (let i = 0; i < 12; i++) {
           const text = randomText(random);
-          const expected = threads.match(text, 0, nobody) !== null;
+          const expected = threads.match(text, 0, freeAccount) !== null;
           expect(test(text), `${inline}${pattern} on ${JSON.stringify(text)}`).toBe(expected);
         }
       }
     },
   );
 
-  it("walks a text in little more than its length, whatever the pattern", () => {
+  it("scans a text in about its length, for any pattern", () => {
     let units = 0;
     const account = {
       burn: (more: number) => {
@@ -86,7 +87,7 @@ describe("the automaton of a pattern", () => {
     expect(test(`${"a".repeat(100_000)}b`)).toBe(true);
   });
 
-  it("ends with the error of whoever pays", () => {
+  it("rethrows the error of the work account", () => {
     const account = {
       burn: () => {
         throw new EngineError("work-limit", "enough");
@@ -95,7 +96,7 @@ describe("the automaton of a pattern", () => {
     expect(() => compileTextTest("a+b", account)("aaa")).toThrow("enough");
   });
 
-  it("lets those that are done forget, so that the next has room", () => {
+  it("releases the states of finished patterns, so that the next has space", () => {
     const space = new AutomatonSpace(100_000);
     const texts = Array.from({ length: 60 }, (_, i) => "a".repeat(20 + i));
     let units = 0;
@@ -113,9 +114,9 @@ describe("the automaton of a pattern", () => {
     expect(costs[19]).toBeLessThan(1.2 * (costs[0] as number));
   });
 
-  it("keeps no more states than it has space for", () => {
+  it("caches no more states than fit into its space", () => {
     const space = new AutomatonSpace(20_000);
-    const test = compileTextTest("(a|b)*a(a|b){14}c", nobody, space);
+    const test = compileTextTest("(a|b)*a(a|b){14}c", freeAccount, space);
     const random = new SeededRandom(3);
     let text = "";
     for (let i = 0; i < 20_000; i++) text += random.below(2) === 0 ? "a" : "b";

@@ -1,4 +1,4 @@
-/** Values are read from JSON text as JSON.parse reads them. */
+/** Values are read from JSON text as by JSON.parse. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -16,7 +16,7 @@ describe("a number of a text", () => {
     return numberOf(bytes, 1, bytes.length - 1);
   };
 
-  test("is the double that JavaScript reads", () => {
+  test("is the same double as in JavaScript", () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         const text = JSON.stringify(value);
@@ -31,7 +31,7 @@ describe("a number of a text", () => {
     );
   });
 
-  test("is spelled as a double when it has a point or an exponent", () => {
+  test("is formatted as a double if it has a point or an exponent", () => {
     for (const [text, isDouble] of [
       ["1", false],
       ["-10", false],
@@ -44,7 +44,7 @@ describe("a number of a text", () => {
   });
 });
 
-test("what a script reads and stores again is what was there", () => {
+test("a value that a script reads and stores again is unchanged", () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 4 }), (text) => {
       const body = `{"value":${text}}`;
@@ -54,7 +54,7 @@ test("what a script reads and stores again is what was there", () => {
   );
 });
 
-test("a text nested too deeply is refused, and nothing else", () => {
+test("only a text that is nested too deeply is rejected", () => {
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
   expect(() => valueOfText(nested(treeDepthMax + 2))).toThrow(/nest|deep/i);
   expect(valueOfText(nested(10))).toBeDefined();

@@ -1,4 +1,7 @@
-/** What scripts leave of documents that are read as they are stored, against the same documents read from any text. */
+/**
+ * Documents after a script: those read in stored form, compared with those read from arbitrary
+ * text.
+ */
 
 import { readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -15,7 +18,7 @@ import { stubHost } from "./stub-host.ts";
 
 const metadata = '{"@collection":"Users","@id":"users/1"}';
 
-/** Runs a patch on a document in stored form. What it leaves must be what the parser would store. */
+/** Runs a patch on a document in stored form. The result must be what the parser would store. */
 function patchedAsStored(body: string, script: string, hint?: ShapeHint): string {
   const document = storedDocument(body, metadata, "users/1", hint);
   compileScript(script, { kind: "patch" }).run({
@@ -31,12 +34,12 @@ function patchedAsStored(body: string, script: string, hint?: ShapeHint): string
   expect(text).toBe(stored.text);
   expect(printed.isAscii || Buffer.byteLength(text) >= text.length).toBe(true);
   const fields = fieldsOf(printed.bytes);
-  // Of very many it keeps no list.
+  // It lists no names if there are too many.
   if (stored.names.length > 0) expect(fields).toEqual(stored.names);
   return text;
 }
 
-/** Names of the fields that the printer noted; each has its value behind it. */
+/** Names of the fields that the printer recorded; each is followed by its value. */
 function fieldsOf(bytes: Buffer): string[] {
   const names: string[] = [];
   for (let i = 0; i < printer.fieldCount; i += 1) {
@@ -57,7 +60,7 @@ function patchedAsText(body: string, script: string): string {
   return storedForm(document.bodyText()).text;
 }
 
-/** Its result, or the code of its error. */
+/** Returns the result, or the code of the error. */
 function outcome(work: () => string): string {
   try {
     return work();
@@ -69,9 +72,9 @@ function outcome(work: () => string): string {
 
 const folder = `${projectRoot}test/cases/scripts/`;
 
-describe("documents as they are stored", () => {
+describe("documents in stored form", () => {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".txt"))) {
-    it(`come out of the scripts of ${file} as others do`, () => {
+    it(`have the same results of the scripts in ${file} as other documents`, () => {
       let body = "{}";
       for (const line of readFileSync(folder + file, "utf8").split("\n")) {
         if (line.startsWith("document ")) body = storedForm(line.slice(9)).text;
@@ -85,7 +88,7 @@ describe("documents as they are stored", () => {
     });
   }
 
-  it("come out as others do, whatever they hold and whatever was read before", () => {
+  it("have the same results for any content, whatever was read before", () => {
     const value = fc.jsonValue({ maxDepth: 3 });
     const key = fc.constantFrom("a", "b", "c", "é", '"', "a\\b", "n");
     const body = fc.dictionary(key, value).map((one) => storedForm(JSON.stringify(one)).text);
@@ -117,7 +120,7 @@ describe("documents as they are stored", () => {
     );
   });
 
-  it("keep their spelling where nothing changed", () => {
+  it("keep their spelling if nothing changed", () => {
     const body = '{"a":1.50,"b":[{"n":1E3,"m":2.0,"s":"\\u001F"},{"n":7}],"c":"é"}';
     expect(patchedAsStored(body, "for (const x of this.b) x.n += 1")).toBe(
       '{"a":1.50,"b":[{"n":1001.0,"m":2.0,"s":"\\u001F"},{"n":8}],"c":"é"}',
@@ -127,7 +130,7 @@ describe("documents as they are stored", () => {
     );
   });
 
-  it("are read when more of them is needed, though another has been read meanwhile", () => {
+  it("can be read on after another document was read", () => {
     const { hint } = compileScript("this", { kind: "patch" });
     const texts = ['{"a":{"x":1,"y":"é"},"b":2}', '{"a":{"x":5},"b":"six"}'] as const;
     const [first, second] = texts.map((text) => storedDocument(text, metadata, "users/1", hint));
@@ -140,7 +143,7 @@ describe("documents as they are stored", () => {
     expect(first?.bodyText()).toBe('{"a":{"x":2,"y":"é"},"b":2,"c":1}');
   });
 
-  it("may have more keys, and more lists of keys, than are remembered", () => {
+  it("may have more keys, and more key lists, than are cached", () => {
     const { hint } = compileScript("this", { kind: "patch" });
     const script = "for (const k in this) this[k].n += 1; this.x.n";
     for (let i = 0; i < 60; i += 1) {
@@ -153,9 +156,9 @@ describe("documents as they are stored", () => {
 });
 
 describe("printing", () => {
-  it("has strings of any length spelled as they are stored", () => {
-    const made = new ScriptObject([], false, []);
-    const run = new Run({ ...defaultLimits, msMax: 60_000 }, null, made);
+  it("writes strings of any length in stored form", () => {
+    const created = new ScriptObject([], false, []);
+    const run = new Run({ ...defaultLimits, msMax: 60_000 }, null, created);
     fc.assert(
       fc.property(
         fc.string({ unit: "binary", maxLength: 40 }),
@@ -171,7 +174,7 @@ describe("printing", () => {
     );
   });
 
-  it("is paid for when it is of more than the document", () => {
+  it("is charged if it is of more than the document", () => {
     const big = JSON.stringify({ a: { b: "x".repeat(1_000_000) }, list: [] });
     const script = "for (let i = 0; i < 200; i++) this.list.push(this.a)";
     const document = storedDocument(big, metadata, "users/1");

@@ -1,4 +1,7 @@
-/** A database is shipped and restored: what comes back, at which moment, and what is found when a file is not whole. */
+/**
+ * A database is shipped and restored: the restored content, points in time, and detection of
+ * damaged files.
+ */
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -34,7 +37,7 @@ async function opened(folder = join(root, String(count++))): Promise<Engine> {
 
 const shippedRecord = { PeriodicBackups: [{ TaskId: 1, Continuous: { IntervalInSec: 1 } }] };
 
-/** A place elsewhere. */
+/** A remote destination. */
 class Place {
   readonly files: { name: string; bytes: Buffer }[] = [];
   readonly contents = new Map<string, Buffer>();
@@ -94,7 +97,7 @@ async function valueIn(database: Database, id: string): Promise<unknown> {
   return text === null ? undefined : (JSON.parse(text.toString()) as { value: unknown }).value;
 }
 
-/** Everything but the settings and where records are. */
+/** All content except the settings and the positions of records. */
 function contentOf(database: Database): unknown {
   const { documents, entries, revisions } = pictureOf(openedDatabase(database));
   const { values: _values, ...others } = entries;
@@ -121,7 +124,7 @@ async function shippedFrom(
   return { database, shipment, place };
 }
 
-test("what was committed comes back, as the same database", async () => {
+test("committed data is restored as the same database", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   await attach(database, "a/1", "note", "kept");
   for (let i = 0; i < 200; i++) await put(database, `b/${i}`, i);
@@ -134,13 +137,13 @@ test("what was committed comes back, as the same database", async () => {
   expect(again.settings).toMatchObject({ ...shippedRecord, Restored: true });
   openedDatabase(again).checkInvariants();
   expect(await openedDatabase(again).blobs.findDamaged()).toEqual([]);
-  // What the lost database may have given out after that is not given out again.
+  // Change vectors that the lost database may have issued later are not issued again.
   const next = await put(again, "a/2", 2);
   expect(Number(/^A:(\d+)-/.exec(next.changeVector)?.[1])).toBeGreaterThan(2 ** 32);
   shipment.close();
 });
 
-test("each moment comes back as it was, a transaction whole or not at all", async () => {
+test("any point in time can be restored, with each transaction complete or absent", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   const moments: { micros: number; value: number }[] = [];
   for (let i = 1; i <= 30; i++) {
@@ -161,14 +164,14 @@ test("each moment comes back as it was, a transaction whole or not at all", asyn
   shipment.close();
 });
 
-test("a moment before the base is refused", async () => {
+test("a point in time before the base is rejected", async () => {
   const before = Date.now() * 1000 - 1_000_000;
   const { shipment, place } = await shippedFrom(await opened());
   await expect(place.restore(before)).rejects.toThrow("it is of a later moment");
   shipment.close();
 });
 
-test("a flipped bit, a cut and a missing end are found in every part of every file", async () => {
+test("detects a flipped bit, a truncation and a missing end in every section of every file", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   for (let i = 0; i < 3; i++) {
     for (let j = 0; j < 8; j++) await put(database, `c/${i}/${j}`, i);
@@ -177,7 +180,7 @@ test("a flipped bit, a cut and a missing end are found in every part of every fi
   shipment.close();
   for (const file of place.files) {
     const { bytes } = file;
-    // Every place of the head and the first frame, then one in each few dozen bytes.
+    // Every byte of the header and the first frame, then one in every few dozen bytes.
     for (let at = 0; at < bytes.length; at += at < 900 ? 17 : 997) {
       bytes[at] = (bytes[at] as number) ^ 0x10;
       await expect(place.restore(), `${file.name} at ${at}`).rejects.toThrow(file.name);
@@ -194,7 +197,7 @@ test("a flipped bit, a cut and a missing end are found in every part of every fi
   expect(await valueIn(await place.restore(), "c/2/7")).toBe(2);
 }, 60_000);
 
-test("a file that is missing, given twice, or of another database is named", async () => {
+test("reports a file that is missing, duplicated, or from another database by name", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   for (let i = 0; i < 3; i++) {
     await put(database, "x", i);
@@ -224,7 +227,7 @@ test("a file that is missing, given twice, or of another database is named", asy
   await expect(restored([base, foreign])).rejects.toThrow("of another database");
 });
 
-test("a content that is not what its name says is found", async () => {
+test("detects content that does not match its name", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   await attach(database, "a/1", "note", "right");
   await place.ship(shipment);
@@ -234,7 +237,7 @@ test("a content that is not what its name says is found", async () => {
   await expect(place.restore()).rejects.toThrow(name);
 });
 
-test("frames and contents stay until they are taken, whatever is compacted and removed", async () => {
+test("retains frames and contents until they are fetched, despite compaction and removal", async () => {
   const { database, shipment, place } = await shippedFrom(await opened());
   await attach(database, "a/1", "note", "gone soon");
   await sleep(2);
@@ -248,8 +251,7 @@ test("frames and contents stay until they are taken, whatever is compacted and r
   expect(shipment.isLost).toBe(false);
   const kept = openedDatabase(database).sizeBytes;
   await place.ship(shipment);
-  await sleep(20);
-  expect(openedDatabase(database).sizeBytes).toBeLessThan(kept);
+  await expect.poll(() => openedDatabase(database).sizeBytes).toBeLessThan(kept);
   expect(await openedDatabase(database).blobs.findDamaged()).toEqual([]);
   expect(contentOf(await place.restore())).toEqual(contentOf(database));
   const again = await place.restore(micros);
@@ -258,11 +260,11 @@ test("frames and contents stay until they are taken, whatever is compacted and r
   shipment.close();
 });
 
-test("a base has a place for commits of which nothing is left", async () => {
+test("a base handles commits of which nothing is left", async () => {
   const engine = await opened();
   const database = await engine.databases.create("shop", { Kept: true });
   const hold = openedDatabase(database).holdCompaction();
-  // All that the middle of the log has is replaced: compaction makes an empty segment of it.
+  // The middle of the log is replaced completely, so compaction replaces it with an empty segment.
   const rounds = async (count: number) => {
     for (let round = 0; round < count; round++) {
       const text = JSON.stringify({ round, x: "x".repeat(3000) });
@@ -291,23 +293,22 @@ test("a base has a place for commits of which nothing is left", async () => {
   expect(restored.settings).toMatchObject({ Kept: true });
 });
 
-test("a shipment that would keep too much on the disk is lost, and the database goes on", async () => {
+test("a shipment that would retain too much on disk is lost, and the database continues", async () => {
   const { database, shipment } = await shippedFrom(await opened());
   const [frames] = openedDatabase(database).shipped.blobs.followers;
   expect(frames).toBeDefined();
   await attach(database, "a/1", "note", "removed");
   await database.attachments.delete({ id: "a/1", name: "note" });
-  // As if the content, which only the shipment keeps, were large.
+  // Simulates that the content, which only the shipment retains, is large.
   frames?.whenKept(followedBytesMin + 1);
   expect(shipment.isLost).toBe(true);
   expect(shipment.next()).toBeNull();
   await put(database, "x", 1);
-  await sleep(10);
+  await expect.poll(() => openedDatabase(database).shipped.blobs.followers.size).toBe(0);
   expect(await openedDatabase(database).blobs.findDamaged()).toEqual([]);
-  expect(openedDatabase(database).shipped.blobs.followers.size).toBe(0);
 });
 
-test("a base begun while writes go on is the state of one moment, and what follows continues it", async () => {
+test("a base taken during writes is the state at one point in time, and later frames continue it", async () => {
   const engine = await opened();
   const database = await engine.databases.create("one", shippedRecord);
   for (let i = 0; i < 100; i++) await put(database, `a/${i}`, i);
@@ -333,7 +334,7 @@ test("a base begun while writes go on is the state of one moment, and what follo
   await writing;
 }, 30_000);
 
-test("a shipment goes on after a restart, with what was committed before it and never shipped", async () => {
+test("a shipment resumes after a restart, with data committed but not yet shipped", async () => {
   const folder = join(root, String(count++));
   const first = await opened(folder);
   const { database, shipment, place } = await shippedFrom(first);
@@ -366,7 +367,7 @@ test("a shipment goes on after a restart, with what was committed before it and 
   await second.close();
 });
 
-test("a shipment does not go on where the log has another past, or none", async () => {
+test("a shipment does not resume if the log has another history, or none", async () => {
   const folder = join(root, String(count++));
   const first = await opened(folder);
   const { database, shipment } = await shippedFrom(first);
@@ -383,7 +384,7 @@ test("a shipment does not go on where the log has another past, or none", async 
   await second.close();
 });
 
-test("without a task nothing is kept at the opening", async () => {
+test("retains nothing on opening if no task exists", async () => {
   const folder = join(root, String(count++));
   const first = await opened(folder);
   const database = await first.databases.create("one", {});
@@ -396,7 +397,7 @@ test("without a task nothing is kept at the opening", async () => {
   await second.close();
 });
 
-test("a database in memory cannot be shipped, and a server in memory restores none", async () => {
+test("a database in memory cannot be shipped, and a server in memory cannot restore one", async () => {
   const engine = await openEngine();
   engines.push(engine);
   const database = await engine.databases.create("one", {});

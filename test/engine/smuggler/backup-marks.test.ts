@@ -1,4 +1,7 @@
-/** Chains of backups: a full one and incremental ones restore what was there, also what was deleted; and their marks. */
+/**
+ * Chains of backups: a full and several incremental ones restore the content, including deletions;
+ * and their marks.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
@@ -58,7 +61,7 @@ async function restored(files: readonly File[]): Promise<OpenDatabase> {
   return database;
 }
 
-test("a chain of backups restores what was there at its end", async () => {
+test("a chain of backups restores the state at its end", async () => {
   const rounds = fc.array(fc.array(step, { maxLength: 12 }), { minLength: 1, maxLength: 4 });
   await fc.assert(
     fc.asyncProperty(rounds, async (parts) => {
@@ -75,7 +78,7 @@ test("a chain of backups restores what was there at its end", async () => {
   );
 }, 120_000);
 
-test("an incremental backup has what changed and no more, and restores what was deleted or moved", async () => {
+test("an incremental backup contains only changes, and restores deletions and moves", async () => {
   const source = await openTestDatabase({ isInMemory: true });
   const users = '{"N":1,"@metadata":{"@collection":"Users"}}';
   const steps: Step[] = [
@@ -112,7 +115,7 @@ test("an incremental backup has what changed and no more, and restores what was 
   expect(await database.get("b")).toBeNull();
 });
 
-test("restores revisions as they were, with none of its own, and the configuration", async () => {
+test("restores revisions unchanged, without creating new ones, and the configuration", async () => {
   const source = await openTestDatabase({ isInMemory: true });
   await source.putSettings({
     Revisions: { Default: null, Collections: { Users: { MinimumRevisionsToKeep: 9 } } },
@@ -135,7 +138,7 @@ test("restores revisions as they were, with none of its own, and the configurati
   expect(database.settings).toMatchObject(source.settings);
 });
 
-test("keeps the tombstones that the next incremental backup of an enabled task needs", async () => {
+test("retains the tombstones that the next incremental backup of an enabled task needs", async () => {
   const folder = `${await newTestFolder()}/database`;
   const environment = nodeEnvironment();
   let database = await OpenDatabase.open(environment, "test", folder);

@@ -1,4 +1,7 @@
-/** Imports of dumps of old versions, of wrong shapes, and with revisions: expected values are those of RavenDB 7.2.7. */
+/**
+ * Imports of dumps from old versions, of wrong types, and with revisions: expected values are those
+ * of RavenDB 7.2.7.
+ */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { dumpedMetadata } from "../../../engine/smuggler/import-items.ts";
 import {
@@ -71,7 +74,7 @@ describe("a dump of version 3.5", () => {
     AttachmentsDeletions: [{ Key: "pics/b" }],
   };
 
-  test.each([{}, { BuildVersion: 35_168 }])("has what %j says", async (version) => {
+  test.each([{}, { BuildVersion: 35_168 }])("is imported with the contents %j", async (version) => {
     const { status, json } = await importing({ ...version, ...dump });
     expect([status, json]).toMatchObject([
       200,
@@ -110,14 +113,14 @@ describe("a dump of version 3.5", () => {
     expect(first.Results[0]?.["@metadata"]["@last-modified"]).toBe("2016-01-02T03:04:05.1234560Z");
   });
 
-  test("has its attachments and deletions imported whatever the options say", async () => {
+  test("imports its attachments and deletions with any options", async () => {
     const options = { OperateOnTypes: "Indexes", Collections: ["Others"] };
     const { Attachments, DocsDeletions } = dump;
     await importing({ Docs: [old("orders/3")], Attachments, DocsDeletions }, options);
     expect(await metadataOf("files/pics/a")).not.toBeNull();
   });
 
-  test("of 4.0 has another name for compare-exchange values, and any case of the names", async () => {
+  test("of 4.0 has another name for compare-exchange values, and names in any letter case", async () => {
     const CmpXchg = [{ Key: "k", Value: '{"Object":5}' }];
     await importing({ buildversion: 40_000, docs: [doc("o/1")], CmpXchg });
     expect(await metadataOf("o/1")).toEqual({ "@id": "o/1", "@collection": "O" });
@@ -127,14 +130,14 @@ describe("a dump of version 3.5", () => {
   });
 });
 
-test("the metadata of an old document is read in the present format", async () => {
+test("the metadata of an old document is converted to the current format", async () => {
   const text = '{"@metadata":{"@id":"o/1","Raven-Entity-Name":"Os","@etag":"01"}}';
   const [old, present] = [true, false].map((isOld) => dumpedMetadata(Buffer.from(text), isOld));
   expect(await old).toMatchObject({ collection: "Os", kind: "document" });
   expect(await present).toMatchObject({ collection: "@empty", kind: "document" });
 });
 
-describe("a dump of another shape", () => {
+describe("a dump with wrong types", () => {
   const sections = [
     ...["Docs", "RevisionDocuments", "Tombstones", "Conflicts", "Indexes", "Identities"],
     ...["CompareExchange", "CompareExchangeTombstones", "CounterGroups", "Subscriptions"],
@@ -142,7 +145,7 @@ describe("a dump of another shape", () => {
     ...["Attachments", "DocsDeletions", "AttachmentsDeletions", "Transformers", "Unknown"],
   ];
 
-  test("has objects in each section, and a section is a list", async () => {
+  test("requires objects in each section, and a section to be a list", async () => {
     for (const section of sections) {
       for (const item of [null, 5, "x", [], true]) {
         const { status, json } = await importing({ ...build, [section]: [item] });
@@ -178,10 +181,10 @@ describe("a dump of another shape", () => {
     ['{"BuildVersion":72051,"DatabaseRecord":[]}', "System.InvalidOperationException"],
     ['{"BuildVersion":72051,"TimeSeries":[{}]}', "System.InvalidOperationException"],
     ['{"BuildVersion":72051,"Attachments":[{}]}', "System.ArgumentException"],
-  ])("%s is refused as %s", async (sent, type) => {
+  ])("%s is rejected as %s", async (sent, type) => {
     const { status, json } = await importing(sent);
     expect([status, json]).toMatchObject([400, { Type: type }]);
-    // A document that was read whole is there.
+    // The document that was read completely is stored.
     if (sent.startsWith(text)) expect(await metadataOf("o/1")).not.toBeNull();
   });
 
@@ -201,7 +204,7 @@ describe("a dump of another shape", () => {
     [{ "@id": "z", "@timeseries": null }, "System.IO.InvalidDataException"],
     [{ "@id": "z", "@archived": "x" }, "System.FormatException"],
     [{ "@export-type": "Attachment" }, "System.ArgumentException"],
-  ])("a document with the metadata %j is refused as %s", async (metadata, type) => {
+  ])("a document with the metadata %j is rejected as %s", async (metadata, type) => {
     const { status, json } = await importing({ ...build, Docs: [{ a: 1, "@metadata": metadata }] });
     expect([status, json]).toMatchObject([400, { Type: type }]);
   });
@@ -235,7 +238,7 @@ describe("a dump of another shape", () => {
     },
   );
 
-  test("documents alone count what is skipped, contents of attachments not among them", async () => {
+  test("only documents count skipped items, and not the contents of attachments", async () => {
     const content = { "@metadata": { "@export-type": "Attachment" }, Hash: "x", Size: 3, Tag: "t" };
     const docs = `"Docs":[${JSON.stringify(content)}abc,${JSON.stringify(doc("o/1"))}]`;
     const revisions = `"RevisionDocuments":[${JSON.stringify(doc("o/1"))}]`;
@@ -257,7 +260,7 @@ describe("revisions", () => {
   const revisionsOf = async (id: string): Promise<Stored[]> =>
     ((await client.json(`GET revisions?id=${id}`)) as { Results: Stored[] }).Results;
 
-  test("are one for each document, also when counters follow", async () => {
+  test("are one per document, also if counters follow", async () => {
     const record = { DatabaseRecord: { DatabaseName: "x", Revisions } };
     await importing({
       ...build,
@@ -273,13 +276,13 @@ describe("revisions", () => {
     expect(revision?.["@metadata"]).toMatchObject({ "@flags": "HasRevisions, Revision" });
     expect(others).toEqual([]);
     expect(await revisionsOf("p/1")).toEqual([]);
-    // A client's increment creates one.
+    // An increment by a client creates one.
     const Operations = [{ Type: "Increment", CounterName: "other", Delta: 1 }];
     await client.send("POST counters", { Documents: [{ DocumentId: "o/1", Operations }] });
     expect(await revisionsOf("o/1")).toHaveLength(2);
   });
 
-  test("of a database record have all members, and it unlocks the database", async () => {
+  test("of a database record have all members, and unlock the database", async () => {
     const { json } = await importing({
       ...build,
       DatabaseRecord: { DatabaseName: "x", Revisions },

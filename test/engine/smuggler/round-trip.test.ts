@@ -1,4 +1,6 @@
-/** What is exported from one database and imported into another is there as it was; damaged dumps harm nothing. */
+/**
+ * Data exported from one database and imported into another is unchanged; damaged dumps do no harm.
+ */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { Decompress } from "fzstd";
@@ -46,7 +48,7 @@ async function exported(database: OpenDatabase, options: DumpOptions = wholeDump
 
 async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) {
-    // A copy that is spoiled afterwards: nobody may hold on to a piece that the source uses again.
+    // A copy that is overwritten afterwards, so that no receiver can rely on a reused chunk.
     yield Buffer.from(bytes.subarray(at, at + size));
   }
 }
@@ -63,7 +65,7 @@ async function imported(
   return { database, result };
 }
 
-/** A database with some of everything. */
+/** A database with items of all types. */
 async function shop(): Promise<OpenDatabase> {
   const database = await openTestDatabase({ isInMemory: true });
   await database.putSettings({
@@ -85,7 +87,7 @@ async function shop(): Promise<OpenDatabase> {
 }
 
 describe("a dump", () => {
-  test("holds everything: what is imported is what was exported", async () => {
+  test("contains everything: the import equals the export", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(step, { minLength: 1, maxLength: 25 }),
@@ -102,7 +104,7 @@ describe("a dump", () => {
     );
   });
 
-  test("keeps revisions with their change vectors, flags, times and attachments", async () => {
+  test("preserves revisions with their change vectors, flags, times and attachments", async () => {
     const source = await shop();
     await source.put("Users/1", { Name: "Bea", "@metadata": { "@collection": "Users" } });
     await source.delete("Users/1");
@@ -115,7 +117,7 @@ describe("a dump", () => {
     expect(await revisionsOf(source)).toContain("HasRevisions, DeleteRevision");
   });
 
-  test("keeps when a document was changed, and makes it again with the same once more", async () => {
+  test("preserves the times of changes, and a second import changes nothing", async () => {
     const source = await shop();
     const { database } = await imported(await exported(source));
     await imported(await exported(source), 1000, wholeDump, database);
@@ -128,7 +130,7 @@ describe("a dump", () => {
     expect(database.settings).toMatchObject(source.settings);
   });
 
-  test("brings subscriptions that are not there, to begin with the first document", async () => {
+  test("imports missing subscriptions, which start at the first document", async () => {
     const source = await shop();
     await source.subscriptions.put({ name: "Mine", query: "from Users", isDisabled: true }, 900);
     const { database } = await imported(await exported(source));
@@ -142,7 +144,7 @@ describe("a dump", () => {
     expect(result.of("Subscriptions").erroredCount).toBe(2);
   });
 
-  test("has the indexes that somebody deployed; one that cannot be deployed is told of", async () => {
+  test("contains deployed indexes, and reports indexes that cannot be deployed", async () => {
     const database = await openTestDatabase({ isInMemory: true });
     const map = "map('Users', u => ({ Name: u.Name }))";
     const fields = { Name: { Indexing: "Search", Analyzer: "StopAnalyzer" } };
@@ -156,11 +158,11 @@ describe("a dump", () => {
     const { database: without } = await imported(bytes, 1000, plain);
     expect(without.queries.administration.hasChanged(definition)).toBe(true);
     const broken = Buffer.from(bytes.toString().replace("map('Users'", "from u in docs('Users'"));
-    const { result: told } = await imported(broken);
-    expect(told.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 1 });
+    const { result: reported } = await imported(broken);
+    expect(reported.of("Indexes")).toMatchObject({ readCount: 1, erroredCount: 1 });
   });
 
-  test("is of one moment, though others write meanwhile", async () => {
+  test("is consistent despite concurrent writes", async () => {
     const source = await openTestDatabase({ isInMemory: true });
     for (let i = 0; i < 600; i++) await source.put(`d/${i}`, { i, text: "x".repeat(500) });
     const before = await describeDatabase(source);
@@ -175,7 +177,7 @@ describe("a dump", () => {
     expect(await describeDatabase(database)).toBe(before);
   });
 
-  test("has a large document in small pieces, with the text that it has as a whole", async () => {
+  test("contains a large document in small chunks, with the same text", async () => {
     const source = await shop();
     await source.write((transaction) => incrementCounter(transaction, "Users/1", "Likes", 5n));
     for (const bytes of [100, 700 * 1024]) {
@@ -207,7 +209,7 @@ describe("a dump", () => {
     expect(await describeDatabase(database)).toBe(await describeDatabase(source));
   });
 
-  test("of RavenDB 7.2.7 is read, compressed with zstd as it came", async () => {
+  test("of RavenDB 7.2.7 can be read with its original zstd compression", async () => {
     const packed = Buffer.from(readFileSync(`${dumps}reference-zstd.txt`, "latin1"), "base64");
     const parts: Uint8Array[] = [];
     new Decompress((part) => parts.push(part)).push(packed, true);
@@ -237,7 +239,7 @@ describe("a dump", () => {
 });
 
 describe("options", () => {
-  test("choose kinds, collections and documents", async () => {
+  test("choose types, collections and documents", async () => {
     const source = await shop();
     await source.put("old/1", { "@metadata": { "@expires": "2000-01-01T00:00:00.0000000Z" } });
     const options = { OperateOnTypes: "Documents", Collections: ["orders"] };
@@ -252,7 +254,7 @@ describe("options", () => {
     expect(database.state.documents.documentCount).toBe(1);
   });
 
-  test("a script changes documents on their way, or leaves them out", async () => {
+  test("a script changes documents during the transfer, or omits them", async () => {
     const source = await shop();
     const script = "if (this.N) throw 'skip'; this.Name += '!'; this['@metadata'].seen = true;";
     const options = parseDumpOptions({
@@ -272,7 +274,7 @@ describe("options", () => {
     expect(result.of("Documents").skippedCount).toBe(1);
   });
 
-  test("a script reaches nothing else, and does not run on", async () => {
+  test("a script cannot access anything else or run endlessly", async () => {
     const source = await shop();
     for (const script of ["put('x/1', {})", "load('Users/1')", "while (true) {}"]) {
       const options = parseDumpOptions({ TransformScript: script });
@@ -280,12 +282,12 @@ describe("options", () => {
     }
   });
 
-  test("that are not known or ask for encryption are refused", () => {
+  test("are rejected if unknown or if they request encryption", () => {
     expect(() => parseDumpOptions({ OperateOnTypes: "Bogus" })).toThrow("not parsable");
     expect(() => parseDumpOptions({ EncryptionKey: "abc" })).toThrow("Encrypted dumps");
   });
 
-  test("deletions of a dump are carried out when they are asked for", async () => {
+  test("deletions of a dump are imported on request", async () => {
     const source = await shop();
     const { database } = await imported(await exported(source));
     await source.delete("orders/1");
@@ -297,7 +299,7 @@ describe("options", () => {
 });
 
 describe("a damaged dump", () => {
-  test("that is cut off anywhere gives an error, and what was read whole is there", async () => {
+  test("that is truncated anywhere is an error, and completely read items are stored", async () => {
     const bytes = await exported(await shop());
     const database = await openTestDatabase({ isInMemory: true });
     for (let length = 0; length < bytes.length; length += 37) {
@@ -307,7 +309,7 @@ describe("a damaged dump", () => {
     expect(await database.get("Users/1")).toMatchObject({ Name: "Ann" });
   });
 
-  test("that has other bytes gives an error or another database, never a broken one", async () => {
+  test("with changed bytes gives an error or another database, never a broken one", async () => {
     const bytes = await exported(await shop());
     for (let at = 0; at < bytes.length; at += 41) {
       const damaged = Buffer.from(bytes);
@@ -320,7 +322,7 @@ describe("a damaged dump", () => {
     }
   });
 
-  test("binds no attachment to a content of another hash, and tells of it", async () => {
+  test("attaches no content with a wrong hash, and reports it", async () => {
     const text = (await exported(await shop())).toString("latin1");
     const { database, result } = await imported(
       Buffer.from(text.replace("}hello,", "}jello,"), "latin1"),
@@ -331,13 +333,13 @@ describe("a damaged dump", () => {
     expect(reply).toContain("no content for 1 of 1 attachments of 'Users/1'");
   });
 
-  test("says what was imported before", async () => {
+  test("reports how much was imported before the error", async () => {
     const text = `{"BuildVersion":72051,"Docs":[{"@metadata":{"@id":"a"}},{"@metadata":{"@id":"b`;
     const cut = imported(Buffer.from(text));
     await expect(cut).rejects.toThrow("1 items of the dump were imported before");
   });
 
-  test("with counters and series of documents that are not there names them and goes on", async () => {
+  test("with counters and series of missing documents reports them and continues", async () => {
     const counters = '{"DocId":"gone","Values":{"@names":{"n":"N"},"@vals":{"n":[5,1]}}}';
     const text = `{"CounterGroups":[${counters}],"Bogus":[{"a":[1]}],"Identities":[{"Key":"x|","Value":"4"},]}`;
     const { database, result } = await imported(Buffer.from(text));

@@ -1,4 +1,4 @@
-/** Segments of time series in dumps: both ways, those that RavenDB 7.2.7 made, and damaged ones. */
+/** Segments of time series in dumps: in both directions, from RavenDB 7.2.7, and damaged. */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -49,7 +49,7 @@ function decodeAll(list: readonly SeriesEntry[]): SeriesEntry[] {
 }
 
 describe("segments of time series in dumps", () => {
-  test("decode to the entries that they were made of", () => {
+  test("decode to the original entries", () => {
     fc.assert(
       fc.property(entries, (list) => {
         expect(decodeAll(list)).toEqual(list);
@@ -58,7 +58,7 @@ describe("segments of time series in dumps", () => {
     );
   });
 
-  test("are as many as it takes, none larger than RavenDB's", () => {
+  test("are as many as needed, none larger than RavenDB's", () => {
     const list = Array.from({ length: 5000 }, (_, i) => ({
       time: baseline + i * 977 + (i % 7),
       values: [Math.sin(i) * 1e6, i],
@@ -72,12 +72,12 @@ describe("segments of time series in dumps", () => {
     expect(decodeAll(list)).toEqual(list);
   });
 
-  test("of RavenDB 7.2.7 are read: tags, missing values, a deleted entry", () => {
-    const made = Buffer.from(
+  test("from RavenDB 7.2.7 are read: tags, missing values, a deleted entry", () => {
+    const created = Buffer.from(
       "wNQBAGDqAAADAAcAAAIBAAAAAAAAAE5AAAAAAACAT0AAAAAAAIBPQAAAAAAAAE5AAAAAAAAAZ0ADAAAADwYAAAAAAAAAABJAAAAAAAAAEkAAAAAAAAASQAAAAAAAABJAAAAAAAAAEkABAAAAAAAAAAN3LzEABQHTAQAAAAAAAAAAAADQE4AAAAAAAD//gAAAAAAADAPgADqX6FUAAAAAAD//gAAAAAAACJ9UAAAAAADQBIAAAAAAADAA",
       "base64",
     );
-    expect(decodeSeriesBlob(made, baseline)).toEqual([
+    expect(decodeSeriesBlob(created, baseline)).toEqual([
       { time: baseline, values: [60], tag: "w/1" },
       { time: baseline + 60_000, values: [61], tag: null },
       { time: baseline + 120_000, values: [63, 4.5], tag: "w/1" },
@@ -91,7 +91,7 @@ describe("segments of time series in dumps", () => {
     ]);
   });
 
-  test("of RavenDB 7.2.7 that are full, and partly compressed, are read", () => {
+  test("from RavenDB 7.2.7 that are full, and partly compressed, are read", () => {
     const text = readFileSync(`${dumps}compressed-segment.txt`, "latin1");
     const decoded = decodeSeriesBlob(Buffer.from(text, "base64"), baseline);
     expect(decoded.length).toBeGreaterThan(100);
@@ -104,7 +104,7 @@ describe("segments of time series in dumps", () => {
     );
   });
 
-  test("that are damaged give an error or other entries, and nothing worse", () => {
+  test("give an error or other entries if damaged, and do nothing worse", () => {
     const list = Array.from({ length: 40 }, (_, i) => ({
       time: baseline + i * 1000,
       values: [i, i / 3],

@@ -34,31 +34,34 @@ const treeOf = (count: number, corners: Float64Array, width: 2 | 4) =>
   );
 
 describe("a tree", () => {
-  it.each([0, 1, 15, 16, 17, 300, 5000])("of %i boxes finds those that meet a box", (count) => {
-    const random = new SeededRandom(seed + count);
-    const corners = new Float64Array(count * 4);
-    for (let i = 0; i < count; i++) {
-      const [x, y] = [random.next() * 350 - 180, random.next() * 170 - 90];
-      corners.set([x, y, x + random.next() * 10, y + random.next() * 10], i * 4);
-    }
-    const tree = treeOf(count, corners, 4);
-    for (let round = 0; round < 50; round++) {
-      const [minX, minY] = [random.next() * 350 - 180, random.next() * 170 - 90];
-      const box: Box = { minX, minY, maxX: minX + random.next() * 40, maxY: minY + 20 };
-      const found: number[] = [];
-      tree.search(box, corners, found);
-      const expected = Array.from({ length: count }, (_, i) => i).filter((i) => {
-        const [x1, y1, x2, y2] = corners.subarray(i * 4, i * 4 + 4) as unknown as number[] as [
-          number,
-          number,
-          number,
-          number,
-        ];
-        return x1 <= box.maxX && y1 <= box.maxY && x2 >= box.minX && y2 >= box.minY;
-      });
-      expect(found.sort((a, b) => a - b)).toEqual(expected);
-    }
-  });
+  it.each([0, 1, 15, 16, 17, 300, 5000])(
+    "of %i boxes finds the boxes that intersect a box",
+    (count) => {
+      const random = new SeededRandom(seed + count);
+      const corners = new Float64Array(count * 4);
+      for (let i = 0; i < count; i++) {
+        const [x, y] = [random.next() * 350 - 180, random.next() * 170 - 90];
+        corners.set([x, y, x + random.next() * 10, y + random.next() * 10], i * 4);
+      }
+      const tree = treeOf(count, corners, 4);
+      for (let round = 0; round < 50; round++) {
+        const [minX, minY] = [random.next() * 350 - 180, random.next() * 170 - 90];
+        const box: Box = { minX, minY, maxX: minX + random.next() * 40, maxY: minY + 20 };
+        const found: number[] = [];
+        tree.search(box, corners, found);
+        const expected = Array.from({ length: count }, (_, i) => i).filter((i) => {
+          const [x1, y1, x2, y2] = corners.subarray(i * 4, i * 4 + 4) as unknown as number[] as [
+            number,
+            number,
+            number,
+            number,
+          ];
+          return x1 <= box.maxX && y1 <= box.maxY && x2 >= box.minX && y2 >= box.minY;
+        });
+        expect(found.sort((a, b) => a - b)).toEqual(expected);
+      }
+    },
+  );
 });
 
 describe("the nearest", () => {
@@ -66,7 +69,7 @@ describe("the nearest", () => {
   it.each([
     ["globe", globe],
     ["plane", plane],
-  ])("of several trees come in order on a %s", (_name, space) => {
+  ])("of several trees are returned in order on a %s", (_name, space) => {
     const random = new SeededRandom(seed);
     const places = randomPlaces(3000, random);
     const items = (from: number, to: number) =>
@@ -101,7 +104,7 @@ describe("the nearest", () => {
     }
   });
 
-  it("are found without looking at much else", () => {
+  it("are found without visiting many nodes", () => {
     const places = randomPlaces(50_000, new SeededRandom(seed));
     const tree = treeOf(50_000, places, 2);
     const search = new NearestItems([{ tree, placeOf: (item) => item }], places, 10, 50, globe);
@@ -111,7 +114,7 @@ describe("the nearest", () => {
 });
 
 describe("lengths", () => {
-  it("are those of RavenDB 7.2.7", () => {
+  it("match RavenDB 7.2.7", () => {
     const arc = distanceBetween(globe, -73.9969, 40.7061, -74.0445, 40.6892);
     expect(reportedLengthOf(globe, arc)).toBeCloseTo(4.430855706779593, 9);
     expect(reportedLengthOf({ ...globe, type: "Cartesian" }, 7)).toBe(7);

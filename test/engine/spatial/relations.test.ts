@@ -10,8 +10,8 @@ import { seedOfRun } from "../../support/seed.ts";
 const budget = new FreeBudget();
 const shape = (text: string) => new PreparedShape(parseWkt(text, globe, "Kilometers"), globe);
 
-/** Whether they intersect, the first is in the second, and the second in the first. */
-function told(left: string, right: string): string {
+/** Whether they intersect, the second contains the first, and the first contains the second. */
+function reported(left: string, right: string): string {
   const [a, b] = [shape(left), shape(right)];
   const meets = finish(intersects(a, b, budget));
   expect(finish(intersects(b, a, budget)), `${right} and ${left}`).toBe(meets);
@@ -83,10 +83,10 @@ describe("two shapes", () => {
     ],
     ["CIRCLE(-179.9 1 d=50)", "POLYGON((170 0,179.9 0,179.9 2,170 2,170 0))", "meet"],
   ])("%s and %s: %s", (left, right, expected) => {
-    expect(told(left, right)).toBe(expected);
+    expect(reported(left, right)).toBe(expected);
   });
 
-  it("agree with what tests of random places say", () => {
+  it("agree with a test of random points", () => {
     const random = new SeededRandom(seed);
     const triangle = () => {
       const [x, y] = [random.below(20), random.below(20)];
@@ -112,7 +112,7 @@ describe("two shapes", () => {
 });
 
 describe("hostile shapes", () => {
-  /** A ring that goes to and fro on one line, and a comb whose teeth all cross it. */
+  /** A ring that goes back and forth on one line, and a comb whose teeth all cross it. */
   const flat = `POLYGON((0 0,${"9 0,1 0,".repeat(8000)}0 0))`;
   const comb = `LINESTRING(${Array.from({ length: 8000 }, (_, i) => `${i / 1000} -1,${i / 1000} 1`).join(",")})`;
 
@@ -120,7 +120,7 @@ describe("hostile shapes", () => {
     ["LINESTRING(0 0,9 0)", flat],
     [flat, flat],
     [comb, `POLYGON((-1 -2,20 -2,20 2,-1 2,${"19 1.5,-1 2,".repeat(4000)}-1 -2))`],
-  ])("cost their share of the budget, and pause", (inner, outer) => {
+  ])("are charged to the budget, and pause", (inner, outer) => {
     const limited = new WorkBudget(undefined, 20_000_000);
     const work = isCovered(shape(inner), shape(outer), limited);
     try {
@@ -136,8 +136,8 @@ describe("hostile shapes", () => {
   });
 });
 
-describe("where a place lies to an area", () => {
-  it("is told alike with few edges and with many", () => {
+describe("the position of a point relative to an area", () => {
+  it("is the same with few edges and with many", () => {
     const random = new SeededRandom(seed);
     const star: number[] = [];
     for (let i = 0; i < 2000; i++) {
@@ -155,7 +155,7 @@ describe("where a place lies to an area", () => {
   });
 });
 
-/** The obvious way: crossings of a ray. */
+/** The simple algorithm: crossings of a ray. */
 function isInside(ring: Float64Array, x: number, y: number): boolean {
   let inside = false;
   for (let i = 0; i + 3 < ring.length; i += 2) {

@@ -17,7 +17,7 @@ function complaint(text: string, space: Space = globe): string {
 }
 
 describe("well-known text", () => {
-  it("is read in any case and with any space", () => {
+  it("is read in any letter case and with any spacing", () => {
     expect([...parse(" point(1 2) ").points]).toEqual([1, 2]);
     expect([...parse("POINT Z (1 2 3)").points]).toEqual([1, 2]);
     expect([...parse("MULTIPOINT(1 2, 3 4)").points]).toEqual([1, 2, 3, 4]);
@@ -35,7 +35,7 @@ describe("well-known text", () => {
     expect(isPoint(parse("POINT(1 1)"))).toBe(true);
   });
 
-  it("may be numbers, as older versions of RavenDB write points, boxes and circles", () => {
+  it("may be numbers, as in points, boxes and circles of older RavenDB versions", () => {
     expect([...parse(" -107.2 35.1 ").points]).toEqual([-107.2, 35.1]);
     expect([...parse("35.1, -107.2").points]).toEqual([-107.2, 35.1]);
     const boxes = (text: string) => boxesOf(parse(text), globe);
@@ -62,7 +62,7 @@ describe("well-known text", () => {
     ]);
   });
 
-  it("goes on beyond the date line, on both sides", () => {
+  it("continues beyond the date line, on both sides", () => {
     const area = parse("POLYGON((170 -10, -170 -10, -170 10, 170 10, 170 -10))");
     expect(boxesOf(area, globe)).toEqual([
       { minX: 170, minY: -10, maxX: 180, maxY: 10 },
@@ -93,7 +93,7 @@ describe("well-known text", () => {
     ["CIRCLE(1 2 d=-1)", "distance must be >= 0; got"],
     ["ENVELOPE(1, 2, 3)", "Unknown Shape definition"],
     ["ENVELOPE(1, 2, 3, 4)", "maxY must be >= minY: 4 to 3"],
-  ])("is refused when it is no shape: %s", (text, message) => {
+  ])("is rejected if it is not a shape: %s", (text, message) => {
     expect(complaint(text)).toContain(`shape-invalid: ${message}`);
   });
 
@@ -104,7 +104,7 @@ describe("well-known text", () => {
     expect(complaint(deep)).toMatch(/^shape-invalid/);
   });
 
-  it("is in the bounds of a plane", () => {
+  it("respects the bounds of a plane", () => {
     const plane: Space = { ...globe, type: "Cartesian", minX: 0, maxX: 1000, minY: 0, maxY: 1000 };
     expect([...parse("POINT(900 1000)", plane).points]).toEqual([900, 1000]);
     expect(complaint("POINT(-1 5)", plane)).toMatch(/minX=0,maxX=1000/);

@@ -1,6 +1,6 @@
 /**
- * A database that follows another: the same groups give the same contents, whatever was written. With FOLLOWED=1 the
- * tests of the engine compare each of their databases with one that follows it, too.
+ * A database that follows another: the same groups produce the same contents, for any writes. With
+ * FOLLOWED=1, the engine's tests also compare each of their databases with a follower.
  */
 import { expect, onTestFinished, test } from "vitest";
 import type { EngineError } from "../../../engine/base/errors.ts";
@@ -22,7 +22,7 @@ interface Pair {
   readonly carrier: GroupList;
   readonly follower: OpenDatabase;
   readonly own: FollowingCarrier;
-  /** Adds what the leader has written since. */
+  /** Applies the leader's new groups. */
   catchUp(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ async function rowsOf(database: OpenDatabase, query: string): Promise<unknown[]>
   return rows;
 }
 
-test("documents that come, change and go are the same, with their revisions and shapes", async () => {
+test("documents that are added, changed and removed are the same, with their revisions and shapes", async () => {
   const { leader, follower, catchUp } = await pair();
   await leader.changeSettings((record) => ({
     ...record,
@@ -86,7 +86,7 @@ test("documents that come, change and go are the same, with their revisions and 
   expect(follower.state.keyspaces.revisions.count).toBeGreaterThan(70);
 });
 
-test("a follower refuses to write, and says that another node does", async () => {
+test("a follower rejects writes, and reports that another node accepts them", async () => {
   const { leader, follower, catchUp } = await pair();
   await leader.put("a", { n: 1 });
   await catchUp();
@@ -105,20 +105,20 @@ test("a follower refuses to write, and says that another node does", async () =>
   expect(await follower.get("a")).toMatchObject({ n: 1 });
 });
 
-test("its listeners are told of the same changes, with the same change vectors", async () => {
+test("its listeners receive the same changes, with the same change vectors", async () => {
   const { leader, follower, catchUp } = await pair();
-  const told: [Change[], Change[]] = [[], []];
-  leader.state.feed.listen((change) => told[0].push(change));
-  follower.state.feed.listen((change) => told[1].push(change));
+  const reported: [Change[], Change[]] = [[], []];
+  leader.state.feed.listen((change) => reported[0].push(change));
+  follower.state.feed.listen((change) => reported[1].push(change));
   await leader.put("orders/1", { n: 1, "@metadata": { "@collection": "Orders" } });
   await leader.put("orders/1", { n: 2, "@metadata": { "@collection": "Orders" } });
   await leader.delete("orders/1");
   await catchUp();
-  expect(told[1]).toEqual(told[0]);
-  expect(told[1].map(({ type }) => type)).toEqual(["Put", "Put", "Delete"]);
+  expect(reported[1]).toEqual(reported[0]);
+  expect(reported[1].map(({ type }) => type)).toEqual(["Put", "Put", "Delete"]);
 });
 
-test("queries of a follower find what was added", async () => {
+test("queries of a follower find applied writes", async () => {
   const { leader, follower, catchUp } = await pair();
   await leader.put("orders/1", { total: 5, "@metadata": { "@collection": "Orders" } });
   await catchUp();
@@ -130,7 +130,7 @@ test("queries of a follower find what was added", async () => {
   ]);
 });
 
-test("a damaged group is refused as a whole", async () => {
+test("a damaged group is rejected as a whole", async () => {
   const { leader, carrier, follower, own } = await pair();
   await leader.put("a", { text: "some text that is long enough" });
   const [group] = carrier.groups as [CarriedGroup];
@@ -148,7 +148,7 @@ test("a damaged group is refused as a whole", async () => {
   await expectSameContents(leader, follower);
 });
 
-test("a follower that reads texts of its own gives out no number of a shape", async () => {
+test("a follower that parses texts of its own assigns no shape number", async () => {
   const { leader, follower, catchUp } = await pair();
   await leader.put("a", { one: 1 });
   await catchUp();
@@ -160,11 +160,11 @@ test("a follower that reads texts of its own gives out no number of a shape", as
   await expectSameContents(leader, follower);
 });
 
-test("a follower that leads goes on with etags, shapes and collections, and the other can follow it", async () => {
+test("a follower that becomes leader continues etags, shapes and collections, and the old leader can follow it", async () => {
   const { leader, carrier, follower, catchUp } = await pair();
   await leader.put("a", { one: 1, "@metadata": { "@collection": "First" } });
   await catchUp();
-  // The same contents, as another log that can lead: the first one has stopped.
+  // The same contents in another log that can lead, because the first one has stopped.
   const second = new GroupList();
   const next = await open(second, null, leader.databaseId);
   next.follow();
@@ -181,7 +181,7 @@ test("a follower that leads goes on with etags, shapes and collections, and the 
   expect(follower.state.committedEtag).toBe(next.state.committedEtag);
 });
 
-test("after a restart it goes on from its mark", async () => {
+test("after a restart it resumes at its mark", async () => {
   const folder = `${await newTestFolder()}/follower`;
   const { leader, carrier, follower, own } = await pair(folder);
   for (let n = 0; n < 20; n++) await leader.put(`things/${n}`, { n });

@@ -1,27 +1,27 @@
-/** Who listens cannot stop who writes. */
+/** Listeners cannot stop writers. */
 import { expect, test } from "vitest";
 import type { DocumentChange } from "../../../engine/store/changes.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
-test("a listener that throws is told nothing more; the others, and writers, go on", async () => {
+test("a throwing listener is removed; other listeners and writers continue", async () => {
   const reports: unknown[] = [];
-  const mistake = new Error("a listener's mistake");
+  const internalError = new Error("a listener's mistake");
   const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
   const heard: string[] = [];
   let calls = 0;
   database.feed.listen(() => {
     calls++;
-    throw mistake;
+    throw internalError;
   });
   database.feed.listen((change) => heard.push((change as DocumentChange).id));
   await Promise.all([database.put("a", {}), database.put("b", {})]);
   await database.put("c", {});
   expect(heard).toEqual(["a", "b", "c"]);
   expect(calls).toBe(1);
-  expect(reports).toEqual([mistake]);
+  expect(reports).toEqual([internalError]);
 });
 
-test("one that is told of commits stays, so that what it wakes does not sleep for ever", async () => {
+test("a throwing listener to commits stays, so that the waiters it wakes do not wait forever", async () => {
   const reports: unknown[] = [];
   const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
   let commits = 0;
@@ -34,7 +34,7 @@ test("one that is told of commits stays, so that what it wakes does not sleep fo
   expect(reports).toHaveLength(1);
 });
 
-test("a listener to operations or to the end that throws reaches nobody either", async () => {
+test("a throwing listener to operations or to the closing does not affect other components", async () => {
   const reports: unknown[] = [];
   const database = await openTestDatabase({ report: (_message, cause) => reports.push(cause) });
   const fail = (): never => {

@@ -22,7 +22,7 @@ async function openShop(files: SimulatedFileSystem) {
   return { database, clock: environment.clock, timeOfPut };
 }
 
-test("the times of changes follow a clock that was set back far", async () => {
+test("times of changes follow a clock that was set back far", async () => {
   const { clock, timeOfPut } = await openShop(new SimulatedFileSystem());
   const before = await timeOfPut("a");
   clock.shiftTimeOfDay(yearMs);
@@ -34,7 +34,7 @@ test("the times of changes follow a clock that was set back far", async () => {
   expect(await timeOfPut("d")).toBeGreaterThanOrEqual(after);
 });
 
-test("the times of changes follow a clock that was set back while the database was closed", async () => {
+test("times of changes follow a clock that was set back while the database was closed", async () => {
   const files = new SimulatedFileSystem();
   const first = await openShop(files);
   const before = await first.timeOfPut("a");
@@ -45,7 +45,7 @@ test("the times of changes follow a clock that was set back while the database w
   expect(await timeOfPut("c")).toBeLessThan(before + 600_000);
 });
 
-test("the times of changes increase while a clock is set back by little", async () => {
+test("times of changes increase while a clock is set back by little", async () => {
   const { clock, timeOfPut, database } = await openShop(new SimulatedFileSystem());
   clock.shiftTimeOfDay(yearMs);
   const before = await timeOfPut("a");

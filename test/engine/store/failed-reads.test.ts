@@ -1,4 +1,7 @@
-/** A read that fails says nothing about the bytes: it is tried again, it is told as what it is, and it is not remembered. */
+/**
+ * A failed read does not prove damage: it is retried, reported as a failed read, and not
+ * remembered.
+ */
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { put } from "../../support/database-scenarios.ts";
@@ -10,7 +13,7 @@ import {
 } from "../../support/simulated-database.ts";
 import { type SimulatedCall, SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 
-/** A database whose first documents are on the disk only, in segments that are half dead. */
+/** A database whose first documents are only on disk, in half-dead segments. */
 async function newStore(): Promise<SimulatedDatabase> {
   const options = { segmentBytesMin: 1024, segmentBytesMax: 1024, cacheBytes: 0 };
   const shop = await SimulatedDatabase.open(new SimulatedFileSystem(), undefined, options);
@@ -20,14 +23,14 @@ async function newStore(): Promise<SimulatedDatabase> {
   return shop;
 }
 
-/** The same files, opened by another: it has read nothing yet but what opening needs. */
+/** The same files, opened again: only the part needed for opening has been read. */
 async function reopened(shop: SimulatedDatabase): Promise<OpenDatabase> {
   await shop.database.close();
   const options = logOptions({ cacheBytes: 0, mustExist: true });
   return await OpenDatabase.open(simulatedEnvironment(shop.files), "shop", databaseFolder, options);
 }
 
-/** Fails the calls that are about the log's segments, `times` of them. */
+/** Fails the next `times` calls on segment files. */
 function failing(
   files: SimulatedFileSystem,
   name: SimulatedCall["name"],
@@ -47,7 +50,7 @@ function failing(
 test.each([
   ["read", "EIO"],
   ["open", "EMFILE"],
-] as const)("a %s that fails once or twice with %s is tried again", async (name, code) => {
+] as const)("a %s that fails once or twice with %s is retried", async (name, code) => {
   const shop = await newStore();
   const again = await reopened(shop);
   const failures = failing(shop.files, name, code, 2);
@@ -58,7 +61,7 @@ test.each([
   await again.abandon();
 });
 
-test("one that goes on failing is told as such, and the document is there when it passes", async () => {
+test("a persistent failure is reported as such, and the document is readable when it ends", async () => {
   const shop = await newStore();
   const again = await reopened(shop);
   failing(shop.files, "read", "EIO", Number.POSITIVE_INFINITY);
@@ -72,7 +75,7 @@ test("one that goes on failing is told as such, and the document is there when i
   await again.abandon();
 });
 
-test("a scrub that cannot read a segment finds no damage, and compaction takes it later", async () => {
+test("a scrub that cannot read a segment reports no damage, and compaction includes it later", async () => {
   const shop = await newStore();
   failing(shop.files, "read", "EIO", Number.POSITIVE_INFINITY);
   await shop.database.scrub();
@@ -85,7 +88,7 @@ test("a scrub that cannot read a segment finds no damage, and compaction takes i
   await shop.check();
 });
 
-test("a compaction that cannot read its source says so, and does not call it damaged", async () => {
+test("a compaction that cannot read its source reports this, and not damage", async () => {
   const shop = await newStore();
   const again = await reopened(shop);
   failing(shop.files, "read", "EMFILE", Number.POSITIVE_INFINITY);
@@ -98,7 +101,7 @@ test("a compaction that cannot read its source says so, and does not call it dam
   await (await SimulatedDatabase.open(shop.files, shop.history)).check();
 });
 
-test("a file that is not there is damage", async () => {
+test("a missing file is damage", async () => {
   const shop = await newStore();
   const again = await reopened(shop);
   const [first] = shop.files
@@ -115,7 +118,7 @@ test("a file that is not there is damage", async () => {
   await again.abandon();
 });
 
-test("an opening that cannot read its log is refused as such, and changes nothing", async () => {
+test("an opening that cannot read its log fails with this reason, and changes nothing", async () => {
   const shop = await newStore();
   await shop.database.abandon();
   const copy = shop.files.restart();

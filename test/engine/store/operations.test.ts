@@ -31,17 +31,17 @@ afterEach(async () => {
 });
 
 describe("Operations", () => {
-  test("tell how far they are and how they ended", async () => {
+  test("report their progress and result", async () => {
     const { operations } = await open(newFolder());
-    const told: OperationInfo["state"][] = [];
-    operations.listen(({ state }) => told.push(state));
+    const reported: OperationInfo["state"][] = [];
+    operations.listen(({ state }) => reported.push(state));
     const { id, ended } = await operations.start("Test", "counting", async (progress) => {
       progress({ Processed: 1, Total: 2 });
       return bulkResult({ total: 2, documents: 2 });
     });
     expect(id).toBe(1);
     await ended;
-    expect(told.map(({ status }) => status)).toEqual(["running", "running", "completed"]);
+    expect(reported.map(({ status }) => status)).toEqual(["running", "running", "completed"]);
     expect(operations.get(1)).toMatchObject({
       kind: "Test",
       description: "counting",
@@ -66,7 +66,7 @@ describe("Operations", () => {
     expect(JSON.stringify(operations.get(odd.id))).not.toContain("secret");
   });
 
-  test("are stopped, and an ended one stays as it ended", async () => {
+  test("can be killed, and a completed one keeps its state", async () => {
     const { operations } = await open(newFolder());
     const { id, ended } = await operations.start(
       "Test",
@@ -83,7 +83,7 @@ describe("Operations", () => {
     expect(() => operations.kill(99)).toThrow("Operation 99 was not registered");
   });
 
-  test("have ids that no other run of the process gave out", async () => {
+  test("have ids that no other run of the process issued", async () => {
     const folder = newFolder();
     const first = await open(folder);
     expect([await first.operations.nextId(), await first.operations.nextId()]).toEqual([1, 2]);
@@ -91,14 +91,14 @@ describe("Operations", () => {
     engines.length = 0;
     const second = await open(folder);
     expect(await second.operations.nextId()).toBe(3);
-    // A crash leaves the block of ids taken.
+    // A crash leaves the reserved block of ids.
     const copy = newFolder();
     cpSync(folder, copy, { recursive: true, filter: isNoLock });
     const third = await open(copy);
     expect(await third.operations.nextId()).toBeGreaterThan(3);
   });
 
-  test("that a crash interrupted are reported so, and what they had made durable stands", async () => {
+  test("are reported as interrupted after a crash, and their durable changes persist", async () => {
     const folder = newFolder();
     const { database, operations } = await open(folder);
     let halfDone: () => void = () => undefined;
@@ -127,7 +127,7 @@ describe("Operations", () => {
     await operations.stop();
   });
 
-  test("that ended are known after a restart, the latest of them", async () => {
+  test("the latest completed ones are known after a restart", async () => {
     const folder = newFolder();
     const { engine, operations } = await open(folder);
     for (let i = 0; i < finishedOperationsMax + 5; i++) {
@@ -145,7 +145,7 @@ describe("Operations", () => {
     );
   });
 
-  test("under an id that runs already are refused", async () => {
+  test("are rejected under an id that is in use", async () => {
     const { operations } = await open(newFolder());
     const wait = (_progress: unknown, signal: AbortSignal) =>
       new Promise<never>((_resolve, reject) => signal.addEventListener("abort", reject));

@@ -18,7 +18,7 @@ describe("a transaction", () => {
     expect(database.bodyText("b")).toBeNull();
   });
 
-  test("sees those before it, although they are not durable yet", async () => {
+  test("sees preceding ones that are not durable yet", async () => {
     const database = await openTestDatabase();
     const first = database.write((transaction) => putText(transaction, "a", "{}"));
     const second = database.write((transaction) => {
@@ -30,7 +30,7 @@ describe("a transaction", () => {
     expect(ids(database, ["a"])).toEqual([]);
   });
 
-  test("that throws has done nothing, and disturbs no other", async () => {
+  test("that throws has no effect, and does not affect others", async () => {
     const database = await openTestDatabase();
     const before = database.write((transaction) => putText(transaction, "a", "{}"));
     const failing = database.write((transaction) => {
@@ -44,7 +44,7 @@ describe("a transaction", () => {
     expect(ids(database, ["a", "b", "c"])).toEqual(["a", "c"]);
   });
 
-  test("that is refused for what is not durable yet is told so when that is", async () => {
+  test("that is rejected because of undurable data is notified when that data is durable", async () => {
     const database = await openTestDatabase();
     const order: string[] = [];
     const note = (what: string) => () => void order.push(what);
@@ -67,7 +67,7 @@ describe("a transaction", () => {
     expect(order).toEqual(["written", "refused", "written", "refused"]);
   });
 
-  test("in turns is one transaction: readers see none of it, and no other begins", async () => {
+  test("in slices is one transaction: readers see none of it, and no other begins", async () => {
     const database = await openTestDatabase();
     const order: string[] = [];
     const long = database.writeInSlices(function* write(transaction) {
@@ -87,25 +87,25 @@ describe("a transaction", () => {
     expect(order).toEqual(["long", "other"]);
   });
 
-  test("tells listeners of its changes in the turn in which they are visible", async () => {
+  test("notifies listeners of its changes in the tick in which they become visible", async () => {
     const database = await openTestDatabase();
-    const told: [string, boolean][] = [];
+    const reported: [string, boolean][] = [];
     const stop = database.feed.listen((change) => {
-      if (change.kind === "document") told.push([change.id, database.find(change.id) >= 0]);
+      if (change.kind === "document") reported.push([change.id, database.find(change.id) >= 0]);
     });
     await Promise.all(
       ["a", "b"].map((id) => database.write((transaction) => putText(transaction, id, "{}"))),
     );
     stop();
     await database.write((transaction) => putText(transaction, "c", "{}"));
-    expect(told).toEqual([
+    expect(reported).toEqual([
       ["a", true],
       ["b", true],
     ]);
   });
 });
 
-test("a view stays as it was, whatever is written", async () => {
+test("a view does not change, whatever is written", async () => {
   const database = await openTestDatabase();
   await database.write((transaction) => putText(transaction, "a", '{"n":1}'));
   const view = database.view();
@@ -117,7 +117,7 @@ test("a view stays as it was, whatever is written", async () => {
   view.release();
 });
 
-test("settings are changed one after another, and each is durable", async () => {
+test("settings are changed one after another, and each change is durable", async () => {
   const database = await openTestDatabase();
   await Promise.all(
     [1, 2, 3].map((n) =>
@@ -130,7 +130,7 @@ test("settings are changed one after another, and each is durable", async () => 
   expect(database.settings["All"]).toEqual([1, 2, 3]);
 });
 
-test("nothing is written or read after the end", async () => {
+test("nothing is written or read after closing", async () => {
   const database = await openTestDatabase();
   await database.close();
   const write = database.write((transaction) => putText(transaction, "a", "{}"));

@@ -1,4 +1,4 @@
-/** Transactions over several turns of the event loop, and records that are in memory for one turn only. */
+/** Transactions over several event-loop ticks, and records that are in memory for one tick only. */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import {
@@ -16,20 +16,20 @@ import { executeBatch } from "../../../engine/writes/batch.ts";
 import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 
-/** Only the newest segment is in memory: nearly every record must be read. */
+/** Only the newest segment is in memory, so nearly every record must be read from disk. */
 function coldLog(cacheBytes = 1) {
   const cache = new SegmentCache(cacheBytes, new ImagePool(true), 1024);
   return { log: { segmentBytesMin: 4096, segmentBytesMax: 4096, cache } };
 }
 
-async function putThings(database: OpenDatabase, count: number): Promise<void> {
+async function putDocuments(database: OpenDatabase, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const text = `{"n":${n},"text":"${String(n).repeat(300)}","@metadata":{"@collection":"Things"}}`;
     await database.put(`things/${n}`, text);
   }
 }
 
-/** Counts how often a transaction begins. */
+/** Counts the starts of transactions. */
 function transactionsOf(database: OpenDatabase): () => number {
   const spy = vi.spyOn(database.state, "beginTransaction");
   return () => spy.mock.calls.length;
@@ -40,7 +40,7 @@ async function batch(database: OpenDatabase, commands: readonly object[]): Promi
   return JSON.parse(`[${await executeBatch(database, parsed)}]`) as unknown[];
 }
 
-test("work that is abandoned cleans up", async () => {
+test("abandoned work cleans up", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   let isCleanedUp = false;
   const work = database.writeInSlices(function* endless() {
@@ -57,7 +57,7 @@ test("work that is abandoned cleans up", async () => {
   expect(isCleanedUp).toBe(true);
 });
 
-test("work that fails cleans up once, and its error is the one that is told", async () => {
+test("failed work cleans up once, and its own error is reported", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   const steps: string[] = [];
   const work = database.writeInSlices(function* failing() {
@@ -73,7 +73,7 @@ test("work that fails cleans up once, and its error is the one that is told", as
   await database.put("a", "{}");
 });
 
-test("what is peeked at is gone in the next turn, what is read is kept", async () => {
+test("borrowed bytes are invalid in the next tick, and bytes that were read or copied stay valid", async () => {
   const database = await openTestDatabase(coldLog());
   await database.put("a", '{"a":1}');
   const { documents, log } = database.state;
@@ -90,7 +90,7 @@ test("what is peeked at is gone in the next turn, what is read is kept", async (
   expect(copy.includes('{"a":1}')).toBe(true);
 });
 
-test("only bytes that are kept can be kept for a transaction", () => {
+test("only copied bytes can be retained for a transaction", () => {
   const fetched = new FetchedRecords(null);
   const bytes = newPlace().bytes;
   // @ts-expect-error: it is lent until the next turn
@@ -104,11 +104,11 @@ test("only bytes that are kept can be kept for a transaction", () => {
   expect(own(ownedCopy(short(bytes))).length).toBe(0);
 });
 
-test("a record that others have read meanwhile is not lent to a transaction over its turns", async () => {
+test("a record read concurrently by others is not borrowed by a time-sliced transaction", async () => {
   const cacheBytes = 16 * 1024;
   const database = await openTestDatabase(coldLog(cacheBytes));
-  await putThings(database, 120);
-  // Between the miss and its reading, the record gets into the cache, which then evicts it again.
+  await putDocuments(database, 120);
+  // Between the miss and the read, the record enters the cache and is evicted again.
   const readAll = async () => {
     for (let n = 0; n < 120; n++) await database.getText(`things/${n}`);
   };
@@ -128,7 +128,7 @@ test("a record that others have read meanwhile is not lent to a transaction over
   for (let n = 0; n < 60; n++) expect(ids[0][n]).toContain(`{"n":${n},"text":"${n}${n}`);
 });
 
-test("a large record that a reader holds stays, though its memory is evicted from the cache", async () => {
+test("a large record held by a reader stays valid after its eviction from the cache", async () => {
   const database = await openTestDatabase(coldLog(2 * 1024 * 1024));
   const text = `{"text":"${"x".repeat(600_000)}"}`;
   const { document } = await database.put("large", Buffer.from(text));
@@ -156,10 +156,10 @@ test("a large record that a reader holds stays, though its memory is evicted fro
   view.release();
 });
 
-test("a batch over records on the disk runs once, or little more", async () => {
+test("a batch over records on disk runs once, at most twice", async () => {
   const database = await openTestDatabase(coldLog());
-  await putThings(database, 80);
-  const begun = transactionsOf(database);
+  await putDocuments(database, 80);
+  const started = transactionsOf(database);
   const patch = { Script: "this.n += 1000", Values: {} };
   const commands = Array.from({ length: 60 }, (_, n) => ({
     Type: "PATCH",
@@ -172,34 +172,35 @@ test("a batch over records on the disk runs once, or little more", async () => {
     { Type: "BatchPATCH", Ids: [{ Id: "things/61" }, { Id: "things/62" }], Patch: patch },
   ]);
   expect(rows.length).toBe(62);
-  expect(begun()).toBeLessThanOrEqual(2);
+  expect(started()).toBeLessThanOrEqual(2);
   for (let n = 0; n < 63; n++) {
     if (n === 60) expect(database.find("things/60")).toBe(-1);
     else expect(await database.get(`things/${n}`)).toMatchObject({ n: n + 1000 });
   }
 });
 
-test("a batch runs again for what its ids do not say", async () => {
+test("a batch runs again for records that its ids do not show", async () => {
   const database = await openTestDatabase(coldLog());
-  await putThings(database, 40);
-  const begun = transactionsOf(database);
+  await putDocuments(database, 40);
+  const started = transactionsOf(database);
   const Script = "this.other = load(args.id).text";
   await batch(database, [
     { Type: "PATCH", Id: "things/0", Patch: { Script, Values: { id: "things/1" } } },
     { Type: "PATCH", Id: "things/2", Patch: { Script, Values: { id: "things/3" } } },
     { Type: "PATCH", Id: "things/none", Patch: { Script, Values: {} } },
   ]);
-  expect(begun()).toBe(3);
+  expect(started()).toBe(3);
   expect(await database.get("things/2")).toMatchObject({ other: "3".repeat(300) });
 });
 
-test("scripts and rows of a batch over many turns read no memory of an earlier one", async () => {
+test("scripts and rows of a time-sliced batch read no memory of an earlier tick", async () => {
   const database = await openTestDatabase(coldLog(8 * 1024));
-  await putThings(database, 60);
+  await putDocuments(database, 60);
   const commands: object[] = [];
   for (let n = 0; n < 40; n++) {
     const Id = `things/${n}`;
-    // Long enough for a turn of its own, over its own record, another's, and one written by this batch.
+    // Long enough for a tick of its own, over its own record, another's, and one written by this
+    // batch.
     const Script = `
       const other = load(args.other);
       let sum = 0;

@@ -11,7 +11,7 @@ const row = fc.record({
   flags: fc.nat(0xffff),
 });
 
-test("finds the newest row of each document, transaction after transaction", () => {
+test("finds the newest row of each document, in consecutive transactions", () => {
   const rows = new TransactionDocuments();
   fc.assert(
     fc.property(fc.array(fc.array(row, { maxLength: 200 }), { maxLength: 4 }), (transactions) => {
@@ -28,7 +28,7 @@ test("finds the newest row of each document, transaction after transaction", () 
             each.flags,
           );
           newest.set(each.document, at);
-          // Sometimes asked in between, sometimes only at the end.
+          // Sometimes queried in between, sometimes only at the end.
           if (each.etag % 3 === 0) expect(rows.newestOf(each.document)).toBe(at);
         }
         expect(rows.count).toBe(transaction.length);
@@ -50,7 +50,7 @@ test("finds the newest row of each document, transaction after transaction", () 
   );
 });
 
-test("forgets a transaction that was larger than the room that is kept", () => {
+test("releases the memory of a transaction beyond the retained size", () => {
   const rows = new TransactionDocuments();
   for (let document = 0; document < 5_000; document++) rows.push(document, 1, 0, 8, 0, 0);
   expect(rows.newestOf(4_999)).toBe(4_999);

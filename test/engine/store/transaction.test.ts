@@ -1,4 +1,4 @@
-/** What a transaction sees of its own changes, and what it hands on. */
+/** A transaction's view of its own changes, and the changes it submits. */
 import { describe, expect, test } from "vitest";
 import { RecordNotResident, Scratch, type Transaction } from "../../../engine/store/transaction.ts";
 import { deleteDocument, putText } from "../../../engine/writes/documents.ts";
@@ -10,7 +10,7 @@ const bodyOf = (transaction: Transaction, id: string) => {
 };
 
 describe("a transaction", () => {
-  test("sees what it has stored and deleted", async () => {
+  test("sees its own writes and deletions", async () => {
     const database = await openTestDatabase();
     await database.put("old", { n: 1 });
     await database.write((transaction) => {
@@ -27,7 +27,7 @@ describe("a transaction", () => {
     expect(await database.get("new")).toMatchObject({ n: 2 });
   });
 
-  test("takes etags that grow, and no two the same", async () => {
+  test("assigns increasing, unique etags", async () => {
     const database = await openTestDatabase();
     const etags = await database.write((transaction) => [
       putText(transaction, "a", "{}").etag,
@@ -39,7 +39,7 @@ describe("a transaction", () => {
     expect(later).toBeGreaterThan(etags[2] ?? 0);
   });
 
-  test("that is discarded writes nothing", async () => {
+  test("writes nothing if it is discarded", async () => {
     const database = await openTestDatabase();
     const { committedEtag } = database.state;
     await database.write((transaction) => {
@@ -50,7 +50,7 @@ describe("a transaction", () => {
     expect(database.state.committedEtag).toBe(committedEtag);
   });
 
-  test("sees its own entries, and those of a prefix", async () => {
+  test("sees its own entries, also by prefix", async () => {
     const database = await openTestDatabase();
     const { values } = database.state.keyspaces;
     await database.write((transaction) => transaction.putEntry(values, "x/1", 1));
@@ -66,12 +66,12 @@ describe("a transaction", () => {
   });
 });
 
-test("a record that is not in memory is named by its place", () => {
+test("reports a record that is not in memory by its position", () => {
   const missing = new RecordNotResident(7, 4096, 100);
   expect(missing).toMatchObject({ document: 7, position: 4096, length: 100 });
 });
 
-test("the scratch buffer begins empty for each transaction", async () => {
+test("the scratch buffer is empty at the start of each transaction", async () => {
   const scratch = new Scratch();
   expect(scratch.length).toBe(0);
   scratch.trim();
@@ -79,7 +79,7 @@ test("the scratch buffer begins empty for each transaction", async () => {
   expect(scratch.isTight).toBe(false);
 });
 
-test("after a payload that it was given a scratch buffer has its own memory again, and nothing in it", () => {
+test("after submitting a payload, the scratch buffer has its own, empty memory", () => {
   const scratch = new Scratch();
   const own = scratch.bytes;
   for (let round = 0; round < 3; round++) {

@@ -56,7 +56,7 @@ function put(id: string, body: object = {}, collection = "Users") {
   return database.put(id, { ...body, "@metadata": { "@collection": collection } });
 }
 
-/** Ids and errors of what a batch has. */
+/** Ids and errors in a batch. */
 function idsOf(batch: SubscriptionBatch | null): string[] {
   return (batch?.items ?? []).map(({ text, error }) => {
     const { "@metadata": metadata } = JSON.parse(text.toString()) as {
@@ -83,7 +83,7 @@ const position = (name = "s") => database.subscriptions.task({ name }).changeVec
 const vector = (etag: number) => database.state.changeVectorAt(etag);
 
 describe("a worker", () => {
-  test("gets the documents of the collection in the order of writes, in batches", async () => {
+  test("receives the documents of the collection in write order, in batches", async () => {
     for (const id of ["users/1", "users/2", "users/3"]) await put(id);
     await put("dogs/1", {}, "Dogs");
     await define("from users");
@@ -93,7 +93,7 @@ describe("a worker", () => {
     expect(position()).toBe(vector(3));
   });
 
-  test("waits for documents that are not there yet", async () => {
+  test("waits for new documents", async () => {
     await define("from Users");
     const worker = await open();
     const batch = worker.nextBatch();
@@ -102,7 +102,7 @@ describe("a worker", () => {
     expect(idsOf(await batch)).toEqual(["users/1"]);
   });
 
-  test("gets a document again that changes while it has it, and none that is deleted", async () => {
+  test("receives a document again that changes during its batch, and no deleted one", async () => {
     await put("users/1");
     await put("users/2");
     await define("from Users");
@@ -114,7 +114,7 @@ describe("a worker", () => {
     expect(objectsOf(await worker.nextBatch())).toEqual([{ Name: "new" }]);
   });
 
-  test("gets what was not acknowledged by the one before it", async () => {
+  test("receives documents that the previous worker did not acknowledge", async () => {
     await put("users/1");
     await put("users/2");
     await define("from Users");
@@ -129,7 +129,7 @@ describe("a worker", () => {
     expect(await third.nextBatch()).toBeNull();
   });
 
-  test("begins where its task says", async () => {
+  test("begins at the start point of its task", async () => {
     await put("users/1");
     await define("from Users", "LastDocument");
     expect(position()).toBe(vector(1));
@@ -141,7 +141,7 @@ describe("a worker", () => {
     expect(await nextIds(await open({ name: "of another database" }))).toHaveLength(2);
   });
 
-  test("gets nothing that the condition does not hold for, and is not asked to acknowledge it", async () => {
+  test("receives no documents that the condition excludes, and need not acknowledge them", async () => {
     for (const age of [1, 2, 3, 4]) await put(`users/${age}`, { Age: age });
     await define("from Users where Age > 1 and Age < 4");
     const worker = await open();
@@ -153,7 +153,7 @@ describe("a worker", () => {
     expect(idsOf(await batch)).toEqual(["users/6"]);
   });
 
-  test("that is closed while it waits gets nothing more", async () => {
+  test("receives nothing more if it is closed while it waits", async () => {
     await define("from Users");
     const worker = await open();
     const batch = worker.nextBatch();
@@ -164,7 +164,7 @@ describe("a worker", () => {
 });
 
 describe("a query", () => {
-  test("selects with a script, and a document of which nothing is selected is not sent", async () => {
+  test("selects with a script, and does not send a document with an empty selection", async () => {
     for (const age of [1, 2]) await put(`users/${age}`, { Age: age });
     await define(
       "declare function f(u) { return u.Age == 1 ? null : { twice: u.Age * 2 }; } from Users as u select f(u)",
@@ -179,7 +179,7 @@ describe("a query", () => {
     expect(objectsOf(await worker.nextBatch())).toEqual([{ age: 1, id: "users/1" }]);
   });
 
-  test("that fails on a document sends that it did, and goes on", async () => {
+  test("sends the error of a document on which it fails, and continues", async () => {
     for (const age of [1, 2, 3]) await put(`users/${age}`, { Age: age });
     await define(
       "declare function f(u) { if (u.Age == 2) throw 'no'; return true; } from Users as u where f(u)",
@@ -214,7 +214,7 @@ describe("a query", () => {
     expect((await scripted.nextBatch())?.includes.documents).toEqual([]);
   });
 
-  test("of revisions sends each with the one before it", async () => {
+  test("of revisions sends each with its predecessor", async () => {
     await database.putSettings({ Revisions: { Default: { Disabled: false } } });
     await put("users/1", { Age: 1 });
     await put("users/1", { Age: 2 });
@@ -237,7 +237,7 @@ describe("a query", () => {
     });
   });
 
-  test("of revisions leaves none out that comes while others are sent", async () => {
+  test("of revisions omits none that is stored during a batch", async () => {
     await database.putSettings({ Revisions: { Default: { Disabled: false } } });
     for (const age of [1, 2, 3]) await put("users/1", { Age: age });
     await define("from Users (Revisions = true) as r select { age: r.Current.Age }");
@@ -251,7 +251,7 @@ describe("a query", () => {
     expect(ages).toEqual([{ age: 3 }, { age: 4 }]);
   });
 
-  test("is tried without a task", async () => {
+  test("can be tried without a task", async () => {
     for (const age of [1, 2, 3]) await put(`users/${age}`, { Age: age });
     const tried = await database.subscriptions.try("from Users where Age > 1", null, 1, 10_000);
     expect(tried.items.map((text) => JSON.parse(text.toString()))).toMatchObject([{ Age: 2 }]);
@@ -266,14 +266,14 @@ describe("strategies", () => {
     await define("from Users");
   });
 
-  test("OpenIfFree is refused when there is a worker", async () => {
+  test("OpenIfFree is rejected while another worker is connected", async () => {
     const first = await open();
     await expect(open()).rejects.toMatchObject({ code: "subscription-in-use" });
     first.close();
     await expect(open()).resolves.toBeDefined();
   });
 
-  test("TakeOver ends the worker that there is, and gets what it had", async () => {
+  test("TakeOver disconnects the current worker, and receives its pending documents", async () => {
     const first = await open({ workerId: "first" });
     await first.nextBatch();
     const second = await open({ workerId: "second", strategy: "TakeOver" });
@@ -287,7 +287,7 @@ describe("strategies", () => {
     expect(await nextIds(second)).toHaveLength(4);
   });
 
-  test("WaitForFree waits, in the order of coming, and may give up", async () => {
+  test("WaitForFree waits in order of arrival, and can be cancelled", async () => {
     const first = await open();
     const order: string[] = [];
     const wait = (workerId: string) =>
@@ -308,7 +308,7 @@ describe("strategies", () => {
     expect(order).toEqual(["second", "third"]);
   });
 
-  test("Concurrent workers share the documents, each to one of them", async () => {
+  test("Concurrent workers share the documents, each sent to one of them", async () => {
     const one = await open({ strategy: "Concurrent", workerId: "one", documentsPerBatchMax: 1 });
     const two = await open({ strategy: "Concurrent", workerId: "two", documentsPerBatchMax: 1 });
     await expect(open()).rejects.toMatchObject({ code: "subscription-in-use" });
@@ -323,7 +323,7 @@ describe("strategies", () => {
     expect(position()).toBe(vector(3));
   });
 
-  test("of a Concurrent worker that goes, another one gets what it had", async () => {
+  test("pending documents of a disconnected Concurrent worker are sent to another", async () => {
     const one = await open({ strategy: "Concurrent", workerId: "one", documentsPerBatchMax: 2 });
     const two = await open({ strategy: "Concurrent", workerId: "two", documentsPerBatchMax: 2 });
     await one.nextBatch();
@@ -351,13 +351,13 @@ describe("strategies", () => {
   });
 });
 
-describe("workers are ended", () => {
+describe("workers are disconnected", () => {
   beforeEach(async () => {
     await put("users/1");
     await define("from Users");
   });
 
-  test("when their task is removed, switched off, or changed", async () => {
+  test("when their task is removed, disabled or changed", async () => {
     await open();
     await database.write((transaction) =>
       setSubscriptionDisabled(transaction, { name: "S" }, true),
@@ -386,7 +386,7 @@ describe("workers are ended", () => {
     await expect(open()).rejects.toMatchObject({ code: "subscription-missing" });
   });
 
-  test("when the database is switched off or closed, and so are those that wait", async () => {
+  test("when the database is disabled or closed, including waiting workers", async () => {
     await open();
     const waiting = open({ strategy: "WaitForFree" });
     await Promise.all([
@@ -401,7 +401,7 @@ describe("workers are ended", () => {
     ]);
   });
 
-  test("and an acknowledgment of another definition is refused", async () => {
+  test("and an acknowledgment for another definition is rejected", async () => {
     const worker = await open();
     await worker.nextBatch();
     const update = database.subscriptions.update(
@@ -416,7 +416,7 @@ describe("workers are ended", () => {
 });
 
 describe("a task", () => {
-  test("has a name of its own in any case, and keeps its id", async () => {
+  test("has a unique name in any letter case, and keeps its id", async () => {
     await define("from Users");
     await expect(define("from Dogs", null, "S")).rejects.toMatchObject({ code: "raft-apply" });
     const nameless = await database.subscriptions.put({ query: "from Users" }, 7);
@@ -434,11 +434,11 @@ describe("a task", () => {
     ["from index 'x'", "not-supported"],
     ["from Users order by Name", "not-supported"],
     ["from Users group by Name", "not-supported"],
-  ])("is not defined with '%s'", async (query, code) => {
+  ])("cannot be defined with '%s'", async (query, code) => {
     await expect(define(query)).rejects.toMatchObject({ code });
   });
 
-  test("is there with its position after a crash", async () => {
+  test("survives a crash with its position", async () => {
     const folder = temporaryFolder();
     database = await openDatabase(folder);
     await put("users/1");

@@ -26,7 +26,7 @@ const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("range"), range }) },
 );
 
-/** The slow twin: a sorted array. */
+/** The model: a sorted array. */
 class Model {
   entries: Entry[] = [];
   get(key: number): string | undefined {
@@ -72,7 +72,7 @@ function run(tree: BTree<number, string>, model: Model, next: Operation): void {
 }
 
 describe.each([4, 5, 10, 32])("with fan-out %i", (fanOut) => {
-  test("does what a sorted array does, and clones keep what they saw", () => {
+  test("behaves like a sorted array, and clones do not change", () => {
     fc.assert(
       fc.property(
         fc.array(operation, { minLength: 1, maxLength: 400, size: "max" }),
@@ -84,7 +84,7 @@ describe.each([4, 5, 10, 32])("with fan-out %i", (fanOut) => {
             if (next.kind === "clone") {
               const clone = tree.clone();
               held.push({ tree: next.swap ? tree : clone, entries: model.entries.slice() });
-              if (next.swap) tree = clone; // either of the two may be the one that lives on
+              if (next.swap) tree = clone; // Continue with either of the two trees.
             } else run(tree, model, next);
             tree.checkInvariants();
           }
@@ -106,7 +106,7 @@ describe.each([4, 5, 10, 32])("with fan-out %i", (fanOut) => {
     );
   });
 
-  test("grows and empties in order, against order and from the middle", () => {
+  test("grows and shrinks in order, in reverse order and from the middle", () => {
     const count = 600;
     const ascending = Array.from({ length: count }, (_, at) => at);
     const scattered = ascending.map((at) => (at * 7919) % count);
@@ -138,7 +138,7 @@ test("a cursor stays at its end", () => {
   }
 });
 
-test("a cursor refuses to go on after the tree changed", () => {
+test("a cursor fails after the tree changed", () => {
   const tree = new BTree<number, string>(compareNumbers);
   tree.set(1, "one");
   const cursor = tree.cursor();
@@ -146,7 +146,7 @@ test("a cursor refuses to go on after the tree changed", () => {
   expect(() => cursor.next()).toThrow("does not change under a cursor");
 });
 
-test("an emptied clone leaves its origin alone", () => {
+test("emptying a clone does not change its origin", () => {
   const tree = new BTree<number, string>(compareNumbers);
   tree.set(1, "one");
   const clone = tree.clone();

@@ -9,7 +9,7 @@ const text = fc.string({
   ),
 });
 
-test("orders strings as their UTF-8 bytes are ordered", () => {
+test("orders strings by their UTF-8 bytes", () => {
   fc.assert(
     fc.property(text, text, (left, right) => {
       const bytes = Buffer.compare(Buffer.from(left), Buffer.from(right));
@@ -23,7 +23,7 @@ test("puts an emoji after the last character of the basic plane, unlike <", () =
   expect(compareStrings("\uffff", "😀")).toBeLessThan(0);
 });
 
-test("orders ids without regard to case", () => {
+test("orders ids ignoring case", () => {
   expect(compareIds("Users/B", "users/a")).toBeGreaterThan(0);
   expect(compareIds("USERS/ÅSA", "users/åsa")).toBe(0);
 });

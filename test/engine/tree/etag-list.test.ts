@@ -6,7 +6,7 @@ import { ByteReader } from "../../../engine/tree/sections.ts";
 
 const docCount = 40;
 
-/** Writes rows as the table of documents does. */
+/** Writes rows like the document table. */
 class Writer {
   readonly rows = new RowStore(8);
   readonly list = new EtagList(4);
@@ -56,7 +56,7 @@ const write = fc.record({
   step: fc.constantFrom(1, 2, 10, 2 ** 31, 2 ** 33),
 });
 
-test("gives what is alive in the order of etags, late entries and sweeps included", () => {
+test("returns live entries in etag order, including late entries and sweeps", () => {
   fc.assert(
     fc.property(fc.array(write, { maxLength: 250, size: "max" }), fc.nat(), (writes, pick) => {
       const writer = new Writer();
@@ -66,7 +66,8 @@ test("gives what is alive in the order of etags, late entries and sweeps include
       for (const { docNum, kind, step } of writes) {
         let etag = last + step;
         if (kind === "late") {
-          // Between others, as a record that compaction has moved may come, but newer than its document's.
+          // An etag in the middle, as for a record moved by compaction, but newer than the
+          // document's current one.
           etag = Math.max(1, last - step);
           while (used.has(etag)) etag++;
           if (etag <= writer.rows.columns.etagOf(docNum)) continue;
@@ -129,11 +130,11 @@ test("does not grow with changes of the same documents", () => {
   writer.list.checkInvariants(writer.rows);
 });
 
-test("leaves what was dumped under a view as it was, and uses emptied chunks again without one", () => {
+test("does not change chunks dumped under a view, and reuses emptied chunks without one", () => {
   const writer = new Writer();
   let etag = 0;
   const change = (count: number) => {
-    for (let turn = 0; turn < count; turn++) writer.write(turn % docCount, ++etag);
+    for (let tick = 0; tick < count; tick++) writer.write(tick % docCount, ++etag);
   };
   change(5 * docCount);
   for (let round = 0; round < 20; round++) {
@@ -149,23 +150,23 @@ test("leaves what was dumped under a view as it was, and uses emptied chunks aga
   expect(writer.list.memoryBytes()).toBeLessThan(docCount * 8 * 12);
 });
 
-test("keeps no emptied chunks for documents that are gone", () => {
+test("retains no emptied chunks of deleted documents", () => {
   const writer = new Writer();
   let etag = 0;
-  for (let turn = 0; turn < 20_000; turn++) writer.write(turn % 2000, ++etag);
+  for (let tick = 0; tick < 20_000; tick++) writer.write(tick % 2000, ++etag);
   expect(writer.list.memoryBytes()).toBeGreaterThan(2000 * 8);
   for (let docNum = 1; docNum < 2000; docNum++) writer.remove(docNum);
-  // One document, and as many dead entries as may wait for a sweep.
+  // One document, and the maximum number of dead entries before a sweep.
   expect(writer.list.memoryBytes()).toBeLessThan(50 * (8 + 24));
 });
 
-test("keeps what a view sees, and lets it go after the release", () => {
+test("retains the entries of a view, and frees them after the release", () => {
   const writer = new Writer();
   for (let etag = 1; etag <= docCount; etag++) writer.write(etag - 1, etag);
   const held = writer.rows.hold();
   let etag = docCount;
   const change = (count: number) => {
-    for (let turn = 0; turn < count; turn++) writer.write(turn % docCount, ++etag);
+    for (let tick = 0; tick < count; tick++) writer.write(tick % docCount, ++etag);
   };
   change(2000);
   const cursor = () => new EtagCursor(writer.list, () => held.columns, 0, false);
@@ -175,7 +176,7 @@ test("keeps what a view sees, and lets it go after the release", () => {
   expect(all(cursor(), 7)).toEqual([]);
 });
 
-test("a cursor goes on rightly when the list changes between two batches", () => {
+test("a cursor continues correctly when the list changes between two batches", () => {
   const writer = new Writer();
   for (let etag = 1; etag <= docCount; etag++) writer.write(etag - 1, etag);
   const cursor = new EtagCursor(writer.list, () => writer.rows.columns, 0, false);
@@ -186,7 +187,7 @@ test("a cursor goes on rightly when the list changes between two batches", () =>
   expect([...batch]).toEqual([11, 13, 15, 17, 19, 21, 23, 25, 27, 29]);
 });
 
-test("refuses chunks that are out of order or do not add up", () => {
+test("rejects chunks that are out of order or inconsistent", () => {
   const writer = new Writer();
   for (let etag = 1; etag <= 10; etag++) writer.write(etag, etag);
   const whole = Buffer.concat(writer.list.parts(10));

@@ -4,7 +4,7 @@ import { IdKey } from "../../../engine/tree/id-key.ts";
 import { IdSlab } from "../../../engine/tree/id-slab.ts";
 import { ByteReader } from "../../../engine/tree/sections.ts";
 
-/** A table of ids; `hashOf` replaces the real hash, to make ids collide. */
+/** A table of ids; `hashOf` replaces the real hash, so that ids collide. */
 class Ids {
   readonly key = new IdKey(1);
   readonly slab = new IdSlab(4096, 16);
@@ -43,7 +43,7 @@ class Ids {
   }
 }
 
-/** Where a dump of one page has the number of a document, for the first of them. */
+/** The offset of the first document number in the dump of a single page. */
 function numbersAt(dump: Buffer): number[] {
   for (let at = 12 + 16; at < dump.length; at += 12) {
     if (dump.readInt32LE(at + 4) !== 0) return [at + 8];
@@ -51,7 +51,7 @@ function numbersAt(dump: Buffer): number[] {
   return [];
 }
 
-test("finds every id and no other while its pages split", () => {
+test("finds exactly the stored ids while its pages split", () => {
   const ids = new Ids();
   for (let at = 0; at < 3000; at++) {
     expect(ids.find(`users/${at}`)).toBe(-1);
@@ -63,7 +63,7 @@ test("finds every id and no other while its pages split", () => {
   ids.hash.checkInvariants();
 });
 
-test("takes any number of ids of one hash, by letting their page grow", () => {
+test("accepts any number of ids with one hash, by growing their page", () => {
   for (const hash of [0, -1, 0x12345678]) {
     const ids = new Ids((id) => (id.startsWith("same") ? hash : id.length));
     for (let at = 0; at < 100; at++) ids.add(`same/${at}`);
@@ -74,7 +74,7 @@ test("takes any number of ids of one hash, by letting their page grow", () => {
   }
 });
 
-test("forgets what is removed, and its pages shrink and join again", () => {
+test("forgets removed ids, and its pages shrink and merge again", () => {
   const hashes: (((id: string) => number) | undefined)[] = [
     undefined,
     (id) => id.length,
@@ -85,20 +85,20 @@ test("forgets what is removed, and its pages shrink and join again", () => {
     const count = hashOf === undefined ? 3000 : 200;
     for (let at = 0; at < count; at++) ids.add(`users/${at}`);
     const most = ids.hash.memoryBytes();
-    for (let turn = 0; turn < count; turn++) {
-      const at = (turn * 7) % count;
+    for (let tick = 0; tick < count; tick++) {
+      const at = (tick * 7) % count;
       ids.remove(`users/${at}`);
       expect(ids.find(`users/${at}`)).toBe(-1);
       const other = (at + 7) % count;
-      if (turn < count - 1) expect(ids.find(`users/${other}`)).toBe(other);
-      if (turn % 50 === 0) ids.hash.checkInvariants();
+      if (tick < count - 1) expect(ids.find(`users/${other}`)).toBe(other);
+      if (tick % 50 === 0) ids.hash.checkInvariants();
     }
     expect(ids.hash.count).toBe(0);
     expect(ids.hash.memoryBytes()).toBeLessThan(most / 8);
   }
 });
 
-test("keeps its pages as they were while it is frozen", () => {
+test("does not change its pages while it is frozen", () => {
   const ids = new Ids();
   for (let at = 0; at < 500; at++) ids.add(`users/${at}`);
   ids.hash.freeze();
@@ -124,7 +124,7 @@ test("keeps its pages as they were while it is frozen", () => {
   restored.hash.checkInvariants();
 });
 
-test("refuses pages that do not fit together", () => {
+test("rejects inconsistent pages", () => {
   const ids = new Ids();
   for (let at = 0; at < 100; at++) ids.add(`users/${at}`);
   ids.hash.freeze();

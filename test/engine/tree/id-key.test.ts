@@ -19,7 +19,7 @@ function keyOfBytes(id: string): ReturnType<typeof keyOf> {
   return { bytes: key.bytes.toString("utf8", 0, key.length), hash: key.hash };
 }
 
-test("takes text and its bytes for the same, and lower-cases both", () => {
+test("folds text and its bytes equally to lower case", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme", maxLength: 20 }), (id) => {
       expect(keyOf(id)?.bytes).toBe(lowerCased(id));
@@ -29,7 +29,7 @@ test("takes text and its bytes for the same, and lower-cases both", () => {
   );
 });
 
-test("takes ids that differ in case only for the same", () => {
+test("treats ids that differ only in case as equal", () => {
   for (const [left, right] of [
     ["Users/1-A", "users/1-a"],
     ["ÅSA", "åsa"],
@@ -42,13 +42,13 @@ test("takes ids that differ in case only for the same", () => {
   expect(keyOf("İ")).not.toEqual(keyOf("i\u0307"));
 });
 
-test("hashes otherwise with another seed", () => {
+test("returns another hash with another seed", () => {
   const other = new IdKey(seed + 1);
   other.set("users/1");
   expect(other.hash).not.toBe(keyOf("users/1")?.hash);
 });
 
-test("refuses what is over the limit of bytes, counted after lower-casing", () => {
+test("rejects ids over the limit in bytes, counted after lower-casing", () => {
   expect(keyOf("A".repeat(nameBytesMax))?.bytes.length).toBe(nameBytesMax);
   expect(keyOf("A".repeat(nameBytesMax + 1))).toBeUndefined();
   expect(keyOfBytes("A".repeat(nameBytesMax + 1))).toBeUndefined();
@@ -57,7 +57,7 @@ test("refuses what is over the limit of bytes, counted after lower-casing", () =
   expect(keyOf("\u212a".repeat(nameBytesMax))?.bytes).toBe("k".repeat(nameBytesMax));
 });
 
-test("refuses half a surrogate pair, which has no bytes of its own", () => {
+test("rejects a lone surrogate, which has no UTF-8 form", () => {
   expect(keyOf("users/\ud83d")).toBeUndefined();
   expect(keyOf("\ude00")).toBeUndefined();
   expect(keyOf("users/\ud83d\ude00")).toBeDefined();

@@ -5,7 +5,7 @@ import { IdSlab } from "../../../engine/tree/id-slab.ts";
 import { RowStore } from "../../../engine/tree/row-columns.ts";
 import { ByteReader } from "../../../engine/tree/sections.ts";
 
-/** Writes rows and members as the table of documents does. */
+/** Writes rows and members like the document table. */
 class Writer {
   readonly slab = new IdSlab(2048, 16);
   readonly rows = new RowStore(8);
@@ -59,7 +59,7 @@ const ids = fc.uniqueArray(
   },
 );
 
-test("orders ids as a sorted array does, settled in any slices", () => {
+test("orders ids like a sorted array, in slices of any size", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.nat(9), { maxLength: 20 }), (given, slices) => {
       const writer = new Writer();
@@ -87,7 +87,7 @@ test("orders ids as a sorted array does, settled in any slices", () => {
   );
 });
 
-test("leaves full leaves behind when ids come in order", () => {
+test("leaves full leaves if ids arrive in order", () => {
   const writer = new Writer();
   for (let at = 0; at < 400; at++) {
     writer.write(String(at).padStart(4, "0"));
@@ -98,7 +98,7 @@ test("leaves full leaves behind when ids come in order", () => {
   expect(writer.ids()).toHaveLength(400);
 });
 
-test("takes out what is gone, but not what a view sees", () => {
+test("removes deleted ids, unless a view still sees them", () => {
   const writer = new Writer();
   const docNums = Array.from({ length: 100 }, (_, at) => writer.write(`users/${at}`));
   const held = writer.rows.hold();
@@ -118,21 +118,21 @@ test("takes out what is gone, but not what a view sees", () => {
   expect(writer.ids("users/1")).toEqual(["users/10", "users/11", "users/12"]);
 });
 
-test("a sweep ends though documents come between its slices", () => {
+test("a sweep ends although documents are added between its slices", () => {
   const writer = new Writer();
   const docNums = Array.from({ length: 200 }, (_, at) => writer.write(`users/${at}`));
   writer.order.settlePending(writer.rows);
   for (const docNum of docNums) if (docNum % 4 !== 0) writer.remove(docNum);
   let isDone = false;
-  for (let turn = 0; turn < 400 && !isDone; turn++) {
-    if (turn % 4 === 0) writer.write(`later/${turn}`);
+  for (let tick = 0; tick < 400 && !isDone; tick++) {
+    if (tick % 4 === 0) writer.write(`later/${tick}`);
     isDone = writer.order.settle(writer.rows, () => false);
   }
   expect(isDone).toBe(true);
   writer.order.checkInvariants(writer.rows);
 });
 
-test("a cursor goes on rightly when leaves move between two batches", () => {
+test("a cursor continues correctly when leaves move between two batches", () => {
   const writer = new Writer();
   for (let at = 10; at < 30; at++) writer.write(`users/${at}`);
   writer.order.settlePending(writer.rows);
@@ -153,7 +153,7 @@ test("a cursor goes on rightly when leaves move between two batches", () => {
   expect(next()).toEqual(["users/14+", "users/15", "users/15+", "users/16", "users/17"]);
 });
 
-test("is the same after it was dumped and restored, pending documents included", () => {
+test("is unchanged by a dump and restore, including pending documents", () => {
   const writer = new Writer();
   for (let at = 0; at < 50; at++) writer.write(`users/${at}`);
   writer.order.settlePending(writer.rows);

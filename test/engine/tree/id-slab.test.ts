@@ -19,7 +19,7 @@ function fill(texts: readonly string[]): { slab: IdSlab; places: number[] } {
   return { slab, places };
 }
 
-test("gives back every id, and orders ids by their bytes", () => {
+test("returns every stored id, and orders ids by their bytes", () => {
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 60 }), (texts) => {
       const { slab, places } = fill(texts);
@@ -43,7 +43,7 @@ test("gives back every id, and orders ids by their bytes", () => {
   );
 });
 
-test("is the same after it was dumped and restored, and takes more ids then", () => {
+test("is unchanged by a dump and restore, and accepts more ids then", () => {
   fc.assert(
     fc.property(
       fc.array(text, { maxLength: 30 }),
@@ -70,31 +70,31 @@ test("is the same after it was dumped and restored, and takes more ids then", ()
   );
 });
 
-test("gives back the room of removed ids, and moves those that stay", () => {
+test("frees the space of removed ids, and moves the remaining ones", () => {
   const step = fc.record({ text, isRemoval: fc.boolean(), pick: fc.nat() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const slab = new IdSlab(chunkBytes, 4);
-      const twin = new Map<number, string>();
+      const model = new Map<number, string>();
       for (const { text: each, isRemoval, pick } of steps) {
-        const numbers = [...twin.keys()];
+        const numbers = [...model.keys()];
         if (isRemoval && numbers.length > 0) {
           const docNum = numbers[pick % numbers.length]!;
           slab.remove(docNum);
-          twin.delete(docNum);
+          model.delete(docNum);
         } else {
           const free = Array.from({ length: slab.count }, (_, at) => at).find(
-            (at) => !twin.has(at),
+            (at) => !model.has(at),
           );
           const docNum = free ?? slab.count;
           slab.add(Buffer.from(each), Buffer.byteLength(each), docNum);
-          twin.set(docNum, each);
+          model.set(docNum, each);
         }
         if (slab.isSparse || pick % 5 === 0) {
           slab.condense((chunk, start, end, from, to) => {
             const moved = chunk.toString("utf8", start, end);
-            const [docNum] = [...twin].find(([at]) => slab.placeOf(at) === from)!;
-            expect(moved).toBe(twin.get(docNum));
+            const [docNum] = [...model].find(([at]) => slab.placeOf(at) === from)!;
+            expect(moved).toBe(model.get(docNum));
             expect(slab.covers(to)).toBe(true);
             return docNum;
           });
@@ -107,17 +107,17 @@ test("gives back the room of removed ids, and moves those that stay", () => {
       reader.end();
       restored.checkInvariants();
       for (const each of [slab, restored]) {
-        expect(each.idCount).toBe(twin.size);
+        expect(each.idCount).toBe(model.size);
         for (let docNum = 0; docNum < each.count; docNum++) {
-          expect(each.hasNumber(docNum)).toBe(twin.has(docNum));
-          expect(each.textOf(docNum)).toBe(twin.get(docNum) ?? "");
+          expect(each.hasNumber(docNum)).toBe(model.has(docNum));
+          expect(each.textOf(docNum)).toBe(model.get(docNum) ?? "");
         }
       }
     }),
   );
 });
 
-test("reads what the version before it wrote: no lengths of chunks, and the bytes of the last in the head", () => {
+test("reads the previous format: no lengths of chunks, and the bytes of the last in the header", () => {
   const texts = ["", "a".repeat(500), "b".repeat(500), "c".repeat(400), "", "d".repeat(100), "e"];
   const { slab, places } = fill(texts);
   const chunks = [0, 1, 2].map(() => Buffer.alloc(chunkBytes));
@@ -141,7 +141,7 @@ test("reads what the version before it wrote: no lengths of chunks, and the byte
   for (const docNum of texts.keys()) expect(old.textOf(docNum)).toBe(slab.textOf(docNum));
 });
 
-test("refuses bytes in which ids do not follow one another", () => {
+test("rejects bytes in which ids do not follow one another", () => {
   const parts = fill(["a", "bc", "def"]).slab.parts();
   const whole = Buffer.concat(parts);
   for (const at of [0, 4, 8, 12, 16 + 2, 16 + 3, whole.length - 1]) {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { NumberQueue } from "../../../engine/tree/number-queue.ts";
 import { NumberSet } from "../../../engine/tree/number-set.ts";
 
-test("a set of numbers is as a set is, and gives its lowest", () => {
+test("behaves like a Set, and returns its lowest number", () => {
   const step = fc.record({
     kind: fc.constantFrom("add", "delete", "take"),
     number: fc.nat(200),
@@ -11,22 +11,22 @@ test("a set of numbers is as a set is, and gives its lowest", () => {
   fc.assert(
     fc.property(fc.constantFrom(8, 64), fc.array(step, { maxLength: 200 }), (size, steps) => {
       const set = new NumberSet(size);
-      const twin = new Set<number>();
+      const model = new Set<number>();
       for (const { kind, number } of steps) {
         if (kind === "add") {
           set.add(number);
-          twin.add(number);
+          model.add(number);
         } else if (kind === "delete") {
-          expect(set.delete(number)).toBe(twin.delete(number));
-        } else if (twin.size > 0) {
-          const lowest = Math.min(...twin);
+          expect(set.delete(number)).toBe(model.delete(number));
+        } else if (model.size > 0) {
+          const lowest = Math.min(...model);
           expect(set.takeLowest()).toBe(lowest);
-          twin.delete(lowest);
+          model.delete(lowest);
         }
         set.checkInvariants();
-        expect(set.count).toBe(twin.size);
-        expect(set.has(number)).toBe(twin.has(number));
-        const around = [...twin].filter(
+        expect(set.count).toBe(model.size);
+        expect(set.has(number)).toBe(model.has(number));
+        const around = [...model].filter(
           (each) => Math.floor(each / size) === Math.floor(number / size),
         );
         expect(set.countAround(number)).toBe(around.length);
@@ -35,7 +35,7 @@ test("a set of numbers is as a set is, and gives its lowest", () => {
   );
 });
 
-test("a queue of numbers gives them in their order, over any number of chunks", () => {
+test("a queue of numbers returns them in order, over any number of chunks", () => {
   const queue = new NumberQueue();
   let pushed = 0;
   let taken = 0;

@@ -21,7 +21,7 @@ function rows(held: { columns: RowStore["columns"] }): number[][] {
   ]);
 }
 
-test("what is held stays as it was, however many hold and release", () => {
+test("held versions do not change, for any number of holds and releases", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: "max" }), (steps) => {
       const store = new RowStore(4);
@@ -62,20 +62,20 @@ test("what is held stays as it was, however many hold and release", () => {
   );
 });
 
-test("copies a chunk once for each view, and uses the copies again", () => {
+test("copies a chunk once per view, and reuses the copies", () => {
   const store = new RowStore(4);
   for (let docNum = 0; docNum < 16; docNum++) store.set(docNum, 1, 0, 1, 0);
   const before = store.memoryBytes();
-  for (let turn = 0; turn < 100; turn++) {
+  for (let tick = 0; tick < 100; tick++) {
     const held = store.hold();
-    store.set(turn % 16, 2, 0, 1, 0);
-    store.set(turn % 16, 3, 0, 1, 0);
+    store.set(tick % 16, 2, 0, 1, 0);
+    store.set(tick % 16, 3, 0, 1, 0);
     store.release(held);
   }
   expect(store.memoryBytes()).toBeLessThanOrEqual(before * 2);
 });
 
-test("holders of one moment share what they hold", () => {
+test("holders of the same version share it", () => {
   const store = new RowStore(4);
   const first = store.hold();
   expect(store.hold()).toBe(first);

@@ -7,7 +7,7 @@ const sorted = fc
   .uniqueArray(fc.integer({ min: 0, max: 40 }))
   .map((keys) => keys.sort(compareNumbers));
 
-test("finds a key's position, or the one where it belongs", () => {
+test("finds a key's position, or its insertion point", () => {
   fc.assert(
     fc.property(sorted, fc.integer({ min: -1, max: 41 }), (keys, key) => {
       const at = keys.indexOf(key);
@@ -17,7 +17,7 @@ test("finds a key's position, or the one where it belongs", () => {
   );
 });
 
-test("counts the keys below a bound, with or without the bound", () => {
+test("counts the keys below an inclusive or exclusive bound", () => {
   fc.assert(
     fc.property(sorted, fc.integer({ min: -1, max: 41 }), (keys, key) => {
       expect(countBelow(keys, key, false, compareNumbers)).toBe(keys.filter((k) => k < key).length);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ByteReader, bytesOf } from "../../../engine/tree/sections.ts";
 
-test("reads back what was written, wherever the parts were cut", () => {
+test("reads back the written values, for any chunk boundaries", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(20)), (cuts) => {
       const bytes = Buffer.concat([
@@ -29,7 +29,7 @@ test("reads back what was written, wherever the parts were cut", () => {
   );
 });
 
-test("names the section that ends too early, is too long or holds something wrong", () => {
+test("names the section that ends too early, is too long or contains a wrong value", () => {
   const damaged = { code: "database-damaged", message: expect.stringContaining("documents.x") };
   const reader = () => new ByteReader("documents.x", [Buffer.alloc(6)]);
   expect(() => reader().float64()).toThrow(expect.objectContaining(damaged));

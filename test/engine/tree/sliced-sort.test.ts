@@ -10,7 +10,7 @@ const ids = fc.uniqueArray(
   },
 );
 
-test("sorts by id in steps, losing none on the way", () => {
+test("sorts by id in steps without losing any", () => {
   fc.assert(
     fc.property(ids, fc.integer({ min: 1, max: 5 }), fc.boolean(), (given, blockMax, inOrder) => {
       const sorted = given.toSorted((left, right) =>
@@ -20,7 +20,7 @@ test("sorts by id in steps, losing none on the way", () => {
       for (const id of inOrder ? sorted : given) slab.add(Buffer.from(id), Buffer.byteLength(id));
       const sort = new SlicedSort(Uint32Array.from(given.keys()), slab, blockMax);
       let isDone = false;
-      for (let turn = 0; turn < 1000 && !isDone; turn++) {
+      for (let tick = 0; tick < 1000 && !isDone; tick++) {
         isDone = sort.step();
         expect([...sort.items].sort((left, right) => left - right)).toEqual([...given.keys()]);
       }

@@ -44,7 +44,7 @@ function sorted(entries: ReadonlyMap<string, number>, prefix = ""): [string, num
     .sort(([left], [right]) => Buffer.compare(Buffer.from(left), Buffer.from(right)));
 }
 
-test("shows readers what is committed and the writer what is newest", () => {
+test("shows readers the committed values and the writer the newest ones", () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 120, size: "max" }), (operations) => {
       const map = new StagedMap<number>(4);
@@ -63,14 +63,16 @@ test("shows readers what is committed and the writer what is newest", () => {
             map.discardStaged(count);
             staged = staged.slice(0, staged.length - count);
           } else {
-            const told: [string, number | undefined, number | undefined][] = [];
-            map.commitStaged(count, (key, value, previous) => told.push([key, value, previous]));
-            const expected: typeof told = [];
+            const reported: [string, number | undefined, number | undefined][] = [];
+            map.commitStaged(count, (key, value, previous) =>
+              reported.push([key, value, previous]),
+            );
+            const expected: typeof reported = [];
             for (const change of staged.slice(0, count)) {
               expected.push([change[0], change[1], committed.get(change[0])]);
               committed = apply(committed, [change]);
             }
-            expect(told).toEqual(expected);
+            expect(reported).toEqual(expected);
             staged = staged.slice(count);
           }
         }
@@ -91,7 +93,7 @@ test("shows readers what is committed and the writer what is newest", () => {
   );
 });
 
-test("replays a change past what is staged", () => {
+test("replays a change beneath staged ones", () => {
   const map = new StagedMap<number>();
   expect(map.apply("a", 1)).toBeUndefined();
   expect(map.apply("a", 2)).toBe(1);
@@ -106,7 +108,7 @@ test("refuses to commit or discard more than is staged", () => {
   expect(() => map.discardStaged(2)).toThrow("only what is staged");
 });
 
-test("goes through a range of committed entries", () => {
+test("iterates over a range of committed entries", () => {
   const map = new StagedMap<number>();
   for (const key of ["a", "b", "c"]) map.apply(key, key.charCodeAt(0));
   const cursor = map.cursor({ lower: "a", lowerExclusive: true, descending: true });

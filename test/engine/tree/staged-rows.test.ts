@@ -10,7 +10,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constantFrom("shift", "pop"), value: fc.integer({ min: 1, max: 20 }) }),
 );
 
-test("is a queue that gives the newest of each document", () => {
+test("is a queue that returns the newest row of each document", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300, size: "max" }), (steps) => {
       const staged = new StagedRows(4, 4);
@@ -45,7 +45,7 @@ test("is a queue that gives the newest of each document", () => {
           }
         }
         staged.checkInvariants(docCount);
-        // One comparison of texts: hundreds of thousands of entries are compared.
+        // Compares one text, because there are hundreds of thousands of entries.
         expect(listed(staged)).toBe(newestFirst(queue).join(";"));
       }
     }),
@@ -53,7 +53,7 @@ test("is a queue that gives the newest of each document", () => {
   );
 });
 
-/** The entries of each document, the newest first. */
+/** The entries of each document, newest first. */
 function newestFirst(queue: readonly number[][]): number[][] {
   const documents = Array.from({ length: docCount }, (_, docNum) => docNum);
   return documents.flatMap((docNum) => queue.filter((each) => each[0] === docNum).reverse());
@@ -80,7 +80,7 @@ function entry(staged: StagedRows, slot: number): number[] {
   ];
 }
 
-test("gives back what a burst has needed", () => {
+test("frees the memory of a burst", () => {
   const staged = new StagedRows(4, 4);
   for (let etag = 1; etag <= 4; etag++) staged.push(0, etag, 0, 1, 0);
   const before = staged.memoryBytes();

@@ -6,7 +6,7 @@ import { parseBatch } from "../../../engine/writes/batch-parser.ts";
 
 const documentParser = new DocumentParser(null);
 
-/** The commands with their documents parsed; null when the text is refused. */
+/** The commands with their documents parsed; null if the text is rejected. */
 async function read(
   text: string,
 ): Promise<{ type: string; id: string | null; document: string | null }[] | null> {
@@ -49,7 +49,7 @@ const commands = fc.array(
 );
 
 describe("parseBatch", () => {
-  test("gives what JSON.parse gives, with any spaces between", async () => {
+  test("returns the same as JSON.parse, with any spacing", async () => {
     await fc.assert(
       fc.asyncProperty(
         commands,
@@ -69,7 +69,7 @@ describe("parseBatch", () => {
     );
   });
 
-  test("takes nothing that is not JSON, however a batch is damaged", async () => {
+  test("accepts only valid JSON, however a batch is damaged", async () => {
     await fc.assert(
       fc.asyncProperty(
         commands,
@@ -93,7 +93,7 @@ describe("parseBatch", () => {
     );
   });
 
-  test("of a body that is cut says that it is cut", async () => {
+  test("reports a truncated body as truncated", async () => {
     const body =
       '{"Commands":[{"Type":"PUT","Id":"a","Document":{"b":[1,"}"]}}],"TransactionMode":"SingleNode"}';
     expect(await read(body)).toHaveLength(1);
@@ -107,7 +107,7 @@ describe("parseBatch", () => {
     }
   });
 
-  test("gives the members that JSON.parse gives, however they are repeated and ordered", async () => {
+  test("returns the same members as JSON.parse, with any duplicates and order", async () => {
     const key = fc.constantFrom("Id", "Type", "Document", "ChangeVector", "\\u0049d", "Other");
     const value = fc.constantFrom(
       '"PUT"',
@@ -145,13 +145,13 @@ describe("parseBatch", () => {
     );
   });
 
-  test("takes the last of a repeated member", async () => {
+  test("uses the last of duplicate members", async () => {
     expect(await read('{"Commands":[{"Type":"PUT","Id":"a","Type":"DELETE","Id":null}]}')).toEqual([
       { type: "DELETE", id: null, document: null },
     ]);
   });
 
-  test("refuses a long member that is not JSON, also where a later one replaces it", async () => {
+  test("rejects a long member that is not JSON, also if a later one replaces it", async () => {
     const long = `["${"x".repeat(40_000)}"`;
     const command = (first: string, last: string) =>
       `{"Commands":[{"Type":"DELETE","Id":"a","Other":${first},"Other":${last}}]}`;
@@ -163,13 +163,13 @@ describe("parseBatch", () => {
     expect(last.commands[0]?.value("Other")).toEqual(["x".repeat(40_000), 3]);
   });
 
-  test("refuses a repeated document that is not JSON, also where a later one replaces it", async () => {
+  test("rejects a duplicate document that is not JSON, also if a later one replaces it", async () => {
     expect(await read('{"Commands":[{"Type":"PUT","Document":[{1]},"Document":{}}]}')).toBeNull();
     expect(await read('{"Commands":[{"Type":"PUT","Document":[1],"Document":{}}]}')).not.toBeNull();
   });
 });
 
-test("more commands than are allowed are refused, which names the setting", async () => {
+test("rejects too many commands and names the setting", async () => {
   const body = (count: number) =>
     Buffer.from(`{"Commands":[${new Array(count).fill('{"Type":"DELETE","Id":"a"}').join(",")}]}`);
   expect((await parseBatch(body(3), 3)).commands.length).toBe(3);

@@ -9,7 +9,7 @@ import { closeDatabases, openDatabase } from "../../support/open-database.ts";
 
 afterEach(closeDatabases);
 
-/** The plain form of what `addStored` writes. */
+/** A simple implementation of `addStored`. */
 function rowOf(stored: StoredDocument, collection: string): string {
   const { id, changeVector, lastModified } = stored;
   const parts = [
@@ -67,11 +67,11 @@ async function written(
   });
 }
 
-test("the row of a stored document is its JSON text, whatever its id, collection, vector and flags", async () => {
+test("the row of a stored document is its JSON text, for any id, collection, vector and flags", async () => {
   await written(await openDatabase(), () => undefined);
 });
 
-test("rows of other commands, and those known late, are in the order of the commands", async () => {
+test("rows of other commands, and rows known later, are in command order", async () => {
   let count = 0;
   await written(await openDatabase(), (rows, expected) => {
     const text = `{"N":${count++},"Text":"größer ${"y".repeat(count * 100)}"}`;
@@ -83,7 +83,7 @@ test("rows of other commands, and those known late, are in the order of the comm
   });
 });
 
-test("no rows are no text; rows that are all known late are joined as well", () => {
+test("no rows produce no text; rows known later are joined as well", () => {
   expect(finish(new BatchRows(0).whole()).length).toBe(0);
   const rows = new BatchRows(3);
   for (const text of ["1", "2", "3"]) rows.add(() => text);

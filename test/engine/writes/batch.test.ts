@@ -29,7 +29,7 @@ afterEach(async () => {
 const batchOf = (...Commands: object[]) => parseBatch(Buffer.from(JSON.stringify({ Commands })));
 
 describe("executeBatch", () => {
-  test("deletes by prefix what an earlier batch stored that is not durable yet", async () => {
+  test("deletes by prefix the undurable documents of an earlier batch", async () => {
     const database = await open();
     await executeBatch(database, await batchOf({ Type: "PUT", Id: "a/0", Document: {} }));
     const stored = executeBatch(
@@ -51,7 +51,7 @@ describe("executeBatch", () => {
     again.checkInvariants();
   });
 
-  test("deletes by prefix no more documents than it may have commands, or none", async () => {
+  test("deletes by prefix at most the permitted number of commands, or none", async () => {
     const database = await open();
     for (let n = 0; n < 6; n++) {
       await executeBatch(database, await batchOf({ Type: "PUT", Id: `a/${n}`, Document: {} }));
@@ -70,7 +70,7 @@ describe("executeBatch", () => {
     expect(database.state.documents.documentCount).toBe(0);
   });
 
-  test("makes all kinds of things durable together", async () => {
+  test("makes commands of all types durable together", async () => {
     const database = await open();
     const lease = await database.blobs.store([Buffer.from("content")]);
     const Operations = [{ Type: "Increment", CounterName: "n", Delta: 2 }];
@@ -105,7 +105,7 @@ describe("executeBatch", () => {
   });
 });
 
-/** Commands that take some turns of the event loop. */
+/** Commands that take several event-loop ticks. */
 function longBatch(count: number): Promise<Awaited<ReturnType<typeof parseBatch>>> {
   const commands = Array.from({ length: count }, (_, n) => [
     { Type: "PUT", Id: `long/${n}`, Document: { N: n, Text: "x".repeat(300) } },
@@ -121,10 +121,10 @@ function longBatch(count: number): Promise<Awaited<ReturnType<typeof parseBatch>
   return batchOf(...commands);
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("a batch that takes many turns", () => {
-  test("is seen as a whole, by readers and by writers that came meanwhile", async () => {
+describe("a time-sliced batch", () => {
+  test("is visible only as a whole, to readers and to concurrent writers", async () => {
     const database = await open();
     await executeBatch(database, await batchOf({ Type: "PUT", Id: "a", Document: { N: 0 } }));
     const batch = await longBatch(5_000);
@@ -136,12 +136,12 @@ describe("a batch that takes many turns", () => {
     let turns = 0;
     const others: Promise<unknown>[] = [];
     while (!isDone) {
-      await turn();
+      await tick();
       turns++;
       const count = database.state.documents.documentCount;
       if (!seen.includes(`${count}`)) seen.push(`${count}`);
       if (turns > 3) continue;
-      // What others write does not come in between.
+      // Other writes are not executed in between.
       const script = "this.N = (load('long/4999') || { N: -1 }).N";
       others.push(
         executeBatch(
@@ -161,7 +161,7 @@ describe("a batch that takes many turns", () => {
     again.checkInvariants();
   });
 
-  test("leaves nothing when its last command fails", async () => {
+  test("has no effect if its last command fails", async () => {
     const database = await open();
     const { commands } = await longBatch(5_000);
     const failing = await batchOf({ Type: "DELETE", Id: "none", ChangeVector: "A:1-x" });
@@ -171,7 +171,7 @@ describe("a batch that takes many turns", () => {
       commandsMax: 25_000,
     };
     const long = executeBatch(database, all);
-    await turn();
+    await tick();
     const other = executeBatch(database, await batchOf({ Type: "PUT", Id: "b", Document: {} }));
     await expect(long).rejects.toThrow();
     await other;
@@ -182,12 +182,12 @@ describe("a batch that takes many turns", () => {
     again.checkInvariants();
   });
 
-  test("is refused when its database closes, and leaves nothing", async () => {
+  test("is rejected without effect if its database closes", async () => {
     const database = await open();
     const long = executeBatch(database, await longBatch(5_000));
     const refused = expect(long).rejects.toThrow(/closed/);
-    await turn();
-    await turn();
+    await tick();
+    await tick();
     const again = await reopen();
     await refused;
     expect(again.state.documents.documentCount).toBe(0);

@@ -10,7 +10,7 @@ afterEach(closeDatabases);
 
 const member = '"@metadata":{"@collection":"Cs","Owner":"x"}';
 
-/** The text that the byte path gives a document, and what it said of it. */
+/** The text of a document after the byte patch, and the flags that it returned. */
 async function byBytes(
   database: OpenDatabase,
   body: string,
@@ -26,7 +26,7 @@ async function byBytes(
   return { outcome, text: await database.bodyText("c/bytes") };
 }
 
-/** The text that the script gives it. */
+/** The text of the document after the script. */
 async function byScript(
   database: OpenDatabase,
   body: string,
@@ -40,7 +40,10 @@ async function byScript(
   return await database.bodyText("c/script");
 }
 
-/** Gives the byte path, where it is certain, the same text as the script? @returns whether it has patched. */
+/**
+ * Checks that the byte patch, if it applies, produces the same text as the script. @returns whether
+ * it applied.
+ */
 async function isPatchedAlike(
   database: OpenDatabase,
   body: string,
@@ -54,7 +57,7 @@ async function isPatchedAlike(
 }
 
 describe("a patch on bytes", () => {
-  it("gives each document the text that the script gives it", async () => {
+  it("produces the same text as the script for each document", async () => {
     const database = await openDatabase();
     const number = fc.oneof(
       fc.integer({ min: -1000, max: 1000 }).map(String),
@@ -111,7 +114,7 @@ describe("a patch on bytes", () => {
     expect(patchedCount).toBeGreaterThan(100);
   });
 
-  it("computes with numbers as the script does, whatever they are and however they are spelled", async () => {
+  it("computes with numbers as the script does, in any spelling", async () => {
     const database = await openDatabase();
     const special = [
       ["0", "-0", "0.0", "-0.0", "1.0", "1E+3", "1e-400", "5e-324", "1e-320", "1e308", "-1e300"],
@@ -162,7 +165,7 @@ describe("a patch on bytes", () => {
     expect(patchedCount).toBeGreaterThan(100);
   });
 
-  it("gives a zero the sign that the script gives it", async () => {
+  it("gives a zero the same sign as the script", async () => {
     const database = await openDatabase();
     const body = '{"A":0.0,"B":0,"C":-0}';
     const script = "this.A *= -1; this.B *= -1; this.C += 0;";
@@ -172,7 +175,7 @@ describe("a patch on bytes", () => {
     expect(text).toContain('"A":-0.0');
   });
 
-  it("keeps a double a double, and everything else of the document as it was", async () => {
+  it("keeps a double a double, and the rest of the document unchanged", async () => {
     const database = await openDatabase();
     const body = '{"A":1.50,"B":{"x":1e3},"C":2,"D":"é"}';
     const { outcome, text } = await byBytes(database, body, "this.A *= 2; this.C += 0.5;");
@@ -181,14 +184,14 @@ describe("a patch on bytes", () => {
     expect(whole).toContain('"@metadata":{"@collection":"Cs","Owner":"x","@change-vector":"A:');
   });
 
-  it("does not write a document whose values stay equal", async () => {
+  it("does not write a document whose values do not change", async () => {
     const database = await openDatabase();
     const body = '{"A":9007199254740993,"B":1.50}';
     const { outcome, text } = await byBytes(database, body, "this.A += 0; this.B = 1.5;");
     expect([outcome, text]).toEqual(["unchanged", body]);
   });
 
-  it("leaves to the script what it is not sure of", async () => {
+  it("leaves uncertain cases to the script", async () => {
     const database = await openDatabase();
     const outcomeOf = async (script: string, parameters = "{}") =>
       (await byBytes(database, '{"A":1,"S":"x","L":[1]}', script, parameters)).outcome;

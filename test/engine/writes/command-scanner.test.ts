@@ -4,11 +4,11 @@ import { CommandScanner } from "../../../engine/writes/command-scanner.ts";
 
 interface Item {
   readonly text: string;
-  /** Raw bytes behind the command. */
+  /** Raw bytes after the command. */
   readonly raw: Buffer;
 }
 
-/** Feeds `body` in pieces that end at `cuts`; gives the commands' texts and raw bytes. */
+/** Feeds `body` in chunks that end at `cuts`; returns the commands' texts and raw bytes. */
 function scan(
   body: Buffer,
   cuts: readonly number[],
@@ -45,7 +45,7 @@ function scan(
   return { texts: textsOf(commands), raws, ended: false };
 }
 
-/** Read at the very end: the bytes of a command must not have changed since it was given out. */
+/** Read at the very end: the bytes of a command must not change after it was returned. */
 function textsOf(commands: readonly { bytes: Buffer; startAt: number; endAt: number }[]): string[] {
   return commands.map(({ bytes, startAt, endAt }) => bytes.toString("utf8", startAt, endAt));
 }
@@ -69,7 +69,7 @@ const items: fc.Arbitrary<Item> = fc.oneof(
 );
 
 describe("CommandScanner", () => {
-  test("gives the same commands and raw bytes however the body is cut", () => {
+  test("returns the same commands and raw bytes for any chunk boundaries", () => {
     fc.assert(
       fc.property(
         fc.array(items, { maxLength: 6 }),
@@ -104,7 +104,7 @@ describe("CommandScanner", () => {
     );
   });
 
-  test("asks for more as long as something is missing", () => {
+  test("requests more bytes as long as the command is incomplete", () => {
     const body = '[{"Type":"PUT","Id":"a","Document":{"b":"}]"}},{"Type":"HeartBeat"}]';
     for (let length = 0; length < body.length; length++) {
       expect(scan(Buffer.from(body.slice(0, length)), []).ended).toBe(false);
@@ -112,7 +112,7 @@ describe("CommandScanner", () => {
     expect(scan(Buffer.from(body), []).ended).toBe(true);
   });
 
-  test("refuses what is no array of objects", () => {
+  test("rejects anything but an array of objects", () => {
     for (const text of [
       '{"a":1}',
       "5",
@@ -129,10 +129,10 @@ describe("CommandScanner", () => {
   });
 });
 
-test("a command has a limit, and nothing is held of one that was let go", () => {
+test("a command has a maximum size, and nothing is retained of a released command", () => {
   const scanner = new CommandScanner(1024);
-  const begin = '[{"Type":"PUT","Id":"a","Document":{"T":"';
-  scanner.push(Buffer.from(begin));
+  const start = '[{"Type":"PUT","Id":"a","Document":{"T":"';
+  scanner.push(Buffer.from(start));
   expect(scanner.next()).toBe("more");
   const push = () => {
     for (let count = 0; count < 20; count++) scanner.push(Buffer.alloc(16 * 1024, "x"));

@@ -17,12 +17,12 @@ const texts = [
 ];
 const ids = ["users/1", "Büro/1", "users/", "users|"];
 
-test("text is stored as its bytes are, wherever it is parsed", async () => {
+test("a text is stored as its bytes, wherever it is parsed", async () => {
   const database = await openTestDatabase();
   const other = await openTestDatabase();
   for (const id of ids) {
     for (const text of texts) {
-      // The parser's place in the transaction's buffer is behind what is written before.
+      // The parser's offset in the transaction's buffer is after earlier documents.
       const stored = await database.write((transaction) => {
         putText(transaction, "first", '{"first":true}');
         return putText(transaction, id, text).id;
@@ -39,7 +39,7 @@ test("text is stored as its bytes are, wherever it is parsed", async () => {
   }
 });
 
-test("text that is not taken leaves the transaction as it was", async () => {
+test("a rejected text leaves the transaction unchanged", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   await database.write((transaction) => {
     putText(transaction, "a", '{"a":1}');
@@ -52,7 +52,7 @@ test("text that is not taken leaves the transaction as it was", async () => {
   expect(database.bodyText("c")).toBe('{"c":1}');
 });
 
-test("a document that was parsed before another is refused, and nothing else is", async () => {
+test("only a document parsed before another one is rejected", async () => {
   const database = await openTestDatabase();
   const { state } = database;
   const late = database.write((transaction) => {
@@ -67,7 +67,7 @@ test("a document that was parsed before another is refused, and nothing else is"
   expect(database.bodyText("third")).toBe('{"third":true}');
 });
 
-test("a document is stored though others are parsed and written before it", async () => {
+test("a document is stored although others are parsed and written before it", async () => {
   const database = await openTestDatabase();
   const { state } = database;
   const own = new DocumentParser(state.shapes);
@@ -85,7 +85,7 @@ test("a document is stored though others are parsed and written before it", asyn
   );
 });
 
-test("an identity that passes over numbers in use is staged once", async () => {
+test("an identity that skips used numbers is staged once", async () => {
   const database = await openTestDatabase();
   for (let n = 1; n <= 50; n++) await database.put(`users/${n}`, "{}");
   const stored = await database.write((transaction) => {
@@ -99,13 +99,13 @@ test("an identity that passes over numbers in use is staged once", async () => {
   });
   expect(stored).toBe("users/51");
   expect((await database.put("users|", "{}")).id).toBe("users/52");
-  // With an expectation no number is passed over, as before.
+  // With an expected change vector, no number is skipped, as before.
   await database.put("users/53", "{}");
   await expect(database.put("users|", "{}", "")).rejects.toThrow("Optimistic concurrency");
   expect((await database.put("users|", "{}")).id).toBe("users/54");
 });
 
-test("an identity passes over ten thousand numbers, and no more", async () => {
+test("an identity skips at most ten thousand numbers", async () => {
   const database = await openTestDatabase({ isInMemory: true });
   await database.write((transaction) => {
     for (let n = 1; n <= 10_000; n++) putText(transaction, `users/${n}`, "{}");

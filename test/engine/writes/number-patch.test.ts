@@ -1,4 +1,7 @@
-/** Patches of many documents at once: each gets what the script gives it, wherever and whatever its neighbors are. */
+/**
+ * Patches of many documents in one call: each has the same result as with the script, for any
+ * position and neighbors.
+ */
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import type { OpenDatabase } from "../../../engine/database/open-database.ts";
@@ -13,7 +16,10 @@ afterEach(closeDatabases);
 
 const idOf = (n: number) => `c/${n}`;
 
-/** Stores the documents in one transaction, so that they are neighbors; some get a second version, some none. */
+/**
+ * Stores the documents in one transaction, so that they are neighbors; some get a second version,
+ * some none.
+ */
 async function store(database: OpenDatabase, bodies: readonly string[]): Promise<void> {
   await database.write((transaction) => {
     for (const [n, body] of bodies.entries()) {
@@ -25,7 +31,10 @@ async function store(database: OpenDatabase, bodies: readonly string[]): Promise
   });
 }
 
-/** Patches all documents, in ranges of `stride`, as an operation does. @returns how many were visited */
+/**
+ * Patches all documents, in ranges of `stride`, as an operation does. @returns the number of
+ * visited documents.
+ */
 function patchAll(
   transaction: Transaction,
   count: number,
@@ -83,7 +92,7 @@ const script = fc.constantFrom(
   "this.B = this.B",
 );
 
-test("gives each of many documents the text that the script gives it", async () => {
+test("produces the same text as the script for each of many documents", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(body, { minLength: 1, maxLength: 120, size: "max" }),
@@ -112,7 +121,7 @@ test("gives each of many documents the text that the script gives it", async () 
   );
 }, 120_000);
 
-test("passes over what was written after its start, and reads what is staged but not yet durable", async () => {
+test("skips documents written after its start, and reads staged, undurable ones", async () => {
   const database = await openDatabase();
   const count = 50;
   await store(
@@ -148,7 +157,7 @@ test("passes over what was written after its start, and reads what is staged but
     else if (n % 5 === 0 && n % 17 !== 4) expect(text).toBe('{"A":51,"B":2}');
     else expect(text).toBe(`{"A":${12 + n},"B":1}`);
   }
-  // Documents that are gone count as visited, those with a newer version do not.
+  // Deleted documents count as visited, documents with a newer version do not.
   const isNewer = (n: number) => n % 5 === 0 && n % 17 !== 4 && n % 7 !== 0;
   expect(visited).toBe(texts.filter((_, n) => !isNewer(n)).length);
 });

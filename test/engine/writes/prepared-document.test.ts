@@ -13,7 +13,7 @@ import { openTestDatabase } from "../../support/open-test-database.ts";
 const rows = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ Name: `row ${n}`, Number: n / 8, Tags: ["é", "b"] }));
 
-/** A document of more than a megabyte, spelled with spaces. */
+/** A document of more than a megabyte, formatted with spaces. */
 function largeText(count: number, metadata: object): string {
   return JSON.stringify({ Rows: rows(count), Last: "x", "@metadata": metadata }, null, 1);
 }
@@ -29,7 +29,7 @@ describe("a large document", () => {
     { "@collection": "Larges", Own: "x" },
     { "@collection": "Larges", Own: "x".repeat(100_000) },
     {},
-  ])("is stored as a small one is, with metadata %#", async (metadata) => {
+  ])("is stored like a small one, with metadata %#", async (metadata) => {
     const database = await openTestDatabase();
     for (const id of ["large/1", "larges/", "größe"]) {
       const text = largeText(20_000, metadata);
@@ -45,7 +45,7 @@ describe("a large document", () => {
     }
   });
 
-  it("can be read, replaced and read again before it is durable, beside others", async () => {
+  it("can be read, replaced and read again before it is durable, beside other documents", async () => {
     const database = await openTestDatabase();
     const writes: Promise<unknown>[] = [];
     for (let n = 0; n < 4; n++) {
@@ -57,9 +57,9 @@ describe("a large document", () => {
     expect(Rows.length).toBeGreaterThanOrEqual(80_000);
   });
 
-  it("leaves nothing in memory when it is stored", async () => {
+  it("leaves nothing in memory once it is stored", async () => {
     const database = await openTestDatabase();
-    // To ask a WeakRef for it again and again would keep it through each collection that goes on meanwhile.
+    // Each deref of a WeakRef would keep its target alive through a concurrent collection.
     const collected = new Set<string>();
     const registry = new FinalizationRegistry<string>((id) => collected.add(id));
     const put = (id: string) => {
@@ -73,22 +73,23 @@ describe("a large document", () => {
       const { document } = await put(id);
       const position = database.state.documents.positionOf(document);
       const length = database.state.documents.lengthOf(document);
-      // A large heap is marked in steps, which come with allocations.
+      // A large heap is marked in steps, which are driven by allocations.
       const isCollected = () => {
         startCollection();
         expect(collected).toContain(id);
       };
       await vi.waitFor(isCollected, { timeout: 20_000 });
-      // The image of its segment goes with the empty frame behind it.
+      // The image of its segment is released with the empty frame that follows.
       const isGone = () => expect(database.state.log.peek(position, length) === null).toBe(true);
       await vi.waitFor(isGone, { timeout: 20_000 });
       expect((await database.bodyText(id))?.length).toBe(40 * 1024 * 1024);
     }
-    // The comparison of what is stored with what was, at the end of each test, is for smaller documents.
+    // The comparison of stored and original documents at the end of each test is for smaller
+    // documents.
     for (const id of ["a", "b"]) await database.delete(id);
   });
 
-  it("is whole for the next transaction, though it is copied to the log later", async () => {
+  it("is complete for the next transaction, although it is copied to the log later", async () => {
     const database = await openTestDatabase();
     const bytes = Buffer.from(largeText(120_000, {}));
     const text = { bytes, from: 0, to: bytes.length };
@@ -103,14 +104,14 @@ describe("a large document", () => {
     expect(await isWhole).toBe(true);
   });
 
-  it("may be short when its spaces and repeated keys are gone", async () => {
+  it("may be short after its spaces and duplicate keys are removed", async () => {
     const database = await openTestDatabase();
     const text = `{"a":${" ".repeat(2 * preparedBytesMin)}1,"b":2${',"b":3'.repeat(100_000)}}`;
     await database.put("a", Buffer.from(text));
     expect(await database.bodyText("a")).toBe('{"a":1,"b":3}');
   });
 
-  it("is refused with the error of a small one, and leaves nothing", async () => {
+  it("is rejected with the same error as a small one, and has no effect", async () => {
     const database = await openTestDatabase();
     const text = Buffer.from(`${largeText(20_000, {}).slice(0, -2)},}`);
     await expect(database.put("a", text)).rejects.toThrow(/Not JSON at \d+:\d+: a key/);
@@ -119,7 +120,7 @@ describe("a large document", () => {
 });
 
 describe("combinedCrc", () => {
-  it("is the CRC of both texts behind each other", () => {
+  it("is the CRC of both texts concatenated", () => {
     const bytes = fc.uint8Array({ maxLength: 70_000 }).map((one) => Buffer.from(one));
     fc.assert(
       fc.property(bytes, bytes, bytes, (first, second, third) => {

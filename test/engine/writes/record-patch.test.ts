@@ -22,7 +22,7 @@ const fields = new DocumentFields();
 const noVector = Buffer.alloc(0);
 const record = new RecordPatch();
 
-/** The record of a document `before` bytes behind the begin of its memory. */
+/** The record of a document at offset `before` of its memory. */
 function encoded(body: object, vector: string, before: number, isAligned: boolean): Buffer {
   const text = Buffer.from(JSON.stringify({ ...body, "@metadata": { "@collection": "Cs", k: 1 } }));
   const parsed = parser.parse(text, 0, text.length);
@@ -43,7 +43,7 @@ function encoded(body: object, vector: string, before: number, isAligned: boolea
   return memory;
 }
 
-/** What `patchFields` makes, and what the record under the knife makes. */
+/** The results of `patchFields` and of the in-place patch. */
 function both(
   body: object,
   changes: ReadonlyMap<string, string>,
@@ -91,7 +91,7 @@ function both(
   return { slow, quick };
 }
 
-test("writes what patchFields writes, wherever the bytes lie", () => {
+test("writes the same as patchFields, at any alignment", () => {
   const name = fc.constantFrom("a", "bb", "ccc", "é", "long name");
   const value = fc.oneof(
     { weight: 6, arbitrary: fc.jsonValue({ maxDepth: 1 }) },
@@ -120,7 +120,7 @@ test("writes what patchFields writes, wherever the bytes lie", () => {
   );
 });
 
-test("overwrites values in place when all of them are as long as before", () => {
+test("overwrites values in place if all lengths are unchanged", () => {
   const { slow, quick } = both(
     { a: 41, bb: "xyz", ccc: [1, 2] },
     new Map([

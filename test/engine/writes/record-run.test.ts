@@ -18,7 +18,7 @@ const writer = new MetadataWriter();
 const firstEtag = 2 ** 32 - 2;
 const firstModified = 1_764_000_000_123_456;
 
-/** One record behind the other, as in a segment. */
+/** Consecutive records, as in a segment. */
 function encoded(bodies: readonly object[]): { memory: Buffer; starts: number[] } {
   const memory = Buffer.from(new ArrayBuffer(64 * 1024));
   const starts: number[] = [];
@@ -70,7 +70,7 @@ class Target implements RunTarget {
   }
 }
 
-test("writes what patches of one record after the other write, with checks that are right", () => {
+test("writes the same as patches of single records, with correct checksums", () => {
   const body = fc.record({
     n: fc.integer({ min: 10, max: 99 }),
     text: fc.constantFrom("x", "some more", "y".repeat(1200)),

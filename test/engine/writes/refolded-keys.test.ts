@@ -27,7 +27,7 @@ const affected = [
   "identities",
 ] as const;
 
-/** Gives all entries the keys that an older version gave them. */
+/** Changes the keys of all entries to those of an older version. */
 async function writeOldKeys(database: OpenDatabase, spellings: readonly string[]): Promise<void> {
   await database.write((transaction) => {
     for (const name of affected) {
@@ -44,7 +44,7 @@ async function writeOldKeys(database: OpenDatabase, spellings: readonly string[]
   });
 }
 
-test("what an older version stored under a final sigma is found after an upgrade", async () => {
+test("data stored by an older version under a final sigma is found after an upgrade", async () => {
   const files = new SimulatedFileSystem();
   const database = await openShop(files);
   const { counters, attachments, timeSeries, compareExchange, identities } = Database.of(database);
@@ -68,7 +68,8 @@ test("what an older version stored under a final sigma is found after an upgrade
   expect(counters.get("ΟΔΟΣ", "ΛΕΞΕΙΣ")).toBeNull();
 
   const afterKill = files.restart();
-  // The first start replays the log and replaces the keys; the second one has the snapshot of a clean stop.
+  // The first start replays the log and replaces the keys; the second one has the snapshot of a
+  // clean stop.
   for (const start of ["first", "second"]) {
     const again = await openShop(afterKill);
     const api = Database.of(again);
@@ -86,7 +87,7 @@ test("what an older version stored under a final sigma is found after an upgrade
   }
 });
 
-test("a snapshot of an older version is used unless an id in it may have another form now", () => {
+test("a snapshot of an older version is used unless an id in it may now have another folded form", () => {
   const keysWith = (id: string, version: number) => {
     const table = new DocumentTable();
     table.applyCommitted(table.intern(id), 1, 100, 64, 1, 0);

@@ -4,7 +4,7 @@ import { closeDatabases, openDatabase } from "../../support/open-database.ts";
 
 afterEach(closeDatabases);
 
-test("what was done is told to a request of the same kind and id, and only so much is kept", async () => {
+test("returns the recorded outcome to a request of the same type and id, up to a limit", async () => {
   const open = await openDatabase();
   const { compareExchange, identities } = Database.of(open);
   const kept = () => [...open.state.keyspaces.values.withPrefix("request/")];
@@ -12,7 +12,7 @@ test("what was done is told to a request of the same kind and id, and only so mu
   expect((await compareExchange.put("k", 0, "{}", "same")).isSuccessful).toBe(true);
   expect(await identities.next("a", "same")).toBe(1);
   expect((await compareExchange.put("k", 0, "{}", "same")).isSuccessful).toBe(true);
-  // Without an id, and with one that is none, nothing is kept.
+  // Nothing is recorded without an id or with an invalid one.
   for (const id of [undefined, "", "x".repeat(101)]) {
     const first = await identities.next("b", id);
     expect(await identities.next("b", id)).toBe(first + 1);
@@ -30,11 +30,11 @@ test("what was done is told to a request of the same kind and id, and only so mu
   expect(await identities.next("c")).toBe(last + 1);
 });
 
-test("a large outcome is not kept", async () => {
+test("a large outcome is not recorded", async () => {
   const { compareExchange } = Database.of(await openDatabase());
   const large = JSON.stringify({ Object: "x".repeat(20_000) });
   const { index } = await compareExchange.put("k", 0, large, "put");
-  // What was put is not part of the outcome: the request has it.
+  // Written documents are not part of the outcome, because the request has them.
   expect(await compareExchange.put("k", 0, large, "put")).toMatchObject({ index });
   expect((await compareExchange.delete("k", index, "delete")).isSuccessful).toBe(true);
   expect((await compareExchange.delete("k", index, "delete")).isSuccessful).toBe(false);

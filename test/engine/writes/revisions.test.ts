@@ -41,7 +41,10 @@ const configure = (database: OpenDatabase, rule: object | null, name = "Users") 
 
 const user = (fields: object) => ({ ...fields, "@metadata": { "@collection": "Users" } });
 
-/** The revisions that readers see, newest first: what they hold, their etag in the change vector, their flags. */
+/**
+ * The revisions visible to readers, newest first: their content, their etag in the change vector,
+ * their flags.
+ */
 async function revisionsOf(database: OpenDatabase, id: string): Promise<unknown[][]> {
   const { revisions } = database.state.keyspaces;
   const rows: unknown[][] = [];
@@ -67,7 +70,7 @@ const flagsOf = async (database: OpenDatabase, id: string) => {
 };
 
 describe("revisions", () => {
-  test("are made by each write of a configured collection, the newest like the document", async () => {
+  test("are created by each write of a configured collection, the newest equal to the document", async () => {
     const database = await openDatabase();
     await configure(database, { MinimumRevisionsToKeep: 9 });
     await database.put("u/1", user({ n: 1 }));
@@ -82,7 +85,7 @@ describe("revisions", () => {
     expect(await flagsOf(database, "o/1")).toBeUndefined();
   });
 
-  test("are not made of the same content once more", async () => {
+  test("are not created again for unchanged content", async () => {
     const database = await openDatabase();
     await configure(database, {});
     await database.put("u/1", user({ n: 1 }));
@@ -90,7 +93,7 @@ describe("revisions", () => {
     expect(await revisionsOf(database, "u/1")).toHaveLength(1);
   });
 
-  test("keep the state from before the configuration, on the next change or deletion", async () => {
+  test("preserve the state from before the configuration, on the next change or deletion", async () => {
     const database = await openDatabase();
     await database.put("u/1", user({ n: 1 }));
     await database.put("u/2", user({ n: 1 }));
@@ -107,7 +110,7 @@ describe("revisions", () => {
     ]);
   });
 
-  test("beyond the number to keep are dropped, oldest first, with tombstones", async () => {
+  test("beyond the maximum number are dropped, oldest first, with tombstones", async () => {
     const database = await openDatabase();
     await configure(database, { MinimumRevisionsToKeep: 2 });
     for (let n = 0; n < 5; n++) await database.put("u/1", user({ n }));
@@ -119,7 +122,7 @@ describe("revisions", () => {
     expect(database.state.keyspaces.tombstones.count).toBe(3);
   });
 
-  test("that are young stay beyond the number to keep; few are dropped at once if so configured", async () => {
+  test("are retained beyond the maximum number while young, and dropped a few at a time if so configured", async () => {
     const database = await openDatabase();
     await configure(database, {
       MinimumRevisionsToKeep: 1,
@@ -135,7 +138,7 @@ describe("revisions", () => {
     expect(await revisionsOf(database, "u/1")).toHaveLength(3);
   });
 
-  test("of a deleted document say so and stay, or go with it", async () => {
+  test("of a deleted document are marked and stay, or are deleted with it", async () => {
     const database = await openDatabase();
     await configure(database, { MinimumRevisionsToKeep: 2 });
     await database.put("u/1", user({ n: 1 }));
@@ -152,7 +155,7 @@ describe("revisions", () => {
     expect(revisions.isEmpty).toBe(true);
   });
 
-  test("hold the values of counters and the contents of attachments", async () => {
+  test("contain the values of counters and the contents of attachments", async () => {
     const database = await openDatabase();
     await configure(database, {});
     await database.put("u/1", user({ n: 1 }));
@@ -174,7 +177,7 @@ describe("revisions", () => {
     await reader.close();
   });
 
-  test("are forced once for each state", async () => {
+  test("can be forced once for each state", async () => {
     const database = await openDatabase();
     await database.put("f/1", { n: 1 });
     const force = () => database.write((transaction) => forceRevisionOf(transaction, "f/1"));
@@ -192,7 +195,7 @@ describe("revisions", () => {
     expect(await flagsOf(database, "f/1")).toBe("HasRevisions");
   });
 
-  test("are there again after the database was closed, killed, or opened without its snapshot", async () => {
+  test("survive closing, a crash, and the loss of the snapshot", async () => {
     const folder = await temporaryFolder();
     const database = await openDatabase(folder);
     await configure(database, { MinimumRevisionsToKeep: 3 });
@@ -217,7 +220,7 @@ describe("revisions", () => {
   });
 });
 
-test("a document that a revision brings back to another collection leaves the one that it was in", async () => {
+test("a document reverted to another collection leaves its current collection", async () => {
   const database = await openTestDatabase();
   await database.putSettings({ Revisions: { Default: { Disabled: false } } });
   const inCollection = (n: number, name: string) => ({ n, "@metadata": { "@collection": name } });
@@ -230,5 +233,5 @@ test("a document that a revision brings back to another collection leaves the on
   await revertToVectors(database, [["a", first.changeVector]]);
   expect((await query(database, "from Others where n > 0")).ids).toEqual([]);
   expect((await query(database, "from Users where n > 0")).ids).toEqual(["a"]);
-  // At the end its files say the same: replay drops the tombstones that were dropped here.
+  // The files are compared at the end: replay drops the tombstones that were dropped here.
 });

@@ -59,7 +59,7 @@ async function metadata(id = "users/1"): Promise<Record<string, unknown>> {
   return (await database.get(id))?.["@metadata"] as Record<string, unknown>;
 }
 
-/** The slow, obvious twin of one series. */
+/** A slow, simple model of one series. */
 class SortedArray {
   entries: SeriesEntry[] = [];
 
@@ -97,14 +97,14 @@ const step = fc.oneof(
 );
 
 describe("a time series", () => {
-  it("is what a sorted array would be, whatever is appended and deleted", async () => {
+  it("equals a sorted array after any appends and deletions", async () => {
     let round = 0;
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }),
         async (steps) => {
           const name = `series ${round++}`;
-          const twin = new SortedArray();
+          const model = new SortedArray();
           for (const together of steps) {
             await database.write((transaction) => {
               for (const one of together) {
@@ -113,15 +113,15 @@ describe("a time series", () => {
               }
             });
             for (const one of together) {
-              if ("append" in one) twin.append(one.append);
-              else twin.delete(one.from, one.to);
+              if ("append" in one) model.append(one.append);
+              else model.delete(one.from, one.to);
             }
-            expect(entriesOf("users/1", name)).toEqual(twin.entries);
+            expect(entriesOf("users/1", name)).toEqual(model.entries);
             expect(entriesOf("users/1", name, 10, 200)).toEqual(
-              twin.entries.filter(({ time: at }) => at >= 10 && at <= 200),
+              model.entries.filter(({ time: at }) => at >= 10 && at <= 200),
             );
             const listed = ((await metadata())["@timeseries"] ?? []) as string[];
-            expect(listed.includes(name)).toBe(twin.entries.length > 0);
+            expect(listed.includes(name)).toBe(model.entries.length > 0);
           }
           database.checkInvariants();
         },
@@ -130,7 +130,7 @@ describe("a time series", () => {
     );
   });
 
-  it("writes few entries again when one is appended to many", async () => {
+  it("rewrites few entries when one is appended to many", async () => {
     for (let i = 0; i < 1200; i++) await append("Heart", [at(i * 1000, i)]);
     const { recordBytes } = database.logMetrics;
     for (let i = 1200; i < 1400; i++) await append("Heart", [at(i * 1000, i)]);
@@ -141,13 +141,13 @@ describe("a time series", () => {
     );
   });
 
-  it("stays small when entries come backwards", async () => {
+  it("stays small when entries arrive in reverse order", async () => {
     for (let i = 600; i > 0; i--) await append("back", [at(i, i)]);
     expect(database.state.keyspaces.timeSeriesSegments.count).toBe(2);
     expect(entriesOf("users/1", "back")).toHaveLength(600);
   });
 
-  it("is there again after closing, and after a crash", async () => {
+  it("survives closing and a crash", async () => {
     await append(
       "A",
       Array.from({ length: 1500 }, (_, i) => at(i, i, -i)),
@@ -182,7 +182,7 @@ describe("a time series", () => {
     expect([entriesOf("users/1", "A"), entriesOf("users/1", "B")]).toEqual(expected);
   });
 
-  it("goes with its document, and is not there when that comes again", async () => {
+  it("is deleted with its document, and is absent when the document is recreated", async () => {
     await append("A", [at(1, 1)]);
     await database.delete("USERS/1");
     await database.put("users/1", {});
@@ -192,7 +192,7 @@ describe("a time series", () => {
     expect(database.state.keyspaces.timeSeriesSegments.count).toBe(0);
   });
 
-  it("is listed by its first spelling, sorted without regard to case, until it is empty", async () => {
+  it("is listed by its first spelling, sorted ignoring case, until it is empty", async () => {
     await append("b", [at(1, 1)]);
     await append("B2", [at(1, 1)]);
     await append("A", [at(1, 1)]);
@@ -210,7 +210,7 @@ describe("a time series", () => {
     expect(await metadata()).not.toHaveProperty("@flags");
   });
 
-  it("changes its document only when it appears or goes", async () => {
+  it("changes its document only when it is created or becomes empty", async () => {
     const vector = async () => (await metadata())["@change-vector"];
     await append("A", [at(1, 1)]);
     const before = await vector();
@@ -222,7 +222,7 @@ describe("a time series", () => {
     expect(await vector()).not.toBe(before);
   });
 
-  it("of increments adds them up, and says which way they went", async () => {
+  it("of increments adds them up, and tags increases with the database hash", async () => {
     const increment = (...values: number[]) =>
       database.write((transaction) =>
         incrementSeries(transaction, "users/1", "INC:x", [{ time: 1, values }]),
@@ -236,7 +236,7 @@ describe("a time series", () => {
     expect(entriesOf("users/1", "inc:x")).toEqual([at(1, -7, 2, 5)]);
   });
 
-  it("is copied in part, and added up where it is of increments", async () => {
+  it("is copied partially, and added if it consists of increments", async () => {
     await append(
       "A",
       Array.from({ length: 10 }, (_, i) => at(i, i)),
@@ -262,7 +262,7 @@ describe("a time series", () => {
     expect((await metadata("users/2"))["@timeseries"]).toEqual(["C", "INC:y"]);
   });
 
-  it("knows its size without being unpacked", async () => {
+  it("has a known size without unpacking", async () => {
     await append(
       "A",
       Array.from({ length: 1500 }, (_, i) => at(i + 7, i)),
@@ -284,19 +284,19 @@ describe("a time series", () => {
     ["series-value-invalid", "A", at(1, 1, Number.NaN), "users/1"],
     ["series-out-of-range", "A", at(1, ...new Array<number>(33).fill(0)), "users/1"],
     ["series-out-of-range", "A", { ...at(1, 1), tag: "ä".repeat(128) }, "users/1"],
-  ] as const)("refuses with %s (%s)", async (code, name, wrong, id) => {
+  ] as const)("rejects with %s (%s)", async (code, name, wrong, id) => {
     await expect(append(name, [at(0, 0), wrong], id)).rejects.toMatchObject({ code });
     expect(database.state.keyspaces.timeSeriesSegments.count).toBe(0);
   });
 
-  it("tells listeners what changed, once it is durable", async () => {
-    const told: unknown[] = [];
-    const stop = database.feed.listen((change) => told.push(change));
+  it("notifies listeners of changes once they are durable", async () => {
+    const reported: unknown[] = [];
+    const stop = database.feed.listen((change) => reported.push(change));
     await append("A", [at(5, 1), at(1, 1)]);
     await remove("A", 1, 2);
     stop();
     expect(
-      told.filter((change) => (change as { kind: string }).kind === "time-series"),
+      reported.filter((change) => (change as { kind: string }).kind === "time-series"),
     ).toMatchObject([
       { type: "Put", documentId: "users/1", name: "A", from: 1, to: 5 },
       { type: "Delete", documentId: "users/1", name: "A", from: 1, to: 2 },

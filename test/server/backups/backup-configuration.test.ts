@@ -1,4 +1,4 @@
-/** What is taken of a configuration, and what is refused: destinations, types, frequencies, ages. */
+/** Accepted and rejected backup configurations: destinations, types, frequencies, retention. */
 import { expect, test } from "vitest";
 import {
   oneTimeFolder,
@@ -45,7 +45,10 @@ test.each([
   [{ S3Settings: { ...s3, CustomServerUrl: "ftp://x" } }, "must be a URL without user"],
   [{ S3Settings: { ...s3, CustomServerUrl: "http://a:b@x" } }, "must be a URL without user"],
   [{ S3Settings: s3 }, "A backup has one destination"],
-  [{ S3Settings: { ...s3, GetBackupConfigurationScript: { Exec: "sh" } } }, "runs no programs for clients"],
+  [
+    { S3Settings: { ...s3, GetBackupConfigurationScript: { Exec: "sh" } } },
+    "runs no programs for clients",
+  ],
   [{ AzureSettings: { StorageContainer: "c" } }, "Backups to Azure are not supported"],
   [{ FtpSettings: { Url: "ftp://x" } }, "Backups to FTP are not supported"],
   [{ BackupType: "Snapshot" }, "Snapshots are not supported"],
@@ -55,11 +58,11 @@ test.each([
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "01:00:00" } }, "must be bigger than one day"],
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "-9.00:00:00" } }, "must be bigger than one day"],
   [{ RetentionPolicy: { MinimumBackupAgeToKeep: "a week" } }, "to a time span"],
-])("%j is refused", (change, message) => {
+])("rejects %j", (change, message) => {
   expect(() => periodicBackup({ ...sent, ...change }, 1, now)).toThrow(message);
 });
 
-test("what is disabled or says nothing is not refused", () => {
+test("accepts disabled and empty settings", () => {
   const task = periodicBackup(
     {
       ...sent,
@@ -79,14 +82,14 @@ test("what is disabled or says nothing is not refused", () => {
   expect(retentionMs(periodicBackup({ ...sent, ...off }, 1, now))).toBeNull();
 });
 
-test("a one-time backup needs a folder", () => {
+test("a one-time backup requires a folder", () => {
   expect(oneTimeFolder({ LocalSettings: local })).toBe("/backups");
   const refused = "The backup configuration target no destinations";
   expect(() => oneTimeFolder({ BackupType: "Backup" })).toThrow(refused);
   expect(() => oneTimeFolder({ LocalSettings: { ...local, Disabled: true } })).toThrow(refused);
 });
 
-test("of a record, what this server would not have stored is left out", () => {
+test("drops tasks of a database record that this server would not have stored", () => {
   const kept = periodicBackup(sent, 7, now);
   const bad = [null, 1, [], {}, { ...kept, TaskId: "x" }, { ...kept, FullBackupFrequency: "x" }];
   expect(periodicBackupsOf({ PeriodicBackups: [...bad, kept] })).toEqual([kept]);

@@ -1,4 +1,4 @@
-/** Backups that are encrypted, and backups in S3: what is made and restored, what fails, and who sees a secret. */
+/** Encrypted backups and backups in S3: creation, restore, failures, and protection of secrets. */
 import { randomBytes } from "node:crypto";
 import {
   mkdtempSync,
@@ -71,22 +71,22 @@ async function task(body: object): Promise<number> {
   return Number((reply.json as Json)["TaskId"]);
 }
 
-/** @returns the state of the operation, or the refusal */
-async function asked(path: string, body: object): Promise<Json> {
+/** @returns the state of the operation, or the rejection */
+async function requested(path: string, body: object): Promise<Json> {
   const reply = await client.send(`POST ${path}`, body);
   if (reply.status !== 200) return reply.json as Json;
   return await ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
 }
 
 const restored = (body: object) =>
-  asked("/admin/restore/database", { DisableOngoingTasks: true, ...body });
+  requested("/admin/restore/database", { DisableOngoingTasks: true, ...body });
 
 async function valueIn(database: string, id: string): Promise<unknown> {
   const reply = await client.send(`GET /databases/${database}/docs?id=${id}`);
   return ((reply.json as Json)["Results"] as Json[])[0]?.["value"];
 }
 
-/** All that a client can see of the definitions and what was made. */
+/** Everything that a client can read about the definitions and the resulting files. */
 async function shown(taskId: number): Promise<string> {
   const paths = [
     `/periodic-backup?name=db&taskId=${taskId}`,
@@ -113,7 +113,7 @@ function fileIn(folder: string, end: string): string {
   return join(folder, String(name));
 }
 
-test("an encrypted backup is restored and verified with its key, and with nothing else", async () => {
+test("restores and verifies an encrypted backup only with its key", async () => {
   const FolderPath = newFolder();
   const Key = newKey();
   const BackupEncryptionSettings = encryption(Key);
@@ -134,7 +134,7 @@ test("an encrypted backup is restored and verified with its key, and with nothin
   });
   expect(await valueIn("one", "a/49")).toBe(49);
   const check = { BackupLocation: folder, BackupEncryptionSettings, CompareWith: "db" };
-  const verified = JSON.stringify(await asked("/admin/backups/verify", check));
+  const verified = JSON.stringify(await requested("/admin/backups/verify", check));
   expect(verified).toContain('"IsValid":true');
   expect(verified).toContain('"IsEqual":true');
 
@@ -169,7 +169,7 @@ async function* inOnePiece(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
-test("incremental backups are encrypted, and another key begins with a full one", async () => {
+test("incremental backups are encrypted, and a new key starts with a full backup", async () => {
   const FolderPath = newFolder();
   const Key = newKey();
   const definition = {
@@ -192,7 +192,7 @@ test("incremental backups are encrypted, and another key begins with a full one"
   await restored({ ...body, DatabaseName: "incremental" });
   expect(await valueIn("incremental", "a/1")).toBe(100);
 
-  // Sent back as it was shown: the key stays.
+  // The definition is sent back as returned, and the key is retained.
   const seen = (await client.json(`GET /periodic-backup?name=db&taskId=${taskId}`)) as Json;
   expect(seen["BackupEncryptionSettings"]).toEqual({ Key: null, EncryptionMode: "UseProvidedKey" });
   await task({ ...seen, Name: "renamed" });
@@ -237,14 +237,14 @@ test("backups in S3: full, incremental, listed, restored, verified", async () =>
     Status: "Completed",
   });
   expect(await valueIn("remote", "a/2")).toBe(200);
-  const verified = await asked("/admin/backups/verify", { ...body, CompareWith: "remote" });
+  const verified = await requested("/admin/backups/verify", { ...body, CompareWith: "remote" });
   expect(JSON.stringify(verified)).toContain('"IsValid":true');
   expect(JSON.stringify(verified)).toContain('"IsEqual":true');
   const once = await backedUp({ S3Settings: newRemote() });
   expect(once).toMatchObject({ Status: "Completed" });
 }, 60_000);
 
-test("a secret for S3 stays while the place is the same, and is asked for when it is another", async () => {
+test("a secret for S3 is retained for an unchanged destination, and required for another", async () => {
   const remote = newRemote();
   const definition = { FullBackupFrequency: "0 2 1 1 *", S3Settings: remote };
   const taskId = await task(definition);
@@ -260,10 +260,10 @@ test("a secret for S3 stays while the place is the same, and is asked for when i
   expect(refused.text).toContain("AWS Secret Key cannot be null or empty");
 });
 
-test("a record that a client sends keeps no secret, and its tasks say what they miss", async () => {
+test("a record sent by a client contains no secret, and its tasks report missing values", async () => {
   const remote = newRemote();
   const Key = newKey();
-  const made = await client.send("PUT /admin/databases?name=sent", {
+  const created = await client.send("PUT /admin/databases?name=sent", {
     DatabaseName: "sent",
     PeriodicBackups: [
       {
@@ -275,7 +275,7 @@ test("a record that a client sends keeps no secret, and its tasks say what they 
       },
     ],
   });
-  expect(made.status).toBe(201);
+  expect(created.status).toBe(201);
   const record = (await client.send("GET /admin/databases?name=sent")).text;
   expect(record).toContain('"theirs"');
   expect(record).not.toContain(Key);
@@ -285,7 +285,7 @@ test("a record that a client sends keeps no secret, and its tasks say what they 
 });
 
 test.each(["folder", "S3"])(
-  "a continuous backup to %s is encrypted, restored to a moment, and gone on with",
+  "a continuous backup to %s is encrypted, restored to a point in time, and resumed with the key",
   async (kind) => {
     const Key = newKey();
     const FolderPath = newFolder();

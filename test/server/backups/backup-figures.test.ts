@@ -16,7 +16,7 @@ function figures(statuses: readonly (object | null)[], disabled: readonly number
 const full = "2026-11-23T10:00:00.0000000Z";
 const later = "2026-11-23T12:00:00.0000000Z";
 
-test("tells the last backup of each enabled task, and whether it failed", () => {
+test("reports the last backup of each enabled task, and whether it failed", () => {
   const failed = { LastFullBackup: full, Error: { Exception: "no room" } };
   expect(
     figures([null, { LastFullBackup: full, LastIncrementalBackup: later }, failed, null], [3]),
@@ -27,7 +27,7 @@ test("tells the last backup of each enabled task, and whether it failed", () => 
   ]);
 });
 
-test("tells how far a continuous one is behind, as far as that is known", () => {
+test("reports the delay of a continuous backup, if it is known", () => {
   const status = (BehindInSec: unknown, WaitingBytes: unknown) => ({
     Continuous: { BehindInSec, WaitingBytes },
   });
@@ -37,6 +37,6 @@ test("tells how far a continuous one is behind, as far as that is known", () => 
   ]);
 });
 
-test("tells of a bounded number of tasks", () => {
+test("reports a limited number of tasks", () => {
   expect(figures(Array.from({ length: 500 }, () => null)).length).toBeLessThan(50);
 });

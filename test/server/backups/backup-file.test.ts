@@ -1,4 +1,7 @@
-/** The file of a backup: whole or not there, when the disk is full, when the dump fails, when the process ends. */
+/**
+ * The file of a backup: complete or absent, when the disk is full, the dump fails, or the process
+ * ends.
+ */
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -21,7 +24,7 @@ async function* dump(pieces: number): AsyncGenerator<Buffer> {
   for (let i = 0; i < pieces; i++) yield Buffer.alloc(100_000, String(Math.random()));
 }
 
-/** A file system whose calls of one kind fail from the n-th on. */
+/** A file system whose calls of one type fail from the n-th on. */
 function failing(
   call: "write" | "sync" | "rename" | "syncDirectory" | "open",
   code: string,
@@ -61,7 +64,7 @@ function failing(
   });
 }
 
-test("is a compressed dump, and readable by nobody else", async () => {
+test("is a compressed dump, readable only by its owner", async () => {
   const folder = newFolder();
   const pieces: Buffer[] = [];
   for await (const piece of dump(20)) pieces.push(piece);
@@ -94,7 +97,7 @@ test.each([
   ["sync", "EIO", "file-failed"],
   ["rename", "EACCES", "file-failed"],
   ["open", "EROFS", "file-failed"],
-] as const)("leaves nothing when %s fails with %s", async (call, error, code) => {
+] as const)("leaves no file when %s fails with %s", async (call, error, code) => {
   const folder = newFolder();
   const failed = writeBackupFile(
     new FolderStorage(failing(call, error), folder),
@@ -106,7 +109,7 @@ test.each([
   expect(await files.exists(folder)).toBe(false);
 });
 
-test("leaves the earlier files of the folder when a later one fails", async () => {
+test("keeps the earlier files of the folder when a later one fails", async () => {
   const folder = newFolder();
   await writeBackupFile(new FolderStorage(files, folder), "1.ravendb-full-backup", dump(1), null);
   const full = failing("write", "ENOSPC", 2);
@@ -120,7 +123,7 @@ test("leaves the earlier files of the folder when a later one fails", async () =
   expect(readdirSync(folder)).toEqual(["1.ravendb-full-backup"]);
 });
 
-test("throws what the dump throws, and leaves nothing of it", async () => {
+test("rethrows the error of the dump, and leaves no file", async () => {
   const folder = newFolder();
   async function* broken(): AsyncGenerator<Buffer> {
     yield* dump(30);
@@ -132,7 +135,7 @@ test("throws what the dump throws, and leaves nothing of it", async () => {
   expect(await files.exists(folder)).toBe(false);
 });
 
-test("has another name until all of it is durable", async () => {
+test("has a temporary name until it is durable", async () => {
   const folder = newFolder();
   const seen = new Set<string>();
   async function* watched(): AsyncGenerator<Buffer> {

@@ -1,4 +1,4 @@
-/** Which paths may be backup folders, and how backups are found by their names. */
+/** Permitted paths of backup folders, and detection of backups by their names. */
 import { mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -27,7 +27,7 @@ symlinkSync(join(base, "nothing"), join(root, "dangling"));
 const rules = { root, dataFolder: data };
 
 test.each([root, join(root, "new"), join(root, "new/er/folder"), join(base, "into", "x")])(
-  "%s may be one",
+  "%s is permitted",
   async (path) => {
     expect(await checkedFolder(path, rules)).toBe(path.replace(join(base, "into"), root));
   },
@@ -48,21 +48,21 @@ test.each([
   [join(root, "file", "new"), "Cannot write to directory path"],
   [`${root}/a\0b`, "zero character"],
   [`/${"x".repeat(5000)}`, "too long"],
-])("%s may not", async (path, message) => {
+])("%s is not permitted", async (path, message) => {
   await expect(checkedFolder(path, rules)).rejects.toMatchObject({
     code: "invalid-argument",
     message: expect.stringContaining(message),
   });
 });
 
-test("without a root any folder may be one but the data folder", async () => {
+test("without a root, any folder except the data folder is permitted", async () => {
   const free = { root: undefined, dataFolder: data };
   expect(await checkedFolder(join(base, "outside"), free)).toBe(join(base, "outside"));
   await expect(checkedFolder(join(data, "x"), free)).rejects.toThrow("within the data folder");
   await expect(checkedFolder(data, free)).rejects.toThrow("within the data folder");
 });
 
-test("backups are found by their names, in the order of time", async () => {
+test("finds backups by their names, in time order", async () => {
   const folder = join(base, "backups");
   const own = join(folder, folderName("2026-11-23-02-17-01", "my-db.x-1", "A"));
   mkdirSync(own, { recursive: true });

@@ -24,7 +24,7 @@ function task(full: string | null, incremental: string | null) {
   return periodicBackup(sent, 1, new Date(created));
 }
 
-test("the first one is full, whatever comes first", () => {
+test("the first backup is full, even if an incremental one is due first", () => {
   const daily = task("0 2 * * *", "0 * * * *");
   expect(nextRun(daily, none, created)).toEqual({ atMs: at(1, 13), isFull: true });
   expect(nextRun(task(null, "0 * * * *"), none, created)).toEqual({
@@ -34,7 +34,7 @@ test("the first one is full, whatever comes first", () => {
   expect(nextRun(task("0 2 * * *", null), none, created)).toEqual({ atMs: at(2, 2), isFull: true });
 });
 
-test("incremental ones follow, until the next full one, which wins at the same time", () => {
+test("incremental backups follow until the next full one, which takes precedence at the same time", () => {
   const daily = task("0 2 * * *", "0 * * * *");
   const full = { ...none, lastFullMs: at(1, 13) };
   expect(nextRun(daily, full, at(1, 13, 1))).toEqual({ atMs: at(1, 14), isFull: false });
@@ -42,21 +42,21 @@ test("incremental ones follow, until the next full one, which wins at the same t
   expect(nextRun(daily, later, at(2, 1, 1))).toEqual({ atMs: at(2, 2), isFull: true });
 });
 
-test("one that was missed is due at once, and once", () => {
+test("a missed backup is due immediately, and once", () => {
   const daily = task("0 2 * * *", null);
   const missed = nextRun(daily, { ...none, lastFullMs: at(2, 2) }, at(9, 12));
   expect(missed).toEqual({ atMs: at(3, 2), isFull: true });
   expect(nextRun(daily, { ...none, lastFullMs: at(9, 12) }, at(9, 12, 1))?.atMs).toBe(at(10, 2));
 });
 
-test("where both were missed, the full one is made", () => {
+test("if both were missed, a full backup is created", () => {
   const daily = task("0 2 * * *", "0 * * * *");
   const full = { ...none, lastFullMs: at(2, 2) };
   expect(nextRun(daily, full, at(2, 23))).toEqual({ atMs: at(2, 3), isFull: false });
   expect(nextRun(daily, full, at(4, 1))).toEqual({ atMs: at(3, 2), isFull: true });
 });
 
-test("a clock that was set back stops nothing", () => {
+test("continues after the clock was set back", () => {
   const daily = task("0 2 * * *", null);
   expect(nextRun(daily, { ...none, lastFullMs: at(20, 2) }, at(9, 12))?.atMs).toBe(at(10, 2));
 });

@@ -1,4 +1,7 @@
-/** A place whose files are encrypted, over a folder: what is read, written and named, in it and in folders of it. */
+/**
+ * An encrypted destination over a folder: files that are read, written and named, in it and in
+ * subfolders.
+ */
 import { mkdtempSync, readFileSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

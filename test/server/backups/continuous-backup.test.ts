@@ -1,4 +1,7 @@
-/** Continuous backups over HTTP: what is restored, to which moment, and what a lost folder, a failing destination, a restart and damaged files do. */
+/**
+ * Continuous backups over HTTP: restored content and points in time; a lost folder, a failing
+ * destination, a restart and damaged files.
+ */
 import {
   mkdtempSync,
   readdirSync,
@@ -65,11 +68,11 @@ async function statusOf({ client, taskId }: Setup): Promise<Json> {
   return (reply["Status"] ?? {}) as Json;
 }
 
-/** Waits until the status is as wanted. */
-async function until(setup: Setup, isSo: (status: Json) => boolean): Promise<Json> {
+/** Waits until the status matches. */
+async function until(setup: Setup, condition: (status: Json) => boolean): Promise<Json> {
   for (let i = 0; i < 600; i++) {
     const status = await statusOf(setup);
-    if (isSo(status)) return status;
+    if (condition(status)) return status;
     await sleep(25);
   }
   throw new Error(`not reached: ${JSON.stringify(await statusOf(setup))}`);
@@ -116,7 +119,7 @@ class GrowingPlace extends FolderStorage {
   }
 }
 
-test("what is written while a folder is looked at is not missed", async () => {
+test("writes during a check of the folder are not missed", async () => {
   const setup = await setUp();
   await put(setup.client, "a/1", 1);
   await until(setup, isShipped);
@@ -145,7 +148,7 @@ test("what is written while a folder is looked at is not missed", async () => {
   await expect(missed).rejects.toThrow("the last one, is missing");
 });
 
-test("a folder destroyed in the middle of traffic comes back, with all that was acknowledged but the last seconds", async () => {
+test("restores a database destroyed under traffic, with all acknowledged writes except the last seconds", async () => {
   const setup = await setUp();
   const { client, folder } = setup;
   const acknowledged: { id: string; value: number; ms: number }[] = [];
@@ -161,7 +164,7 @@ test("a folder destroyed in the middle of traffic comes back, with all that was 
   const writers = [1, 2, 3, 4].map(writer);
   await sleep(3500);
   const destroyedMs = performance.now();
-  // What burns is the folder and what the process has in memory: nothing of either is used below.
+  // The folder and the memory of the process are lost: nothing of either is used below.
   const saved = newFolder("saved");
   renameSync(folder, saved);
   isOver = true;
@@ -176,7 +179,7 @@ test("a folder destroyed in the middle of traffic comes back, with all that was 
   const sureById = new Map<string, number>();
   for (const { id, value, ms } of acknowledged) {
     lastById.set(id, value);
-    // An interval, and the time that it takes.
+    // An interval, and the duration of a round.
     if (ms < destroyedMs - 2000) sureById.set(id, value);
   }
   expect(sureById.size).toBeGreaterThan(20);
@@ -187,7 +190,7 @@ test("a folder destroyed in the middle of traffic comes back, with all that was 
   }
 }, 60_000);
 
-test("a moment comes back with what was acknowledged before it, and nothing that was sent after it", async () => {
+test("restores a point in time with all writes acknowledged before it, and none sent after it", async () => {
   const setup = await setUp();
   const { client, folder } = setup;
   const moments: { at: string; values: number[] }[] = [];
@@ -252,7 +255,7 @@ test.each([
   expect(reply.text).toContain(message);
 });
 
-test("attachments come back with their contents", async () => {
+test("restores attachments with their contents", async () => {
   const setup = await setUp();
   const { client, folder } = setup;
   await put(client, "a", 1);
@@ -268,7 +271,7 @@ test("attachments come back with their contents", async () => {
   expect(reply.text).toBe("hello");
 });
 
-test("a destination that fails is tried again, and writers do not notice", async () => {
+test("retries a failing destination without affecting writers", async () => {
   const setup = await setUp();
   const { client, folder } = setup;
   await put(client, "a", 1);
@@ -292,7 +295,7 @@ test("a destination that fails is tried again, and writers do not notice", async
   expect(await valueIn(client, "again", "a")).toBe(3);
 }, 30_000);
 
-test("a full disk fails the backup and not the writers, leaves nothing half, and ends when there is room", async () => {
+test("a full disk fails the backup but not the writers, leaves no partial files, and resumes when space is free", async () => {
   const client = await startEndpointClient([
     "--RunInMemory=false",
     `--DataDir=${newFolder("data")}`,
@@ -350,7 +353,7 @@ test("a full disk fails the backup and not the writers, leaves nothing half, and
   backup.close();
 });
 
-test("what is committed while a file is written waits for the next round: a round ends, whatever is written", async () => {
+test("commits during a round are left to the next one, so a round always ends", async () => {
   const client = await startEndpointClient([
     "--RunInMemory=false",
     `--DataDir=${newFolder("data")}`,
@@ -363,7 +366,7 @@ test("what is committed while a file is written waits for the next round: a roun
   };
   const { files } = nodeEnvironment();
   let value = 0;
-  // Each file that is begun has a write committed before it is whole.
+  // A write is committed before each new file is complete.
   const busy: FileSystem = Object.assign(Object.create(files) as FileSystem, {
     open: async (...args: Parameters<FileSystem["open"]>) => {
       if (value > 0) await put(client, "a", ++value);
@@ -389,7 +392,7 @@ test("what is committed while a file is written waits for the next round: a roun
   expect(await valueIn(client, "again", "a")).toBeGreaterThan(1);
 });
 
-test("a new base is made in time, beside what continues the old one, which is kept as long as the task says", async () => {
+test("creates a new base in time, beside the continuation of the old one, which is retained as configured", async () => {
   const client = await startEndpointClient([
     "--RunInMemory=false",
     `--DataDir=${newFolder("data")}`,
@@ -430,13 +433,13 @@ test("a new base is made in time, beside what continues the old one, which is ke
   await passTo(1, 5);
   expect(generations(folder)).toHaveLength(2);
   const [first, second] = generations(folder).map((name) => join(folder, name)) as [string, string];
-  // The first one has what was committed until the second one was there.
+  // The first base covers all commits until the second one existed.
   const bodies = { DisableOngoingTasks: true };
   await restored(client, { ...bodies, DatabaseName: "one", BackupLocation: first });
   expect(await valueIn(client, "one", "a")).toBe(3);
   await restored(client, { ...bodies, DatabaseName: "two", BackupLocation: second });
   expect(await valueIn(client, "two", "a")).toBe(5);
-  // Its moments are older than a day when the second one has been there for a day.
+  // Its points in time expire when the second one has existed for a day.
   await passTo(23 * 60, 6);
   expect(generations(folder)).toHaveLength(3);
   await passTo(2 * 60, 7);
@@ -448,7 +451,7 @@ test("a new base is made in time, beside what continues the old one, which is ke
   backup.close();
 });
 
-test("what is flipped, cut, missing or not the last file is named", async () => {
+test("reports a flipped bit, a truncation, a missing file, and an outdated last file by name", async () => {
   const setup = await setUp();
   const { client, folder } = setup;
   for (let value = 1; value <= 3; value++) {
@@ -491,7 +494,7 @@ test("what is flipped, cut, missing or not the last file is named", async () => 
   expect(statSync(last).size).toBe(whole.length);
 }, 30_000);
 
-test("goes on in the same files after a restart, and what was not written is written at the stop", async () => {
+test("resumes in the same files after a restart, and writes pending data on shutdown", async () => {
   const data = newFolder("data");
   const flags = ["--RunInMemory=false", `--DataDir=${data}`];
   const client = await startEndpointClient(flags);
@@ -500,7 +503,7 @@ test("goes on in the same files after a restart, and what was not written is wri
     Continuous: { IntervalInSec: 600 },
     LocalSettings: { FolderPath: folder },
   });
-  for (let i = 0; i < 400 && !hasBase(folder); i++) await sleep(25);
+  await expect.poll(() => hasBase(folder), { timeout: 10_000 }).toBe(true);
   await put(client, "a", 7);
   await client.server.running.stop();
   const other = await startEndpointClient([
@@ -529,7 +532,7 @@ function hasBase(folder: string): boolean {
   }
 }
 
-test("the task is listed with how far it is, and does not run on demand", async () => {
+test("the task is listed with its progress, and cannot run on demand", async () => {
   const setup = await setUp();
   const { client, taskId } = setup;
   await put(client, "a", 1);

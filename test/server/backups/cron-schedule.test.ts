@@ -1,4 +1,4 @@
-/** Cron expressions: the next times, and what is refused with which text. */
+/** Cron expressions: the next times, and the messages for rejected expressions. */
 import { expect, test } from "vitest";
 import { CronSchedule } from "../../../server/backups/cron-schedule.ts";
 import { RequestError } from "../../../server/http/request-error.ts";
@@ -30,7 +30,7 @@ test.each([
   ["0 2 * * friday", "There was an error parsing 'friday' for the DayOfWeek field"],
   ["0 1-0-3 * * *", "There was an error parsing '1-0-3' for the Hour field"],
   ["0 2 30 2 *", "The provided cron string <0 2 30 2 *> matches no time"],
-])("refuses %s", (expression, message) => {
+])("rejects %s", (expression, message) => {
   try {
     void new CronSchedule(expression);
     expect.unreachable();
@@ -43,7 +43,7 @@ test.each([
   }
 });
 
-test("an absurd expression is refused soon", () => {
+test("rejects an absurd expression quickly", () => {
   const started = performance.now();
   for (const expression of [`${"1,".repeat(100_000)}1 * * * *`, `0 0 * * ${"*/".repeat(50)}`]) {
     expect(() => new CronSchedule(expression)).toThrow(RequestError);

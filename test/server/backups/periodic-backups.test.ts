@@ -1,4 +1,6 @@
-/** Periodic backups: when they run, what they continue, what is kept of them, and what a failure and a restart do. */
+/**
+ * Periodic backups: when they run, which backup they continue, retention, failures and restarts.
+ */
 import { mkdtempSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,7 +40,7 @@ function clock(hour: number, minute = 0, day = 2): number {
   return new Date(2026, 2, day, hour, minute).getTime();
 }
 
-/** Does another node of the cluster make the backups? */
+/** Whether another node of the cluster is responsible for backups. */
 const elsewhere = false;
 
 function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBackups {
@@ -57,7 +59,7 @@ function newPeriodic(root?: string, files = nodeEnvironment().files): PeriodicBa
   });
 }
 
-/** A new database with a task. @returns its id, and its folder */
+/** A new database with a task. @returns its id, and its folder. */
 async function newTask(change: object = {}): Promise<{ taskId: number; folder: string }> {
   const name = `periodic-${++count}`;
   database = await server.running.services.databases.create(name, { DatabaseName: name });
@@ -89,21 +91,20 @@ function filesIn(folder: string): string[] {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 400 && !condition(); i++) await sleep(10);
-  expect(condition()).toBe(true);
+  await expect.poll(condition, { timeout: 10_000 }).toBe(true);
 }
 
-/** Looks for what is due now, and waits until it is made. */
+/** Runs the due backups and waits for them. */
 async function passTo(ms: number): Promise<void> {
   nowMs = ms;
-  // The first may have begun before the time was set.
+  // The first may have started before the clock was set.
   await periodic.check();
   await periodic.check();
   await until(() => !database.operations.isRunning);
   await sleep(10);
 }
 
-test("runs when it is due, once, full first and then incremental", async () => {
+test("runs once when due, first full and then incremental", async () => {
   const { taskId, folder } = await newTask();
   await passTo(clock(1, 59));
   expect(filesIn(folder)).toEqual([]);
@@ -136,7 +137,7 @@ test("runs when it is due, once, full first and then incremental", async () => {
   expect(task && periodic.next(database, task)).toEqual({ atMs: clock(3, 0, 3), isFull: false });
 });
 
-test("goes on after a restart, with what was missed made once", async () => {
+test("resumes after a restart and runs a missed backup once", async () => {
   const { folder } = await newTask({ IncrementalBackupFrequency: null });
   await passTo(clock(2));
   periodic.close();
@@ -148,7 +149,7 @@ test("goes on after a restart, with what was missed made once", async () => {
   expect(filesIn(folder)).toEqual(["full", "full"]);
 });
 
-test("is full where the backup that it would continue is gone, and in another folder", async () => {
+test("is full if the backup to continue is missing, and in another folder", async () => {
   const { taskId, folder } = await newTask();
   await passTo(clock(2));
   await rm(folder, { recursive: true });
@@ -176,7 +177,7 @@ test("neither a disabled task nor a deleted one runs", async () => {
   });
 });
 
-test("a run that fails is told of, and tried again less and less often", async () => {
+test("reports a failed run and retries it at increasing intervals", async () => {
   const { taskId, folder } = await newTask({ IncrementalBackupFrequency: null });
   writeFileSync(folder, "a file");
   await passTo(clock(2));
@@ -205,7 +206,7 @@ test("a run that fails is told of, and tried again less and less often", async (
   expect(reports.at(-1)).toContain("succeed again");
 });
 
-test("a run that the end of its database interrupts is no failure", async () => {
+test("a run interrupted by the closing of its database is not a failure", async () => {
   await newTask();
   nowMs = clock(2);
   const checked = periodic.check();
@@ -215,7 +216,7 @@ test("a run that the end of its database interrupts is no failure", async () => 
   expect(reports).toEqual([]);
 });
 
-test("runs at once when asked to", async () => {
+test("runs immediately on request", async () => {
   const { taskId, folder } = await newTask();
   const first = await periodic.runNow(database, taskId, false, 77);
   expect(first.id).toBe(77);
@@ -225,10 +226,10 @@ test("runs at once when asked to", async () => {
   expect(filesIn(folder)).toEqual(["full", "incremental", "incremental"]);
 });
 
-test("removes what is older than it keeps, and nothing else", async () => {
+test("deletes only backups older than the retention time", async () => {
   const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
   const { taskId, folder } = await newTask({ RetentionPolicy });
-  periodic.close(); // none but those asked for
+  periodic.close(); // Only runs requested by the test.
   await (await periodic.runNow(database, taskId, true, undefined)).ended;
   const [first = ""] = readdirSync(folder);
   const other = first.replace(database.name, "other");
@@ -248,16 +249,16 @@ test("removes what is older than it keeps, and nothing else", async () => {
   expect(left.filter((name) => name.includes(`-${database.name}-`))).toHaveLength(1);
 });
 
-test("a backup is made even if the old ones cannot be removed", async () => {
+test("creates a backup even if old ones cannot be deleted", async () => {
   const RetentionPolicy = { MinimumBackupAgeToKeep: "1.00:00:00" };
   const { taskId, folder } = await newTask({ RetentionPolicy });
   periodic.close();
   const { files } = nodeEnvironment();
   const unlink = async () => {
-    throw new Error("it is in use");
+    throw new Error("the file is in use");
   };
   periodic = newPeriodic(undefined, Object.assign(Object.create(files), { unlink }));
-  periodic.close(); // none but those asked for
+  periodic.close(); // Only runs requested by the test.
   const old = join(folder, `2020-01-01-00-00-00.ravendb-${database.name}-A-backup`);
   await files.makeDirectory(old);
   writeFileSync(join(old, "2020-01-01-00-00-00.ravendb-full-backup"), "");
@@ -267,7 +268,7 @@ test("a backup is made even if the old ones cannot be removed", async () => {
   expect(historyOf(database.smuggler.backupMark(taskId)?.status)).toMatchObject({ error: null });
 });
 
-test("a folder outside of the root is refused, when it is defined and when it runs", async () => {
+test("rejects a folder outside of the root, both in the definition and in a run", async () => {
   const { taskId } = await newTask();
   const confined = newPeriodic(join(base, "root"));
   const task = periodic.find(database, taskId);

@@ -1,4 +1,7 @@
-/** Backups over HTTP, restored: what comes back, what is refused, what a failure or a crash leaves, and a lost folder. */
+/**
+ * Backups restored over HTTP: restored content, rejections, the state after a failure or a crash,
+ * and a lost folder.
+ */
 import {
   mkdtempSync,
   readdirSync,
@@ -11,7 +14,8 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { FolderStorage } from "../../../server/backups/folder-storage.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
@@ -35,7 +39,7 @@ async function ended(to: EndpointClient, path: string): Promise<Json> {
   }
 }
 
-/** Makes a one-time backup. @returns the folder of its files */
+/** Creates a one-time backup. @returns the folder of its files. */
 async function backedUp(to: EndpointClient, folder: string): Promise<string> {
   const body = { BackupType: "Backup", LocalSettings: { FolderPath: folder } };
   const { OperationId } = (await to.json("POST admin/backup", body)) as Json;
@@ -57,7 +61,7 @@ async function names(to: EndpointClient): Promise<unknown> {
   return ((await to.json("GET /databases?namesOnly=true")) as Json)["Databases"];
 }
 
-test("a restored database has what the backup has", async () => {
+test("a restored database has the content of the backup", async () => {
   await client.send("POST studio/sample-data");
   await client.send("PUT cmpxchg?key=k&index=0", { Object: { a: 1 } });
   await client.send("POST identity/next?name=orders");
@@ -102,7 +106,7 @@ test("a restored database has what the backup has", async () => {
   ]);
 });
 
-test("no database that exists is touched", async () => {
+test("changes no existing database", async () => {
   const folder = await backedUp(client, join(base, "two"));
   await client.send("PUT /databases/copy/docs?id=mine", { a: 1 });
   const state = await restoring(client, { DatabaseName: "COPY", BackupLocation: folder });
@@ -128,11 +132,11 @@ test.each([
   [{ Type: "S3", DatabaseName: "x" }, "The BucketName of S3Settings is missing"],
   [{ DatabaseName: "x", BackupLocation: base, EncryptionKey: "k" }, "cannot be encrypted"],
   [{ DatabaseName: "x", BackupLocation: base, DataDirectory: "/x" }, "cannot be chosen"],
-])("%j is refused", async (body, message) => {
+])("rejects %j", async (body, message) => {
   expect(JSON.stringify(await restoring(client, body))).toContain(message);
 });
 
-test("a damaged backup leaves no database behind", async () => {
+test("a damaged backup leaves no database", async () => {
   const folder = await backedUp(client, join(base, "three"));
   const [name = ""] = readdirSync(folder);
   const bytes = readFileSync(join(folder, name));
@@ -152,7 +156,7 @@ test("a damaged backup leaves no database behind", async () => {
   expect(await names(client)).toEqual(["copy", "db"]);
 });
 
-test("while a database is restored, it serves nobody", async () => {
+test("rejects requests to a database while it is being restored", async () => {
   const { databases } = client.server.running.services;
   await databases.create("half", { DatabaseName: "half", DatabaseState: "RestoreInProgress" });
   const reply = await client.send("GET /databases/half/docs?id=a");
@@ -166,7 +170,7 @@ test("while a database is restored, it serves nobody", async () => {
   await databases.delete("half");
 });
 
-test("one backup is made at a time", async () => {
+test("only one backup of a database runs at a time", async () => {
   const body = { LocalSettings: { FolderPath: join(base, "four") } };
   const replies = await Promise.all([1, 2, 3].map(() => client.send("POST admin/backup", body)));
   expect(replies.map(({ status }) => status).sort()).toEqual([200, 400, 400]);
@@ -174,22 +178,35 @@ test("one backup is made at a time", async () => {
   expect(refused).toMatchObject({
     Type: "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
   });
-  const made = replies.find(({ status }) => status === 200)?.json as Json;
-  await ended(client, `operations/state?id=${made["OperationId"]}`);
+  const created = replies.find(({ status }) => status === 200)?.json as Json;
+  await ended(client, `operations/state?id=${created["OperationId"]}`);
   await backedUp(client, join(base, "four"));
 });
 
-test("a backup that is stopped leaves nothing", async () => {
+test("a killed backup leaves no files", async () => {
   const folder = join(base, "stopped");
   const body = { LocalSettings: { FolderPath: folder } };
+  let release = (): void => undefined;
+  const isKilled = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const { write } = FolderStorage.prototype;
+  const spy = vi.spyOn(FolderStorage.prototype, "write");
+  spy.mockImplementation(async function (this: FolderStorage, name, bytes) {
+    await isKilled;
+    return write.call(this, name, bytes);
+  });
   const { OperationId } = (await client.json("POST admin/backup", body)) as Json;
+  await expect.poll(() => spy.mock.calls.length, { timeout: 10_000 }).toBe(1);
   await client.send(`POST operations/kill?id=${OperationId}`);
+  release();
   const state = await ended(client, `operations/state?id=${OperationId}`);
-  if (state["Status"] === "Canceled") expect(readdirSync(folder)).toEqual([]);
-  else expect(state["Status"]).toBe("Completed");
+  spy.mockRestore();
+  expect(state["Status"]).toBe("Canceled");
+  await expect.poll(() => readdirSync(folder)).toEqual([]);
 });
 
-test("what a crash in the middle of a restore has left is gone after the next start", async () => {
+test("the next start removes the remains of a restore that crashed", async () => {
   const data = join(base, "crashed");
   const flags = [`--DataDir=${data}`, "--RunInMemory=false"];
   const first = await startTestServer({ unsecured: true, flags });
@@ -208,7 +225,7 @@ test("what a crash in the middle of a restore has left is gone after the next st
   await again.stop();
 });
 
-test("a folder that is lost in the middle of traffic comes back with what was acknowledged before the backup", async () => {
+test("a folder lost under traffic is restored with all writes acknowledged before the backup", async () => {
   const data = join(base, "lost");
   const flags = [`--DataDir=${data}`, "--RunInMemory=false", "--Server.FolderSilenceInSec=1"];
   const to = await startEndpointClient(flags);
@@ -226,12 +243,14 @@ test("a folder that is lost in the middle of traffic comes back with what was ac
     }
   };
   const writers = [writer(), writer(), writer()];
-  await sleep(300);
+  await expect.poll(() => acknowledged.size, { timeout: 10_000 }).toBeGreaterThan(100);
   const before = new Map(acknowledged);
   const folder = await backedUp(to, join(base, "safe"));
-  await sleep(100);
+  const written = next;
+  await expect.poll(() => next, { timeout: 10_000 }).toBeGreaterThan(written + 10);
   await rm(join(data, "db"), { recursive: true, force: true });
-  await sleep(100);
+  const lost = next;
+  await expect.poll(() => next, { timeout: 10_000 }).toBeGreaterThan(lost + 10);
   isWriting = false;
   await Promise.all(writers);
   await to.server.stop();
@@ -255,7 +274,7 @@ test("a folder that is lost in the middle of traffic comes back with what was ac
   for (const [id, number] of before) {
     const reply = (await other.json(`GET /databases/db/docs?id=${encodeURIComponent(id)}`)) as Json;
     const [document] = reply["Results"] as Json[];
-    // What was written while the backup was made may be in it.
+    // Writes during the backup may be in it.
     expect(Number(document?.["number"]), id).toBeGreaterThanOrEqual(number);
     expect(Number(document?.["number"]), id).toBeLessThanOrEqual(acknowledged.get(id) ?? -1);
   }

@@ -1,4 +1,7 @@
-/** Files in S3: what is written, listed, read and removed, in parts and pages, and what a failing server does. */
+/**
+ * Files in S3: writes, listings, reads and removals, in several requests and pages, and failing
+ * servers.
+ */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { s3Storage } from "../../../server/backups/backup-destination.ts";
@@ -24,7 +27,7 @@ async function all(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Pieces that are overwritten when the next one is asked for, as those of a log are. */
+/** Chunks that are overwritten when the next one is requested, like those of a log. */
 async function* pieces(bytes: Buffer, size = 1 << 20): AsyncGenerator<Buffer> {
   const shared = Buffer.alloc(size);
   for (let at = 0; at < bytes.length; at += size) {
@@ -40,7 +43,7 @@ function newPlace(): BackupStorage {
 }
 
 /** A place whose attempts wait but a moment. */
-function hastyPlace(): BackupStorage {
+function impatientPlace(): BackupStorage {
   const { access } = server;
   const settings = {
     bucket: access.BucketName,
@@ -55,9 +58,9 @@ function hastyPlace(): BackupStorage {
   return new S3Storage(new S3Client(settings, 1), `hasty-${++count}`);
 }
 
-describe("on a server of S3", () => {
+describe("on an S3 server", () => {
   test.each([0, 1, 100_000, 8 * 1024 * 1024, 8 * 1024 * 1024 + 1, 20_000_000])(
-    "a file of %i bytes comes back",
+    "reads back a file of %i bytes",
     async (length) => {
       const place = newPlace();
       const bytes = randomBytes(length);
@@ -73,7 +76,7 @@ describe("on a server of S3", () => {
     60_000,
   );
 
-  test("files and folders are listed, in order, over several pages, and removed with what is in them", async () => {
+  test("lists files and folders in order, over several pages, and removes folders recursively", async () => {
     const place = newPlace();
     expect(await place.exists()).toBe(false);
     expect([await place.files(), await place.folders()]).toEqual([[], []]);
@@ -93,7 +96,7 @@ describe("on a server of S3", () => {
     expect(await place.exists()).toBe(false);
   }, 60_000);
 
-  test("a file that fails leaves nothing, whatever of it was sent", async () => {
+  test("a failing upload leaves no file, however much was sent", async () => {
     for (const length of [10, 20_000_000]) {
       const place = newPlace();
       const failing = async function* () {
@@ -106,7 +109,7 @@ describe("on a server of S3", () => {
     expect(server.uploads.size).toBe(0);
   });
 
-  test("a missing file, and a secret that is not the right one, are told", async () => {
+  test("reports a missing file and an invalid secret", async () => {
     const place = newPlace();
     await expect(all(place.read("none"))).rejects.toThrow(
       /none: the S3 server replied 404 NoSuchKey/,
@@ -118,8 +121,8 @@ describe("on a server of S3", () => {
   });
 });
 
-test("requests are tried again while the server is overloaded or cuts connections, and no longer than a while", async () => {
-  const place = hastyPlace();
+test("retries requests for a limited time while the server is overloaded or closes connections", async () => {
+  const place = impatientPlace();
   const bytes = randomBytes(9_000_000);
   let failures = 3;
   server.fault = () => (failures-- > 0 ? "503" : undefined);
@@ -137,8 +140,8 @@ test("requests are tried again while the server is overloaded or cuts connection
   expect(server.requests).toHaveLength(1);
 });
 
-test("what is read goes on in the same object, or fails when that was replaced", async () => {
-  const place = hastyPlace();
+test("a read resumes in the same object, or fails if that was replaced", async () => {
+  const place = impatientPlace();
   await place.write("x", [randomBytes(3_000_000)]);
   const key = place.pathOf("x");
   let attempts = 0;
@@ -151,8 +154,8 @@ test("what is read goes on in the same object, or fails when that was replaced",
   await expect(all(place.read("x"))).rejects.toThrow("412 PreconditionFailed");
 });
 
-test("an upload whose completion fails behind the status is aborted, and told", async () => {
-  const place = hastyPlace();
+test("aborts and reports an upload whose completion fails after the status was sent", async () => {
+  const place = impatientPlace();
   server.fault = (method, _key, url) =>
     method === "POST" && url.searchParams.has("uploadId") ? "late error" : undefined;
   const failed = place.write("x", pieces(randomBytes(9_000_000)));
@@ -162,7 +165,7 @@ test("an upload whose completion fails behind the status is aborted, and told", 
   expect(await place.files()).toEqual([]);
 });
 
-test("a server that is not there is named", async () => {
+test("names an unreachable server", async () => {
   const settings = {
     bucket: "b",
     accessKey: "a",

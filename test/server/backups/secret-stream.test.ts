@@ -1,4 +1,4 @@
-/** Encrypted streams: what libsodium writes and reads, and what is found when one is not whole. */
+/** Encrypted streams: compatibility with libsodium, and detection of damage. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { decrypted, encrypted } from "../../../server/backups/secret-stream.ts";
@@ -21,7 +21,7 @@ const opened = (bytes: Buffer, pieceBytes = 10_000, given = key) =>
   all(decrypted(given, inPieces(bytes, pieceBytes), "the-file"));
 
 test.each([0, 1, 7, 8, 15, 16, 100, 4095, 4096, 4097, 4104, 8192, 20_003, 300_000])(
-  "a text of %i bytes comes back",
+  "decrypts a text of %i bytes",
   async (length) => {
     const text = randomBytes(length);
     const bytes = await sealed(text, 1 + (length % 5000));
@@ -32,7 +32,7 @@ test.each([0, 1, 7, 8, 15, 16, 100, 4095, 4096, 4097, 4104, 8192, 20_003, 300_00
   },
 );
 
-test("the same text is never encrypted to the same bytes", async () => {
+test("never encrypts the same text to the same bytes", async () => {
   const text = Buffer.alloc(64);
   expect((await sealed(text)).equals(await sealed(text))).toBe(false);
 });
@@ -45,14 +45,14 @@ const bySodium = {
 };
 
 test.each(Object.entries(bySodium))(
-  "what libsodium wrote of %s bytes is read",
+  "decrypts libsodium's output of %s bytes",
   async (length, hex) => {
     const text = Buffer.from(Array.from({ length: Number(length) }, (_, i) => i));
     expect((await opened(Buffer.from(hex, "hex"))).equals(text)).toBe(true);
   },
 );
 
-test("another key is told from damage further on", async () => {
+test("distinguishes a wrong key from damage after the header", async () => {
   const bytes = await sealed(randomBytes(10_000));
   await expect(opened(bytes, 5000, Buffer.alloc(32, 8))).rejects.toMatchObject({
     code: "backup-damaged",
@@ -60,7 +60,7 @@ test("another key is told from damage further on", async () => {
   });
 });
 
-test("each flipped bit is found, wherever it is", async () => {
+test("detects each flipped bit", async () => {
   const bytes = await sealed(randomBytes(9000));
   const ends = [0, 23, 24, 25, 4000, 24 + 4112, 24 + 4113, 24 + 2 * 4113, bytes.length - 1];
   for (const at of ends) {
@@ -70,7 +70,7 @@ test("each flipped bit is found, wherever it is", async () => {
   }
 });
 
-test("what is cut, swapped, doubled, left out or appended is found", async () => {
+test("detects truncated, swapped, duplicated, missing and appended chunks", async () => {
   const bytes = await sealed(randomBytes(4096 * 3 + 10));
   const chunk = (i: number) => bytes.subarray(24 + i * 4113, 24 + (i + 1) * 4113);
   const head = bytes.subarray(0, 24);

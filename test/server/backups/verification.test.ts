@@ -1,4 +1,4 @@
-/** Verifying backups: what is compared, and what is found when a file or the database is not as it was. */
+/** Verification of backups: comparisons, and detection of changed files and databases. */
 import {
   appendFileSync,
   mkdtempSync,
@@ -56,7 +56,7 @@ async function verified(body: Json): Promise<Json> {
 
 const verificationOf = (state: Json) => (state["Result"] as Json)["Verification"] as Json;
 
-test("a whole backup is valid, equal to its database, and leaves nothing behind", async () => {
+test("a complete backup is valid, equal to its database, and verification leaves no files", async () => {
   const folder = await backedUp(join(base, "one"));
   const state = await verified({ BackupLocation: folder, CompareWith: "db" });
   expect(state, JSON.stringify(state)).toMatchObject({ Status: "Completed" });
@@ -72,7 +72,7 @@ test("a whole backup is valid, equal to its database, and leaves nothing behind"
   expect(readdirSync(join(base, "data", "Databases"))).toEqual(["db"]);
 });
 
-test("what differs from the database is named by its kind", async () => {
+test("reports differences from the database by type", async () => {
   const folder = await backedUp(join(base, "two"));
   await client.send("PUT docs?id=new", { a: 1 });
   await client.send("PUT cmpxchg?key=k2&index=0", { Object: { a: 2 } });
@@ -89,7 +89,7 @@ test("what differs from the database is named by its kind", async () => {
   });
 });
 
-test("a file that is another one is found, although it can be restored", async () => {
+test("detects a replaced file, even if it can be restored", async () => {
   const folder = await backedUp(join(base, "three"));
   const [name] = readdirSync(folder).filter((one) => one.endsWith("-backup")) as [string];
   const path = join(folder, name);
@@ -104,7 +104,7 @@ test("a file that is another one is found, although it can be restored", async (
   });
 });
 
-test("a damaged file fails the verification, and leaves nothing behind", async () => {
+test("a damaged file fails the verification, which leaves no files", async () => {
   const folder = await backedUp(join(base, "four"));
   const [name] = readdirSync(folder).filter((one) => one.endsWith("-backup")) as [string];
   const path = join(folder, name);
@@ -113,7 +113,7 @@ test("a damaged file fails the verification, and leaves nothing behind", async (
   expect(await client.json("GET /databases?namesOnly=true")).toEqual({ Databases: ["db"] });
 });
 
-test("a continuous backup is compared with what its last file says, and with the database", async () => {
+test("compares a continuous backup with its last file and with the database", async () => {
   const folder = join(base, "continuous");
   const { TaskId } = (await client.json("POST admin/periodic-backup", {
     Continuous: { IntervalInSec: 1 },
@@ -144,12 +144,12 @@ test("a continuous backup is compared with what its last file says, and with the
   expect(JSON.stringify(damaged)).toContain(file);
 });
 
-test("a database that is not there is not compared with", async () => {
+test("does not compare with a missing database", async () => {
   const state = await verified({ BackupLocation: base, CompareWith: "nobody" });
   expect(JSON.stringify(state)).toContain("database 'nobody' to compare with does not exist");
 });
 
-test("without what is known of its files a backup is restored and counted", async () => {
+test("restores and counts a backup whose file list is missing", async () => {
   const folder = await backedUp(join(base, "five"));
   const [sums] = readdirSync(folder).filter((one) => one.endsWith(".sums.json")) as [string];
   renameSync(join(folder, sums), join(base, "sums.json"));

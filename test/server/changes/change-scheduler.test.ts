@@ -7,8 +7,8 @@ function busy(ms: number): void {
   while (performance.now() < end);
 }
 
-describe("turns of changes", () => {
-  it("are at once while there is little, and in order and in slices while there is much", async () => {
+describe("scheduling of changes", () => {
+  it("delivers few changes immediately, and many in order and in time slices", async () => {
     const done: number[] = [];
     const turns = new ChangeScheduler<number>((item) => {
       busy(2);
@@ -28,7 +28,7 @@ describe("turns of changes", () => {
     expect(done).toEqual(Array.from({ length: 20 }, (_, n) => n));
   });
 
-  it("gather no more than they may", async () => {
+  it("queues only a limited number", async () => {
     const done: number[] = [];
     const turns = new ChangeScheduler<number>((item) => {
       busy(5);

@@ -1,10 +1,10 @@
-/** One connection's frames: when they are sent, what goes into them, and what waits for a slow reader. */
+/** Frames of one connection: when they are sent, their content, and the queue for a slow reader. */
 import { EventEmitter } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { WebSocket } from "ws";
 import { ChangesConnection } from "../../../server/changes/changes-connection.ts";
 
-/** The part of a web socket that is used; it is read by `read`. */
+/** The members of a web socket that are used; `read` reads from it. */
 class Socket extends EventEmitter {
   bufferedAmount = 0;
   readonly frames: string[] = [];
@@ -45,7 +45,7 @@ function connect(waitingBytesMax = 1_000_000, isThrottled = false): ChangesConne
 
 const message = (fill: string, length: number) => JSON.stringify({ Type: fill.repeat(length) });
 
-test("an empty frame is sent now and then, unless the client does not read", () => {
+test("sends an empty frame at intervals, unless the client does not read", () => {
   connect();
   vi.advanceTimersByTime(5_000);
   expect(socket.frames).toEqual(["[]"]);
@@ -59,7 +59,7 @@ test("an empty frame is sent now and then, unless the client does not read", () 
   expect(socket.frames).toHaveLength(2);
 });
 
-test("messages of one turn make one frame, large ones several, in their order", () => {
+test("combines the messages of one tick into a frame, or several if large, in order", () => {
   const connection = connect();
   const messages = [message("a", 3), message("b", 70_000), message("c", 3), message("d", 3)];
   for (const text of messages) connection.send(text);
@@ -71,7 +71,7 @@ test("messages of one turn make one frame, large ones several, in their order", 
   expect(socket.frames).toHaveLength(2);
 });
 
-test("what a slow reader has not read yet waits here, and follows as he reads", () => {
+test("queues messages for a slow reader, and sends them as it reads", () => {
   const connection = connect();
   for (let i = 0; i < 10; i++) connection.send(message(String(i), 60_000));
   vi.advanceTimersByTime(1);
@@ -89,7 +89,7 @@ test("what a slow reader has not read yet waits here, and follows as he reads", 
   expect(socket.closes).toEqual([]);
 });
 
-test("a message that need not be told twice waits once, and is told again later", () => {
+test("queues a repeatable message once, and sends it again later", () => {
   const connection = connect();
   for (let i = 0; i < 3; i++) connection.sendOnce('{"Type":"x"}');
   vi.advanceTimersByTime(1);
@@ -111,7 +111,7 @@ test.each([false, true])("who lets too much wait is cut off once; throttled: %s"
   expect(onEnd).toHaveBeenCalledTimes(1);
 });
 
-test("a long reason is cut between characters", () => {
+test("truncates a long reason between characters", () => {
   connect().close(1001, "é".repeat(200));
   expect(socket.closes).toEqual([[1001, "é".repeat(61)]]);
 });

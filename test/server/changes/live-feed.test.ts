@@ -1,4 +1,4 @@
-/** Figures told at intervals: heartbeats, back-pressure, the limit on sockets, and errors. */
+/** Metrics sent at intervals: heartbeats, back-pressure, the limit on sockets, and errors. */
 import { EventEmitter } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type FeedSocket, liveFeedsMax, startFeed } from "../../../server/changes/live-feed.ts";
@@ -26,7 +26,7 @@ class Socket extends EventEmitter {
 const asSocket = (socket: Socket) => socket as unknown as FeedSocket;
 const report = () => undefined;
 
-test("what is new is told at once and at each interval, and a heartbeat when nothing is", () => {
+test("sends news immediately and at each interval, and a heartbeat if nothing is new", () => {
   const socket = new Socket();
   const news = [["a"], [], ["b", "c"]];
   startFeed(asSocket(socket), { everyMs: 1_000, next: () => news.shift() ?? [], report });
@@ -38,24 +38,24 @@ test("what is new is told at once and at each interval, and a heartbeat when not
   socket.close(1000);
 });
 
-test("nothing is composed for one who does not read, nor after he is gone", () => {
+test("builds no messages for a client that does not read or has disconnected", () => {
   const socket = new Socket();
-  let asked = 0;
+  let requested = 0;
   let ended = 0;
-  const next = () => [`${++asked}`];
+  const next = () => [`${++requested}`];
   startFeed(asSocket(socket), { everyMs: 1_000, next, end: () => ended++, report });
   socket.bufferedAmount = 2 * 1024 * 1024;
   vi.advanceTimersByTime(10_000);
-  expect(asked).toBe(1);
+  expect(requested).toBe(1);
   socket.bufferedAmount = 0;
   vi.advanceTimersByTime(1_000);
   expect(socket.sent).toEqual(["1", "2"]);
   socket.close(1000);
   vi.advanceTimersByTime(10_000);
-  expect([asked, ended]).toEqual([2, 1]);
+  expect([requested, ended]).toEqual([2, 1]);
 });
 
-test("one more than may watch is sent away, until one of the others leaves", () => {
+test("rejects clients beyond the limit until another one disconnects", () => {
   const feed = () => ({ everyMs: 1_000, next: () => [], report });
   const all = Array.from({ length: liveFeedsMax }, () => new Socket());
   for (const socket of all) startFeed(asSocket(socket), feed());

@@ -1,4 +1,4 @@
-/** Databases of a single server that becomes a node of a cluster: over real servers of NATS. */
+/** Adoption of a single server's databases when it joins a cluster, with real NATS servers. */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -14,8 +14,8 @@ type Json = Record<string, unknown>;
 
 const json = (value: unknown) => ({ body: JSON.stringify(value) });
 
-/** What a copy of a database answers to all that it is asked here, by the question. */
-async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
+/** Replies of a copy of a database, by request path. */
+async function answersOf(send: (path: string) => Promise<Reply>): Promise<Json> {
   const found: Json = {};
   for (const path of [
     "collections/stats",
@@ -31,11 +31,11 @@ async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
     "queries?query=from%20index%20%27Orders/Totals%27%20select%20Total%20limit%2020&waitForNonStaleResultsTimeout=00:00:15",
     "timeseries?docId=users/1&name=heart",
   ]) {
-    const reply = await ask(path);
+    const reply = await send(path);
     const text = reply.headers["content-type"]?.includes("json")
       ? reply.text
       : reply.body.toString("base64");
-    // What says who answers, when, and how long it took.
+    // Without the responding node, times and durations.
     const shown = text
       .replace(/"@metadata":\{"DateTime":[^}]*\},/, "")
       .replace(/"(DurationInMs|IndexTimestamp|LastQueryTime|ResultEtag|NodeTag)":[^,}]*,?/g, "");
@@ -44,13 +44,13 @@ async function answersOf(ask: (path: string) => Promise<Reply>): Promise<Json> {
   return found;
 }
 
-describe("a server with data that two others join", () => {
+describe("a server with data that two other nodes join", () => {
   let nodes: ClusterServers;
   let admin: CertificatePair;
   let reader: CertificatePair;
   let before: Json;
-  /** Of node A's administrator. */
-  const ask = (tag: string, path: string, options: RequestOptions = {}, pair = admin) =>
+  /** Sends a request with node A's administrator certificate. */
+  const send = (tag: string, path: string, options: RequestOptions = {}, pair = admin) =>
     nodes.at(tag).request(path, options, pair);
 
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe("a server with data that two others join", () => {
     reader = await alone.client({ permissions: { shop: "Read" } }, "reader");
     const sent = async (path: string, method: string, value?: unknown) => {
       const body = value instanceof Buffer ? value : JSON.stringify(value);
-      const reply = await ask("A", path, { method, ...(value === undefined ? {} : { body }) });
+      const reply = await send("A", path, { method, ...(value === undefined ? {} : { body }) });
       expect(reply.status, `${method} ${path} ${reply.text}`).toBeLessThan(300);
     };
     for (const name of ["shop", "notes"]) {
@@ -96,13 +96,13 @@ describe("a server with data that two others join", () => {
     await sent(`${shop}/identity/next?name=orders|`, "POST");
     await sent(`${shop}/subscriptions`, "PUT", { Name: "mine", Query: "from Users" });
     await sent("/databases/notes/docs?id=n", "PUT", { a: 1 });
-    before = await answersOf((path) => ask("A", `${shop}/${path}`));
+    before = await answersOf((path) => send("A", `${shop}/${path}`));
     expect(before["docs?id=users/gone"]).toEqual([404, expect.anything()]);
     await nodes.close("A");
   }, 120_000);
   afterAll(() => nodes.stop());
 
-  test("has them in the cluster, lets in whom it let in, and nobody else", async () => {
+  test("has its databases and certificates in the cluster, and no others", async () => {
     await Promise.all(["B", "C"].map((tag) => nodes.open(tag)));
     await nodes.open("A");
     await nodes.complete(3);
@@ -112,27 +112,27 @@ describe("a server with data that two others join", () => {
     expect(nodes.cluster("A").ownDatabases()).toEqual([]);
     for (const tag of nodes.tags) {
       await nodes.until(
-        async () => (await ask(tag, "/databases/shop/stats", {}, reader)).status === 200,
+        async () => (await send(tag, "/databases/shop/stats", {}, reader)).status === 200,
       );
-      expect((await ask(tag, "/databases/notes/stats", {}, reader)).status).toBe(403);
-      expect((await ask(tag, "/databases/shop/stats", {}, noCertificate)).status).toBe(403);
-      // A new node's own administrator, whom nobody had registered before.
+      expect((await send(tag, "/databases/notes/stats", {}, reader)).status).toBe(403);
+      expect((await send(tag, "/databases/shop/stats", {}, noCertificate)).status).toBe(403);
+      // The administrator created by a new node, which nobody had registered before.
       if (tag !== "A") {
         await nodes.until(
-          async () => (await ask(tag, "/certificates", {}, nodes.at(tag).admin)).status === 403,
+          async () => (await send(tag, "/certificates", {}, nodes.at(tag).admin)).status === 403,
         );
       }
     }
-    const taken = await ask("B", "/admin/databases?name=SHOP", {
+    const taken = await send("B", "/admin/databases?name=SHOP", {
       method: "PUT",
       ...json({ DatabaseName: "SHOP" }),
     });
     expect(taken.status).toBe(409);
   }, 90_000);
 
-  test("gives the others copies of all that is in them", async () => {
+  test("the other nodes get copies of all of its content", async () => {
     for (const tag of ["B", "C"]) {
-      const reply = await ask("B", `/admin/databases/node?name=shop&node=${tag}`, {
+      const reply = await send("B", `/admin/databases/node?name=shop&node=${tag}`, {
         method: "PUT",
       });
       expect(reply.status, reply.text).toBe(200);
@@ -145,7 +145,7 @@ describe("a server with data that two others join", () => {
       let seen: Json = {};
       await nodes
         .until(async () => {
-          seen = await answersOf((path) => ask(tag, `/databases/shop/${path}`, { headers }));
+          seen = await answersOf((path) => send(tag, `/databases/shop/${path}`, { headers }));
           return JSON.stringify(seen) === JSON.stringify(before);
         })
         .catch(() => undefined);
@@ -157,25 +157,25 @@ describe("a server with data that two others join", () => {
     }
   }, 90_000);
 
-  test("goes on without the first one", async () => {
-    await ask("A", "/databases/shop/docs?id=last", { method: "PUT", ...json({ a: 1 }) });
+  test("the others continue without the first node", async () => {
+    await send("A", "/databases/shop/docs?id=last", { method: "PUT", ...json({ a: 1 }) });
     await nodes.close("A");
     await nodes.until(async () => {
-      const put = await ask("B", "/databases/shop/docs?id=after", {
+      const put = await send("B", "/databases/shop/docs?id=after", {
         method: "PUT",
         ...json({ a: 2 }),
       });
       return put.status === 201;
     });
     await nodes.until(
-      async () => (await ask("C", "/databases/shop/docs?id=after", {}, reader)).status === 200,
+      async () => (await send("C", "/databases/shop/docs?id=after", {}, reader)).status === 200,
     );
-    expect((await ask("C", "/databases/shop/docs?id=last", {}, reader)).status).toBe(200);
+    expect((await send("C", "/databases/shop/docs?id=last", {}, reader)).status).toBe(200);
     await nodes.open("A");
     await nodes.until(
-      async () => (await ask("A", "/databases/shop/docs?id=after", {}, reader)).status === 200,
+      async () => (await send("A", "/databases/shop/docs?id=after", {}, reader)).status === 200,
     );
-    expect((await ask("A", "/databases/notes/docs?id=n")).status).toBe(200);
+    expect((await send("A", "/databases/notes/docs?id=n")).status).toBe(200);
   }, 90_000);
 });
 
@@ -188,16 +188,16 @@ function contentOf(answers: Json): string {
 
 describe("a server with data that joins a cluster", () => {
   let nodes: ClusterServers;
-  const ask = (tag: string, path: string, options: RequestOptions = {}) =>
+  const send = (tag: string, path: string, options: RequestOptions = {}) =>
     nodes.at(tag).request(path, options);
   const create = (tag: string, name: string) =>
-    ask(tag, `/admin/databases?name=${name}&replicationFactor=2`, {
+    send(tag, `/admin/databases?name=${name}&replicationFactor=2`, {
       method: "PUT",
       ...json({ DatabaseName: name }),
     });
   const adopt = (tag: string, name: string, node = "C") =>
-    ask(tag, `/admin/cluster/adopt?name=${name}&node=${node}`, { method: "POST" });
-  /** As many steps of an adoption as there are databases, and one for a name that is taken. */
+    send(tag, `/admin/cluster/adopt?name=${name}&node=${node}`, { method: "POST" });
+  /** As many steps of an adoption as there are databases, and one for a name already in use. */
   const steps = ["s0", "s1", "s2", "s3", "s4"];
 
   beforeAll(async () => {
@@ -205,26 +205,26 @@ describe("a server with data that joins a cluster", () => {
     await nodes.openAlone("C");
     for (const name of [...steps, "shop", "mine"]) {
       expect((await create("C", name)).status).toBe(201);
-      await ask("C", `/databases/${name}/docs?id=of`, { method: "PUT", ...json({ is: name }) });
+      await send("C", `/databases/${name}/docs?id=of`, { method: "PUT", ...json({ is: name }) });
     }
     await nodes.close("C");
     await Promise.all(["A", "B"].map((tag) => nodes.open(tag)));
     await nodes.complete(2);
     expect((await create("A", "shop")).status).toBe(201);
-    await ask("A", "/databases/shop/docs?id=of", {
+    await send("A", "/databases/shop/docs?id=of", {
       method: "PUT",
       ...json({ is: "the cluster's" }),
     });
   }, 120_000);
   afterAll(() => nodes.stop());
 
-  test("goes on after each step at which the adoption was ended, and loses nothing", async () => {
+  test("resumes an adoption that was interrupted after any step, without data loss", async () => {
     await endedAfterEachStep(nodes, steps);
     await nodes.open("C");
     await nodes.complete(3);
     for (const [step, name] of steps.entries()) {
       if (step < 3) {
-        // Not registered: it is of this node alone, and serves.
+        // Not registered: the node owns and serves it alone.
         expect(
           nodes
             .cluster("C")
@@ -232,13 +232,13 @@ describe("a server with data that joins a cluster", () => {
             .map((one) => one.name),
         ).toContain(name);
         const path = `/databases/${name}/docs?id=while`;
-        expect((await ask("C", path, { method: "PUT", ...json({ a: 1 }) })).status).toBe(201);
+        expect((await send("C", path, { method: "PUT", ...json({ a: 1 }) })).status).toBe(201);
         const reply = await adopt("A", name);
         expect(reply.status, reply.text).toBe(200);
         expect(reply.json).toEqual({ Name: name, Node: "C" });
       }
       expect(await nodes.leaderOf(name)).toBe("C");
-      const added = await ask("A", `/admin/databases/node?name=${name}&node=B`, { method: "PUT" });
+      const added = await send("A", `/admin/databases/node?name=${name}&node=B`, { method: "PUT" });
       expect(added.status, added.text).toBe(200);
     }
     for (const [step, name] of steps.entries()) {
@@ -246,9 +246,9 @@ describe("a server with data that joins a cluster", () => {
       for (const id of ["of", `step/${step}`, ...(step < 3 ? ["while"] : [])]) {
         const headers = { "x-ravendb-request-node": "B" };
         const path = `/databases/${name}/docs?id=${id}`;
-        await nodes.until(async () => (await ask("B", path, { headers })).status === 200);
+        await nodes.until(async () => (await send("B", path, { headers })).status === 200);
       }
-      const put = await ask("B", `/databases/${name}/docs?id=after`, {
+      const put = await send("B", `/databases/${name}/docs?id=after`, {
         method: "PUT",
         ...json({}),
       });
@@ -256,18 +256,18 @@ describe("a server with data that joins a cluster", () => {
     }
   }, 120_000);
 
-  test("keeps a database of a name that is taken, and says what to do", async () => {
+  test("keeps a database whose name is in use, and reports how to proceed", async () => {
     const refused = await adopt("C", "shop");
     expect(refused.status).toBe(409);
     expect(refused.text).toContain("The cluster already has another database 'shop'");
     for (const tag of nodes.tags) {
-      const seen = (await ask(tag, "/databases/shop/docs?id=of")).json as { Results: Json[] };
+      const seen = (await send(tag, "/databases/shop/docs?id=of")).json as { Results: Json[] };
       expect(seen.Results[0]?.["is"]).toBe("the cluster's");
     }
     expect((await adopt("A", "nope")).text).toContain("has no database 'nope' of its own");
     expect((await adopt("A", "s0")).text).toContain("one of the cluster already");
     expect((await adopt("A", "mine", "Q")).text).toContain("The node Q does not exist");
-    const status = (await ask("C", "/cluster/status")).json as Json;
+    const status = (await send("C", "/cluster/status")).json as Json;
     expect(status["OwnDatabases"]).toEqual([
       { Name: "mine", Failure: null },
       { Name: "shop", Failure: null },
@@ -275,7 +275,7 @@ describe("a server with data that joins a cluster", () => {
     ]);
   });
 
-  test("cannot adopt twice what was made of the same files", async () => {
+  test("cannot adopt two databases created from the same files", async () => {
     expect((await adopt("B", "mine")).status).toBe(200);
     const twin = await adopt("B", "twin");
     expect(twin.status).toBe(400);
@@ -283,11 +283,14 @@ describe("a server with data that joins a cluster", () => {
     await nodes.cluster("A").deleteDatabase("mine");
     await nodes.until(() => !nodes.at("C").running.services.databases.has("mine"));
     expect((await adopt("B", "twin")).text).toContain("a deleted database");
-    expect((await ask("C", "/databases/twin/docs?id=of")).status).toBe(200);
+    expect((await send("C", "/databases/twin/docs?id=of")).status).toBe(200);
   });
 });
 
-/** Does of the adoption of each database by node C, which does not run, so many steps as is its place; each has a write. */
+/**
+ * For node C, which is not running: executes as many adoption steps for each database as its
+ * position, and one write each.
+ */
 async function endedAfterEachStep(nodes: ClusterServers, names: readonly string[]): Promise<void> {
   const cluster = nodes.cluster("A") as Cluster;
   const engine = await openEngine({

@@ -23,7 +23,7 @@ function storeOf(values: Map<string, string>): ValueStore {
     entries: (prefix) => [...values].filter(([key]) => key.startsWith(prefix)),
     diskWrites: () => [],
     logFigures: () => {
-      throw new Error("nobody asks for it");
+      throw new Error("not used in this test");
     },
   };
 }
@@ -74,7 +74,7 @@ beforeEach(() => {
   databases = ["shop"];
 });
 
-const begin = () => {
+const start = () => {
   shared.set(topologyIdKey, '"id"');
   shared.set(bootstrapKey, JSON.stringify(openBootstrap));
 };
@@ -84,7 +84,7 @@ test("brings certificates, settings and the names of databases in one change, on
   expect(bootstrap.isAlone).toBe(true);
   await bootstrap.work();
   expect(shared.size).toBe(0);
-  begin();
+  start();
   expect(bootstrap.isAlone).toBe(true);
   await bootstrap.work();
   expect(JSON.parse(shared.get(bootstrapKey) ?? "")).toEqual({
@@ -103,8 +103,8 @@ test("brings certificates, settings and the names of databases in one change, on
   expect([...own.keys()]).toEqual([]);
 });
 
-test("takes the rights of the administrator that a new node has made for itself, and of nobody else", async () => {
-  begin();
+test("revokes only the administrator that a new node created for itself", async () => {
+  start();
   for (const [key, value] of [certificate("MADE"), certificate("GIVEN")]) shared.set(key, value);
   shared.set("server/first-admin", '"MADE"');
   shared.set("server/command-index", "1024");
@@ -118,17 +118,17 @@ test("takes the rights of the administrator that a new node has made for itself,
   expect(shared.get("server/command-index")).toBe("1024");
 });
 
-test("lets no other node register an administrator of its own when there was none before", async () => {
+test("other nodes cannot register their own administrator if there was none before", async () => {
   own.delete("server/first-admin");
-  begin();
+  start();
   await founderOf("A").work();
   expect(shared.get("server/first-admin")).toBe('""');
 });
 
-test("brings nothing of a new server, nor to a cluster that has databases, has a founder, or is of before", async () => {
+test("transfers nothing from an empty server, nor to a cluster with databases, with a founder, or of an older version", async () => {
   databases = [];
   own.delete("certificates/READER");
-  begin();
+  start();
   expect(founderOf("A").isAlone).toBe(false);
   databases = ["shop"];
   expect(founderOf("A").isAlone).toBe(true);
@@ -147,7 +147,7 @@ test("brings nothing of a new server, nor to a cluster that has databases, has a
 });
 
 test("what nodes share is changed when the own values are brought, not before", async () => {
-  begin();
+  start();
   const bootstrap = founderOf("A");
   await bootstrap.settled();
   expect(shared.has("certificates/READER")).toBe(true);

@@ -1,4 +1,4 @@
-/** Backups of databases of a cluster, and what is made of them: over real servers of NATS. */
+/** Backups and restores of databases in a cluster, with real NATS servers. */
 import { mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ async function sent(tag: string, method: string, path: string, value?: unknown):
   return (reply.body.length === 0 ? {} : reply.json) as Json;
 }
 
-/** The result of an operation, of whichever node. */
+/** The result of an operation on any node. */
 async function ended(tag: string, path: string): Promise<Json> {
   let state: Json = {};
   await nodes.until(async () => {
@@ -58,7 +58,7 @@ const count = async (tag: string, name: string) => {
   return (reply.json as Json | undefined)?.["CountOfDocuments"];
 };
 
-/** Every node has a copy of its own, with so many documents. */
+/** Every node has its own copy with `count` documents. */
 async function everywhere(name: string, documents: number): Promise<void> {
   await nodes.until(() =>
     nodes.tags.every((tag) => {
@@ -70,7 +70,7 @@ async function everywhere(name: string, documents: number): Promise<void> {
     await nodes.until(async () => (await count(tag, name)) === documents);
 }
 
-/** Changes a document in a transaction of the whole cluster, as a client does that has read it. */
+/** Changes a document in a cluster-wide transaction, like a client that has read it. */
 async function changeGuarded(database: string): Promise<void> {
   const store = new DocumentStore(nodes.at("A").url, database);
   store.conventions.sendApplicationIdentifier = false;
@@ -91,21 +91,21 @@ async function otherLeader(name: string): Promise<string> {
   return next;
 }
 
-test("a one-time backup is asked of any node, and restored to all", async () => {
+test("any node accepts a one-time backup, and the restore reaches all nodes", async () => {
   const folder = join(base, "once");
   for (const tag of nodes.tags) {
-    const made = await backedUp(tag, "admin/backup", folder, {
+    const created = await backedUp(tag, "admin/backup", folder, {
       BackupType: "Backup",
       LocalSettings: { FolderPath: folder },
     });
     const name = `once-${tag}`;
-    const state = await restored(tag, { BackupLocation: made, DatabaseName: name });
+    const state = await restored(tag, { BackupLocation: created, DatabaseName: name });
     expect(state, JSON.stringify(state)).toMatchObject({ Status: "Completed" });
     await everywhere(name, 1059);
   }
 });
 
-test("a periodic backup goes on in the same folder when another node leads", async () => {
+test("a periodic backup continues in the same folder after a leader change", async () => {
   const folder = join(base, "periodic");
   const { TaskId } = await sent("A", "POST", "/databases/shop/admin/periodic-backup", {
     Name: "yearly",
@@ -126,7 +126,7 @@ test("a periodic backup goes on in the same folder when another node leads", asy
   await everywhere("periodic", 1060);
 });
 
-test("a continuous backup is verified beside the database, and restored to all, also as of a moment", async () => {
+test("a continuous backup is verified against the database, and restored on all nodes, also to a point in time", async () => {
   const folder = join(base, "continuous");
   await sent("A", "POST", "/databases/shop/admin/periodic-backup", {
     Continuous: { IntervalInSec: 1 },
@@ -178,7 +178,7 @@ test("a continuous backup is verified beside the database, and restored to all, 
   });
   expect(past, JSON.stringify(past)).toMatchObject({ Status: "Completed" });
   await everywhere("past", found);
-  // The database that was shipped is in the cluster as well: these are others.
+  // The shipped database is in the cluster as well, so these differ.
   const ids = ["shop", "whole", "past"].map((name) => nodes.cluster("A").find(name)?.registered.id);
   expect(new Set(ids).size).toBe(3);
   for (const name of ["whole", "past"]) {

@@ -9,7 +9,7 @@ function seen() {
   return { cluster, clock, history: new ClusterHistory(cluster, () => clock.nowMs) };
 }
 
-test("says what the node is, and for how long it has led", () => {
+test("reports the node's role and the time since it became leader", () => {
   const { cluster, clock, history } = seen();
   clock.nowMs = 1_500;
   cluster.changed();
@@ -31,7 +31,7 @@ test("says what the node is, and for how long it has led", () => {
   expect(history.states.map(({ state }) => state)).toEqual(["Leader", "Follower", "Follower"]);
 });
 
-test("lists the keys of changed values, and not what is in them", async () => {
+test("lists the keys of changed values, but not their content", async () => {
   const { cluster, history } = seen();
   await cluster.change([{ key: "secret/x", value: '"hidden"' }]);
   await cluster.change([{ key: "secret/x", value: null }]);
@@ -42,7 +42,7 @@ test("lists the keys of changed values, and not what is in them", async () => {
   expect(JSON.stringify(history.commands)).not.toContain("hidden");
 });
 
-test("lists where databases are led, and that they were deleted", async () => {
+test("lists leader changes and deletions of databases", async () => {
   const { cluster, history } = seen();
   cluster.register("orders", ["A", "B"]);
   await cluster.transfer("orders", "B");
@@ -58,7 +58,7 @@ test("lists where databases are led, and that they were deleted", async () => {
   ]);
 });
 
-test("keeps the newest 256, and nothing after it was closed", async () => {
+test("retains the newest 256 events, and none after closing", async () => {
   const { cluster, history } = seen();
   for (let number = 0; number < 300; number++) {
     await cluster.change([{ key: `k/${number}`, value: "1" }]);

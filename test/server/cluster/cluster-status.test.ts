@@ -1,4 +1,4 @@
-/** The state of a cluster as one node sees it: who is heard, how far each copy is. */
+/** The state of a cluster as seen by one node: reachable nodes and the progress of each copy. */
 import { expect, test } from "vitest";
 import { clusterStatus, isHeard } from "../../../server/cluster/cluster-status.ts";
 import {
@@ -11,7 +11,7 @@ import {
 const leads = (applied: number) => ({ role: "leader", epoch: 4, applied }) as const;
 const follows = (applied: number) => ({ role: "follower", epoch: 4, applied }) as const;
 
-test("nodes are told in the order of their tags, this one too, and those that could be added", () => {
+test("lists nodes by tag, including this one and candidates", () => {
   const cluster = fakeCluster({ tag: "B", foreign: [fakeMember("AB")] });
   cluster.heartbeats = new Map([
     ["A", fakeHeartbeat({}, 200)],
@@ -30,7 +30,7 @@ test("nodes are told in the order of their tags, this one too, and those that co
   expect(nodes.map(isHeard)).toEqual([true, true, true, false]);
 });
 
-test("a copy is behind the one that is furthest, wherever that is", () => {
+test("computes the lag of a copy from the most advanced copy on any node", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("shop", ["B", "A", "C"], { role: "follower", epoch: 4, applied: 90 })],
   });
@@ -47,7 +47,7 @@ test("a copy is behind the one that is furthest, wherever that is", () => {
   ]);
 });
 
-test("of a node that is silent its last place is told, and no role", () => {
+test("reports the last position of a silent node, without a role", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("shop", ["A", "B", "C"], { role: "leader", epoch: 2, applied: 12 })],
   });
@@ -61,7 +61,7 @@ test("of a node that is silent its last place is told, and no role", () => {
   ]);
 });
 
-test("a database without a copy here is told by what its members say", () => {
+test("describes a database without a local copy by its members' heartbeats", () => {
   const cluster = fakeCluster({
     states: [fakeDatabase("far", ["B"], { role: null, epoch: 0, leaderTag: "B" })],
   });
@@ -71,7 +71,7 @@ test("a database without a copy here is told by what its members say", () => {
   expect(far?.copies).toEqual([{ tag: "B", role: "leader", epoch: 4, applied: 5, behind: 0 }]);
 });
 
-test("databases are in the order of their names, in any case", () => {
+test("lists databases by name, ignoring case", () => {
   const states = ["b", "A", "c"].map((name) => fakeDatabase(name, ["A"]));
   expect(clusterStatus(fakeCluster({ states })).databases.map(({ name }) => name)).toEqual([
     "A",

@@ -1,4 +1,7 @@
-/** What the log tells of a cluster, and when a node is not ready: against a fake cluster and a clock of the test. */
+/**
+ * Log messages about a cluster, and the readiness of a node, with a fake cluster and a simulated
+ * clock.
+ */
 import { expect, test } from "vitest";
 import { ClusterWatch } from "../../../server/cluster/cluster-watch.ts";
 import { Log } from "../../../server/logging/log.ts";
@@ -22,7 +25,7 @@ function watched(cluster: FakeCluster) {
   const watch = new ClusterWatch(cluster, new Log("Info", [sink]), () => nowMs);
   return {
     watch,
-    /** What is logged by a look after so many seconds. */
+    /** Returns the messages logged by a check after `seconds`. */
     look(seconds = 1): string[] {
       nowMs += seconds * 1000;
       events.length = 0;
@@ -38,7 +41,7 @@ function watched(cluster: FakeCluster) {
 
 const leads = (applied: number) => ({ role: "leader", epoch: 1, applied }) as const;
 
-test("nodes that are heard, and not any more, have a line each, once", () => {
+test("logs each reachable and unreachable node once", () => {
   const states = [fakeDatabase("shop", ["B", "A"]), fakeDatabase("world", ["B"])];
   const cluster = fakeCluster({ states });
   const { look } = watched(cluster);
@@ -58,7 +61,7 @@ test("nodes that are heard, and not any more, have a line each, once", () => {
   expect(look()).toEqual(["Node B sends heartbeats"]);
 });
 
-test("nodes that could be added, were added and were removed are told", () => {
+test("logs candidates, added nodes and removed nodes", () => {
   const cluster = fakeCluster();
   const { look } = watched(cluster);
   look();
@@ -77,7 +80,7 @@ test("nodes that could be added, were added and were removed are told", () => {
   expect(look()).toEqual(["Node D was removed from the cluster"]);
 });
 
-test("however many databases get another leader, it is one line for each leader", () => {
+test("logs one line per leader, however many databases change theirs", () => {
   const names = Array.from({ length: 300 }, (_, at) => `db${String(at).padStart(3, "0")}`);
   const cluster = fakeCluster({ states: names.map((name) => fakeDatabase(name, ["A", "B"])) });
   const { look } = watched(cluster);
@@ -92,7 +95,7 @@ test("however many databases get another leader, it is one line for each leader"
   expect(look()).toEqual(["C leads db000, epoch 9"]);
 });
 
-test("a node is ready when its copies have been current, and stays so while they keep up", () => {
+test("a node becomes ready when its copies are current, and stays ready while they keep up", () => {
   const shop = fakeDatabase("shop", ["B", "A"], { applied: 10 });
   const cluster = fakeCluster({ states: [shop] });
   const { look, notReady } = watched(cluster);
@@ -113,7 +116,7 @@ test("a node is ready when its copies have been current, and stays so while they
   }
   furthest(5_000);
   shop.applied += 20;
-  look(); // what was missing before has come
+  look(); // The missing messages have arrived.
   expect([look(5), notReady()]).toEqual([[], null]);
   expect(look(6)).toEqual([`Local copies are catching up: ${5_000 - shop.applied} messages, shop`]);
   expect(notReady()).toBe("local copies are lagging: shop");
@@ -122,7 +125,7 @@ test("a node is ready when its copies have been current, and stays so while they
   expect(notReady()).toBeNull();
 });
 
-test("a copy that has stopped makes the node unready at once, and says why", () => {
+test("a stopped copy makes the node unready immediately, with the reason", () => {
   const shop = fakeDatabase("shop", ["A", "B"]);
   const cluster = fakeCluster({ states: [shop, fakeDatabase("world", ["A"])] });
   const { look, notReady } = watched(cluster);
@@ -136,7 +139,7 @@ test("a copy that has stopped makes the node unready at once, and says why", () 
   expect(look()).toEqual(["The local copy of shop has resumed"]);
 });
 
-test("what passes within seconds, as each change of the leader, does not make the node unready", () => {
+test("brief lags, as on each leader change, do not make the node unready", () => {
   const cluster = fakeCluster({ leaderTag: null, topologyId: null });
   const { look, notReady } = watched(cluster);
   expect(notReady()).toBe("the cluster was never complete");
@@ -151,7 +154,7 @@ test("what passes within seconds, as each change of the leader, does not make th
   expect(notReady()).toBeNull();
 });
 
-test("a node that was removed from the cluster is not ready", () => {
+test("a removed node is not ready", () => {
   const cluster = fakeCluster();
   const { look, notReady } = watched(cluster);
   look();
@@ -160,7 +163,7 @@ test("a node that was removed from the cluster is not ready", () => {
   expect(notReady()).toBe("this node is not registered in the cluster");
 });
 
-test("NATS that is not reached, and what its scrub finds", () => {
+test("logs an unreachable NATS server and the results of its scrub", () => {
   const nats = {
     isConnected: true,
     server: "n1",

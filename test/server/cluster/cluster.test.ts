@@ -1,4 +1,4 @@
-/** Several servers as one cluster: what they share, and the copies of databases that they have. */
+/** Several servers as one cluster: shared values, and copies of databases. */
 import { randomBytes } from "node:crypto";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -44,7 +44,7 @@ function create(tag: string, name: string): Promise<Reply> {
   });
 }
 
-/** Lets nothing more of the stream reach the copies of a node until the returned function is called. */
+/** Blocks the stream for the copies of a node until the returned function is called. */
 function hold(tag: string): () => void {
   const held: (() => void)[] = [];
   const { deliver } = DatabaseReplication.prototype;
@@ -59,7 +59,7 @@ function hold(tag: string): () => void {
   };
 }
 
-test("all nodes have one topology, and know each other", () => {
+test("all nodes have the same topology and know each other", () => {
   const ids = nodes.tags.map((tag) => nodes.cluster(tag).topologyId);
   expect(new Set(ids).size).toBe(1);
   for (const tag of nodes.tags) {
@@ -71,7 +71,7 @@ test("all nodes have one topology, and know each other", () => {
   }
 });
 
-test("a value is changed by any node, and only where it is what was expected", async () => {
+test("any node can change a value, but only if it has the expected version", async () => {
   const b = nodes.cluster("B");
   const c = nodes.cluster("C");
   await b.change([{ key: "certificates/x", expected: null, value: '{"n":1}' }]);
@@ -88,7 +88,7 @@ test("a value is changed by any node, and only where it is what was expected", a
   expect([...c.values("certificates/")]).toEqual([]);
 });
 
-test("a database that is made on one node is on all, and so is what is written", async () => {
+test("a database created on one node is available on all, and so are its documents", async () => {
   expect((await create("B", "shop")).status).toBe(201);
   const leader = await nodes.leaderOf("shop");
   expect((await put(leader, "shop", "users/1", { Name: "Ann" })).status).toBe(201);
@@ -102,7 +102,7 @@ test("a database that is made on one node is on all, and so is what is written",
   expect((await create("C", "Shop")).status).toBe(409);
 });
 
-test("who has made or deleted a database finds the same on every node at once", async () => {
+test("after creating or deleting a database, a client sees the result immediately on every node", async () => {
   for (let at = 0; at < 9; at++) {
     const [maker, writer, other] = ["A", "B", "C", "A", "B"].slice(at % 3) as [
       string,
@@ -111,7 +111,7 @@ test("who has made or deleted a database finds the same on every node at once", 
     ];
     const name = `soon${at}`;
     expect((await create(maker, name)).status).toBe(201);
-    // On a busy machine it may be a while until a node is heard to lead it; but it is there.
+    // On a busy machine, the leader may not be known yet; but the database exists.
     expect([201, 503]).toContain((await put(writer, name, "a", { Name: "Ann" })).status);
     await nodes.leaderOf(name);
     const body = JSON.stringify({ DatabaseNames: [name], HardDelete: true });
@@ -123,14 +123,14 @@ test("who has made or deleted a database finds the same on every node at once", 
   }
 });
 
-test("one of two that make a database of the same name at the same time gets it", async () => {
+test("of concurrent creations with the same name, one succeeds", async () => {
   const replies = await Promise.all(["A", "B", "C"].map((tag) => create(tag, "raced")));
   expect(replies.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
   const ids = new Set(nodes.tags.map((tag) => nodes.cluster(tag).find("raced")?.registered.id));
   expect(ids.size).toBe(1);
 });
 
-test("another node leads when it is asked to, and nothing is lost", async () => {
+test("leadership moves to another node on request, without data loss", async () => {
   await create("A", "moved");
   const before = await nodes.leaderOf("moved");
   expect((await put(before, "moved", "a", { Name: "before" })).status).toBe(201);
@@ -147,7 +147,7 @@ test("another node leads when it is asked to, and nothing is lost", async () => 
   expect(await nodes.leaderOf("moved")).toBe(next);
   await nodes.until(() => (nodes.cluster("A").find("moved")?.topologyEtag ?? 0) > etag);
   await nodes.until(async () => (await put(next, "moved", "b", { Name: "after" })).status === 201);
-  // A client that did not get the reply sends its request again.
+  // A client without a reply sends its request again.
   expect((await lock(next)).text).toBe(locked.text);
   for (const tag of nodes.tags) {
     await nodes.until(async () => (await nameOn(tag, "moved", "b")) === "after");
@@ -158,7 +158,7 @@ test("another node leads when it is asked to, and nothing is lost", async () => 
   });
 });
 
-test("the copies that others have of a write are waited for", async () => {
+test("waits for the copies of a write on other nodes", async () => {
   await create("A", "waited");
   const leader = await nodes.leaderOf("waited");
   await put(leader, "waited", "a", {});
@@ -166,7 +166,7 @@ test("the copies that others have of a write are waited for", async () => {
   expect(await nodes.cluster(leader).waitForCopies("waited", 3, 50)).toBe(2);
 });
 
-test("who waits for copies asks once, and is told when there are more", async () => {
+test("waiting for copies sends one request, and is notified of progress", async () => {
   await create("A", "awaited");
   const leader = await nodes.leaderOf("awaited");
   const slow = nodes.tags.find((tag) => tag !== leader) as string;
@@ -178,7 +178,7 @@ test("who waits for copies asks once, and is told when there are more", async ()
     await put(leader, "awaited", "a", {});
     const waiting = nodes.cluster(leader).waitForCopies("awaited", 2, 20_000);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    // Of three nodes, two a second and those about what was written.
+    // Heartbeats of three nodes: two per second each, and some about the write.
     expect(beats.mock.calls.length).toBeLessThan(20);
     release();
     expect(await waiting).toBe(2);
@@ -189,7 +189,7 @@ test("who waits for copies asks once, and is told when there are more", async ()
   }
 });
 
-test("a node that was away has what was written, made and deleted meanwhile", async () => {
+test("a node that was down catches up with writes, creations and deletions", async () => {
   await create("A", "kept");
   await create("A", "gone");
   const sharing = await nodes.leader();
@@ -206,11 +206,11 @@ test("a node that was away has what was written, made and deleted meanwhile", as
   await nodes.until(async () => (await nameOn(away, "kept", "a")) === "x");
   const { databases } = nodes.at(away).running.services;
   await nodes.until(() => databases.has("made") && !databases.has("gone"));
-  // Its files, too.
+  // Its files are removed, too.
   await nodes.until(() => databases.opened().every(({ name }) => name !== "gone"));
 });
 
-test("a copy is taken away from a node, and given to it again with all that is in it", async () => {
+test("a copy is removed from a node, and added again with its content", async () => {
   await create("A", "copied");
   const leader = await nodes.leaderOf("copied");
   await put(leader, "copied", "a", { Name: "x" });
@@ -225,7 +225,7 @@ test("a copy is taken away from a node, and given to it again with all that is i
   expect(await nameOn(other, "copied", "a")).toBe("x");
 });
 
-test("a write and a query come to any node, and are done by the one that leads", async () => {
+test("any node accepts writes and queries, which the leader executes", async () => {
   await create("A", "anywhere");
   for (const tag of nodes.tags) {
     expect((await put(tag, "anywhere", `users/${tag}`, { Name: tag })).status).toBe(201);
@@ -233,14 +233,14 @@ test("a write and a query come to any node, and are done by the one that leads",
       method: "POST",
       body: JSON.stringify({ Query: `from Users where Name = "${tag}" and In${tag} = null` }),
     });
-    // By its own copy, or by the leader when that does not show the write soon.
+    // By the local copy, or by the leader if the copy does not have the write soon.
     expect(reply).toMatchObject({ status: 200, json: { NodeTag: expect.any(String) } });
     const { NodeTag } = reply.json as { NodeTag: string };
     expect([tag, await nodes.leaderOf("anywhere")]).toContain(NodeTag);
   }
 });
 
-test("a node that was away for longer than the stream remembers takes the files of another", async () => {
+test("a node that was down longer than the stream's history copies the files of another node", async () => {
   await create("A", "long");
   const leader = await nodes.leaderOf("long");
   await put(leader, "long", "a", { Name: "before" });
@@ -256,7 +256,7 @@ test("a node that was away for longer than the stream remembers takes the files 
   const { registered, applied } = nodes.cluster(writer).find("long") as ReplicaState;
   const id = { databaseId: registered.id, generation: registered.generation };
   const stream = await JetStreamStream.open(await nodes.nats.link(), id, 3, () => undefined);
-  // All but the last: what the others' own logs go on from.
+  // All but the last message, at which the other nodes' logs continue.
   await stream?.purgeBelow(applied);
   await put(writer, "long", "c", { Name: "after" });
   await nodes.open(away);
@@ -266,7 +266,7 @@ test("a node that was away for longer than the stream remembers takes the files 
   await nodes.until(() => nodes.cluster(away).find("long")?.trouble === null);
 });
 
-test("a node that is removed stays away until it is added", async () => {
+test("a removed node stays removed until it is added again", async () => {
   const leader = await nodes.leader();
   const gone = nodes.tags.find((tag) => tag !== leader) as string;
   await nodes.cluster(leader).removeMember(gone);
@@ -280,7 +280,7 @@ test("a node that is removed stays away until it is added", async () => {
     expect(registered.members).not.toContain(gone);
   }
   expect(nodes.cluster(leader).members()).toHaveLength(2);
-  // It takes no part in anything, and keeps its files.
+  // It takes part in nothing, and keeps its files.
   const { databases } = nodes.at(gone).running.services;
   await nodes.until(() => databases.opened().length === 0);
   expect(nodes.cluster(leader).databases().length).toBeGreaterThan(0);
@@ -291,7 +291,7 @@ test("a node that is removed stays away until it is added", async () => {
   });
 });
 
-test("copies are spread over the nodes by a command, and what was written is in all", async () => {
+test("a command distributes copies over the nodes, and all have the content", async () => {
   const names = ["spread1", "spread2", "spread3"];
   for (const name of names) {
     const options = {
@@ -299,8 +299,8 @@ test("copies are spread over the nodes by a command, and what was written is in 
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ DatabaseName: name, Topology: { Members: ["B"] } }),
     };
-    const made = () => nodes.at("A").request(`/admin/databases?name=${name}`, options);
-    await nodes.until(async () => [201, 409].includes((await made()).status));
+    const created = () => nodes.at("A").request(`/admin/databases?name=${name}`, options);
+    await nodes.until(async () => [201, 409].includes((await created()).status));
     await nodes.leaderOf(name);
     expect((await put("B", name, "a", { Name: name })).status).toBe(201);
   }
@@ -338,7 +338,7 @@ test("copies are spread over the nodes by a command, and what was written is in 
   }
 });
 
-test("a copy that may be behind does not answer as soon as the leader is silent", async () => {
+test("a possibly stale copy does not answer as soon as the leader is silent", async () => {
   await create("A", "silent");
   const leader = await nodes.leaderOf("silent");
   const other = nodes.tags.find((tag) => tag !== leader) as string;
@@ -355,7 +355,7 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
   try {
     await nodes.until(() => (nodes.cluster(other).lastHeartbeat(leader)?.ageMs ?? 0) > 4_000);
     expect(found()?.mustShow).toBe(Number.POSITIVE_INFINITY);
-    // Nobody is waited for forever.
+    // The wait is limited.
     await nodes.until(() => found()?.mustShow === 0);
   } finally {
     signal("SIGCONT");
@@ -363,9 +363,9 @@ test("a copy that may be behind does not answer as soon as the leader is silent"
   }
 });
 
-describe("what was read at a node does not go back", () => {
+describe("reads at a node are monotonic", () => {
   async function prepared(name: string): Promise<{ leader: string; other: string }> {
-    // The servers of NATS were stopped before.
+    // The NATS servers were suspended before.
     await nodes.until(async () => [201, 409].includes((await create("A", name)).status));
     const leader = await nodes.leaderOf(name);
     const other = nodes.tags.find((tag) => tag !== leader) as string;
@@ -375,7 +375,7 @@ describe("what was read at a node does not go back", () => {
     return { leader, other };
   }
 
-  test("when the leader has answered a read there", async () => {
+  test("after a forwarded read was answered by the leader", async () => {
     const { leader, other } = await prepared("shown");
     const release = hold(other);
     try {
@@ -386,7 +386,7 @@ describe("what was read at a node does not go back", () => {
       const passed = await nodes.at(other).request(path, { headers });
       expect(passed.json).toMatchObject({ Results: [{ Name: "new" }] });
       expect(Object.keys(passed.headers).filter((one) => one.startsWith("x-jackdaw"))).toEqual([]);
-      // By the leader again, while its own copy is behind.
+      // Answered by the leader again, while the local copy lags.
       expect(await nameOn(other, "shown", "a")).toBe("new");
       const waiting = nameOn(other, "shown", "a");
       release();
@@ -401,7 +401,7 @@ describe("what was read at a node does not go back", () => {
     expect(reply).toMatchObject({ status: 200, json: { NodeTag: other } });
   });
 
-  test("when it was written there", async () => {
+  test("after a write at this node", async () => {
     const { other } = await prepared("written");
     const release = hold(other);
     try {

@@ -1,4 +1,7 @@
-/** Copies of databases between servers: what arrives, and what happens when a node, a content or a connection is bad. */
+/**
+ * Transfer of database copies between servers: transferred content, and failures of nodes, contents
+ * or connections.
+ */
 import { get } from "node:http";
 import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -38,7 +41,7 @@ afterAll(async () => {
   await closeDatabases();
 });
 
-/** A node that has the database `shop`. */
+/** A node with the database `shop`. */
 async function startNode(tag: string): Promise<Node> {
   const server = await startTestServer({ unsecured: true, flags: ["--RunInMemory=false"] });
   const database = await server.running.services.databases.create("shop", {});
@@ -74,7 +77,7 @@ function fetchOf(): CopyFetch {
   });
 }
 
-/** The node that takes the copy: its database `shop` begins as another one. */
+/** The node that fetches the copy: its database `shop` has different content at first. */
 async function emptyEngine(): Promise<Engine> {
   const engine = await openEngine({ folder: temporaryFolder() });
   engines.push(engine);
@@ -96,12 +99,12 @@ async function take(engine: Engine, { database }: Node, fetch = fetchOf()): Prom
   });
 }
 
-test("a database is taken from another node while that goes on, attachments included", async () => {
+test("fetches a database from a node under traffic, including attachments", async () => {
   const node = await startNode("A");
   await fill(node, 30);
   const { database } = node;
   const engine = await emptyEngine();
-  // What belongs to the base and is deleted meanwhile is taken all the same.
+  // Contents of the base that are deleted in the meantime are transferred anyway.
   peers.answer = (_, { target }) => {
     if (!target.includes("/contents?")) return undefined;
     void database.attachments.delete({ id: "items/7", name: "a" });
@@ -120,7 +123,7 @@ test("a database is taken from another node while that goes on, attachments incl
   expect(node.server.errors).toEqual([]);
 });
 
-test("contents that the old files have are not asked for, and damaged ones are", async () => {
+test("does not request contents that the old files have, and replaces damaged ones", async () => {
   const node = await startNode("A");
   await fill(node, 10);
   const engine = await emptyEngine();
@@ -133,7 +136,7 @@ test("contents that the old files have are not asked for, and damaged ones are",
   expect(await contentOf(taken, 10)).toEqual(bytesOf(10));
 });
 
-test("a content comes from another node when one sends other bytes, or ends in the middle", async () => {
+test("fetches a content from another node if one sends wrong bytes or stops early", async () => {
   const node = await startNode("A");
   await fill(node, 12);
   peers.urls.set("B", node.server.url);
@@ -145,7 +148,7 @@ test("a content comes from another node when one sends other bytes, or ends in t
     if (at++ % 2 === 0) return { ...head, body: Readable.from([Buffer.from("other bytes")]) };
     const ending = async function* () {
       yield Buffer.from("half");
-      throw new Error("the connection is gone");
+      throw new Error("the connection was closed");
     };
     return { ...head, body: Readable.from(ending()) };
   };
@@ -154,7 +157,7 @@ test("a content comes from another node when one sends other bytes, or ends in t
   expect(at).toBe(12);
 });
 
-test("while no node can be asked for a content it waits; when none has it, it goes without", async () => {
+test("waits for a content while no node is reachable, and continues without it if no node has it", async () => {
   const node = await startNode("A");
   await fill(node, 3);
   let refusals = 5;
@@ -176,7 +179,7 @@ test("while no node can be asked for a content it waits; when none has it, it go
   });
 });
 
-test("a copy that fails leaves the old files", async () => {
+test("a failed copy keeps the old files", async () => {
   const node = await startNode("A");
   await fill(node, 5);
   const engine = await emptyEngine();
@@ -186,7 +189,7 @@ test("a copy that fails leaves the old files", async () => {
     if (!target.includes("/base?node")) return undefined;
     const ending = async function* () {
       yield Buffer.from('{"format":"jackdaw-frames"');
-      throw new Error("the connection is gone");
+      throw new Error("the connection was closed");
     };
     return { status: 200, headers: {}, body: Readable.from(ending()) };
   };
@@ -217,7 +220,7 @@ test("a copy that fails leaves the old files", async () => {
   await vi.waitFor(() => expect(node.copies.count).toBe(0));
 });
 
-test("a stop ends a copy at once", async () => {
+test("a stop aborts a copy immediately", async () => {
   const node = await startNode("A");
   await fill(node, 3);
   const engine = await emptyEngine();
@@ -233,25 +236,28 @@ test("a stop ends a copy at once", async () => {
   await expect(taking).rejects.toThrow("the server stops");
 });
 
-test("a node that vanishes keeps no copy open, and one node has one", async () => {
+test("a copy for a vanished node is closed, and each node has at most one", async () => {
   const node = await startNode("A");
   await fill(node, 200);
   const { copies, database, server } = node;
-  const begin = (tag: string) =>
+  const start = (tag: string) =>
     new Promise<string>((resolve, reject) => {
-      const asked = get(`${server.url}/cluster/copies/${database.id}/base?node=${tag}`, (reply) => {
-        resolve(String(reply.headers["x-jackdaw-copy"]));
-        reply.destroy();
-      });
-      asked.on("error", reject);
+      const requested = get(
+        `${server.url}/cluster/copies/${database.id}/base?node=${tag}`,
+        (reply) => {
+          resolve(String(reply.headers["x-jackdaw-copy"]));
+          reply.destroy();
+        },
+      );
+      requested.on("error", reject);
     });
-  const first = await begin("B");
-  const second = await begin("B");
+  const first = await start("B");
+  const second = await start("B");
   expect([first === second, copies.count]).toEqual([false, 1]);
-  for (let at = 1; at < openCopiesMax; at++) await begin(`B${String.fromCharCode(65 + at)}`);
+  for (let at = 1; at < openCopiesMax; at++) await start(`B${String.fromCharCode(65 + at)}`);
   const refused = await server.request(`/cluster/copies/${database.id}/base?node=C`);
   expect([refused.status, copies.count]).toEqual([503, openCopiesMax]);
-  // One that goes on asking keeps its own.
+  // A copy that is still being read stays open.
   const names = () => server.request(`/cluster/copies/${database.id}/contents?copy=${second}`);
   await vi.waitFor(
     async () => {
@@ -264,7 +270,7 @@ test("a node that vanishes keeps no copy open, and one node has one", async () =
   expect((await names()).status).toBe(404);
 });
 
-test("what is not there, and a server that is alone, are told so", async () => {
+test("reports missing items, and servers without a cluster", async () => {
   const { server, database } = await startNode("A");
   const status = async (path: string) => (await server.request(`/cluster/copies/${path}`)).status;
   const hash = "ab".repeat(32);
@@ -279,7 +285,7 @@ test("what is not there, and a server that is alone, are told so", async () => {
   expect((await server.request(`/cluster/copies/${database.id}/base?node=B`)).status).toBe(400);
 });
 
-test("a content that is missing here comes from whichever node has it", async () => {
+test("fetches a missing content from any node that has it", async () => {
   const node = await startNode("A");
   await fill(node, 2);
   const { database } = node;
@@ -295,7 +301,7 @@ test("a content that is missing here comes from whichever node has it", async ()
     pieces.push(piece);
   }
   expect(Buffer.concat(pieces)).toEqual(bytesOf(1));
-  // C does not answer, so that it may be there.
+  // C does not answer, so it may have the content.
   const other = "ab".repeat(32);
   await expect(fetch.content(database.id, other, signal)).rejects.toMatchObject({
     code: "node-unreachable",

@@ -12,7 +12,7 @@ function heartbeat(
   return { ageMs, version: "1", databases: new Map([[id, { role, epoch: 1, applied }]]) };
 }
 
-test("the leader is asked first, then who has most; not who is silent, stopped or no member", () => {
+test("prefers the leader, then the most advanced copies, without silent, stopped or foreign nodes", () => {
   const heard = new Map([
     ["A", heartbeat(50, "leader")],
     ["B", heartbeat(70)],

@@ -1,4 +1,7 @@
-/** Replicas of JetStream that are damaged on the disk: nodes with a nats-server each find them, mend them, and lose nothing. */
+/**
+ * Damaged JetStream replicas on disk: nodes with a nats-server each detect and repair them without
+ * data loss.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +15,7 @@ import { startTestServer, type TestServer } from "../../support/start-test-serve
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-damaged-"));
 const tags = ["A", "B", "C"];
 const nodes = new Map<string, TestServer>();
-/** What the nodes have told since their last start. */
+/** Messages logged by the nodes since their last start. */
 const logs = new Map<string, string[]>();
 let routes: string[] = [];
 const waitMs = { timeout: 90_000, interval: 250 };
@@ -46,13 +49,13 @@ async function close(...closed: readonly string[]): Promise<void> {
   for (const tag of closed) nodes.delete(tag);
 }
 
-function said(tag: string): readonly string[] {
+function output(tag: string): readonly string[] {
   return logs.get(tag) ?? [];
 }
 
 function at(tag: string): TestServer {
   const node = nodes.get(tag);
-  if (node === undefined) throw new Error(`node ${tag} does not run`);
+  if (node === undefined) throw new Error(`node ${tag} is not running`);
   return node;
 }
 
@@ -80,13 +83,13 @@ async function write(tag: string, from: number, to: number): Promise<void> {
   }
 }
 
-/** How many of the documents a node has in its own copy. */
+/** Number of the documents in a node's own copy. */
 async function countOn(tag: string): Promise<number> {
   const reply = await at(tag).request("/databases/shop/stats");
   return (reply.json as { CountOfDocuments: number }).CountOfDocuments;
 }
 
-/** Changes a byte in the middle of a file of a replica, of a node that is stopped. */
+/** Changes a byte in the middle of a replica file on a stopped node. */
 function damage(tag: string, part: number, block: number): void {
   const streams = join(folder, tag, "nats/store/jetstream/JACKDAW/streams");
   const bytesOf = (stream: string) =>
@@ -99,7 +102,7 @@ function damage(tag: string, part: number, block: number): void {
   const blocks = readdirSync(messages)
     .filter((name) => name.endsWith(".blk"))
     .sort((one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10));
-  // The last one is filled again from what the servers have of it besides.
+  // The servers rebuild the last file from other data.
   expect(blocks.length).toBeGreaterThan(block + 1);
   const path = join(messages, blocks[block] as string);
   const bytes = readFileSync(path);
@@ -109,7 +112,10 @@ function damage(tag: string, part: number, block: number): void {
   rmSync(join(messages, "index.db"), { force: true });
 }
 
-/** Servers with a damaged replica of the database, as this node's last scrub says; null: it has not looked. */
+/**
+ * Servers with a damaged replica of the database, from this node's last scrub; null if it has not
+ * run.
+ */
 function damagedFor(tag: string): string[] | null {
   const scrub = cluster(tag).health?.nats.scrub ?? null;
   if (scrub === null || scrub.failure !== null) return null;
@@ -126,11 +132,11 @@ async function isSound(): Promise<boolean> {
   });
 }
 
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  // Also before the tests begin, where vitest does not poll.
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  // Also called before the tests begin, where vitest cannot poll.
   const endMs = performance.now() + waitMs.timeout;
-  while (!(await isSo())) {
-    if (performance.now() > endMs) throw new Error(`it is not so in time: ${isSo}`);
+  while (!(await condition())) {
+    if (performance.now() > endMs) throw new Error(`not reached in time: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, waitMs.interval));
   }
 }
@@ -139,12 +145,12 @@ beforeAll(async () => {
   routes = (await freePorts(3)).map((port) => `127.0.0.1:${port}`);
   await open(...tags);
   await until(() => tags.every((tag) => cluster(tag).members().length === 3));
-  const made = await at("A").request("/admin/databases?name=shop", {
+  const created = await at("A").request("/admin/databases?name=shop", {
     method: "PUT",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ DatabaseName: "shop" }),
   });
-  expect(made.status).toBe(201);
+  expect(created.status).toBe(201);
   await write("A", 0, 120);
   for (const tag of tags) await until(async () => (await countOn(tag)) === 120);
 }, 120_000);
@@ -154,7 +160,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("one replica that has a hole is wiped by its own node, and comes back whole", {
+test("a node wipes its own replica with a hole, and the replica is rebuilt", {
   timeout: 180_000,
 }, async () => {
   await close("C");
@@ -162,7 +168,7 @@ test("one replica that has a hole is wiped by its own node, and comes back whole
   await open("C");
   await expect.poll(() => damagedFor("C"), waitMs).toEqual(["jackdaw-C"]);
   await expect
-    .poll(() => said("C"), waitMs)
+    .poll(() => output("C"), waitMs)
     .toContain("The local replica of the stream of shop is intact again");
   await expect.poll(isSound, waitMs).toBe(true);
   expect(cluster("A").value("cluster/repair")).toBe(undefined);
@@ -171,7 +177,7 @@ test("one replica that has a hole is wiped by its own node, and comes back whole
   for (const tag of tags) await expect.poll(() => countOn(tag), waitMs).toBe(125);
 });
 
-test("holes in most replicas, in what one node has not seen, lose nothing", {
+test("holes in most replicas, in messages that one node has not read, lose nothing", {
   timeout: 240_000,
 }, async () => {
   await close("C");
@@ -185,9 +191,9 @@ test("holes in most replicas, in what one node has not seen, lose nothing", {
   await expect.poll(() => damagedFor("A")?.length ?? 0, waitMs).toBeGreaterThan(1);
   await expect.poll(isSound, waitMs).toBe(true);
   const purged = /^Most replicas of the stream of shop are damaged. The messages that/;
-  expect(tags.flatMap(said).filter((message) => purged.test(message))).not.toEqual([]);
+  expect(tags.flatMap(output).filter((message) => purged.test(message))).not.toEqual([]);
   // What it had not seen came from the copy of another node.
-  expect(said("C").join("\n")).toMatch(/The files of 'shop' were replaced by those of node [AB]/);
+  expect(output("C").join("\n")).toMatch(/The files of 'shop' were replaced by those of node [AB]/);
   await expect.poll(isLed, waitMs).toBe(true);
   for (const tag of tags) await expect.poll(() => countOn(tag), waitMs).toBe(260);
   await write("C", 260, 262);

@@ -1,4 +1,4 @@
-/** Heartbeats, over a subject in memory. */
+/** Heartbeats over a subject in memory. */
 import { expect, test, vi } from "vitest";
 import {
   type HeartbeatLink,
@@ -30,12 +30,12 @@ function start(link: Subject, tag: string, more: Partial<HeartbeatOptions> = {})
     link,
     tag,
     status: () => ({ of: tag }),
-    report: (told) => expect.fail(told),
+    report: (reported) => expect.fail(reported),
     ...more,
   });
 }
 
-test("nodes hear each other every 500 ms, and know by their own clock when", () => {
+test("nodes receive each other's heartbeats every 500 ms, timed by their own clock", () => {
   vi.useFakeTimers();
   try {
     const link = new Subject();
@@ -62,7 +62,7 @@ test("nodes hear each other every 500 ms, and know by their own clock when", () 
   }
 });
 
-test("what is no heartbeat is dropped, and so is the hundred and first node", () => {
+test("drops invalid heartbeats and the hundred and first node", () => {
   const link = new Subject();
   const node = start(link, "A");
   for (const text of [
@@ -89,23 +89,23 @@ test("what is no heartbeat is dropped, and so is the hundred and first node", ()
   node.stop();
 });
 
-test("two servers with one tag complain once a minute, and a status that is too large is not sent", () => {
+test("two servers with one tag log an error once a minute, and a status that is too large is not sent", () => {
   const link = new Subject();
-  const told: string[] = [];
+  const reported: string[] = [];
   let nowMs = 0;
-  const options = { report: (line: string) => told.push(line), nowMs: () => nowMs };
+  const options = { report: (line: string) => reported.push(line), nowMs: () => nowMs };
   const first = start(link, "A", options);
   const second = start(link, "A", options);
   second.beat();
-  expect(told).toHaveLength(1);
-  expect(told[0]).toMatch(/Another server has the same tag A/);
+  expect(reported).toHaveLength(1);
+  expect(reported[0]).toMatch(/Another server has the same tag A/);
   expect(first.heard.size).toBe(0);
   nowMs = 60_000;
   second.beat();
-  expect(told).toHaveLength(2);
+  expect(reported).toHaveLength(2);
   first.stop();
   second.stop();
   const large = start(link, "C", { ...options, status: () => ({ a: "x".repeat(2 ** 20) }) });
-  expect(told[2]).toMatch(/^The status of this node has \d+ characters and is not sent$/);
+  expect(reported[2]).toMatch(/^The status of this node has \d+ characters and is not sent$/);
   large.stop();
 });

@@ -1,4 +1,4 @@
-/** The copies of a node: which of them may answer. */
+/** The copies of a node, and which of them may answer. */
 import { expect, test } from "vitest";
 import { LocalCopies } from "../../../server/cluster/local-copies.ts";
 
@@ -26,7 +26,7 @@ function copiesOf(values: Map<string, string>): LocalCopies {
   });
 }
 
-test("that a copy had all once outlasts the process", async () => {
+test("a completed copy is still complete after a restart", async () => {
   const values = new Map([["cluster/copies/shop", JSON.stringify({ ...shop, isComplete: false })]]);
   const copies = copiesOf(values);
   expect(copies.isComplete(shop.id)).toBe(false);

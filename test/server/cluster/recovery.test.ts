@@ -1,4 +1,4 @@
-/** What is left of a cluster becomes a single node. */
+/** The remaining files of a cluster node become a single node. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ import {
   recover,
   withoutCluster,
 } from "../../../server/cluster/recovery.ts";
-import { asSingleNode, makeLostCluster } from "../../support/lost-cluster.ts";
+import { asSingleNode, createLostCluster } from "../../support/lost-cluster.ts";
 
 let folder = "";
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "jackdaw-recovery-"));
-  await makeLostCluster(folder);
+  await createLostCluster(folder);
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ async function remainsOf(isApplied = false) {
   }
 }
 
-test("says which copies there are, how far they go, and what has none", async () => {
+test("lists the copies, their positions, and databases without a copy", async () => {
   const remains = await remainsOf();
   expect(remains.topologyId).toBe("6e2d3b9a-0000-4000-8000-000000000001");
   expect(remains.members.map(({ tag }) => tag)).toEqual(["A", "B", "C"]);
@@ -47,11 +47,11 @@ test("says which copies there are, how far they go, and what has none", async ()
   ]);
   // GENESIS, EPOCH and two documents.
   expect(remains.copies[0]?.sequence).toBe(4);
-  // Looking has changed nothing.
+  // The check has changed nothing.
   expect(await remainsOf()).toEqual(remains);
 });
 
-test("its copies are databases of the node, with the certificates that the cluster had last", async () => {
+test("the copies become databases of the node, with the cluster's last certificates", async () => {
   await remainsOf(true);
   expect(await moveAside(nodeEnvironment(), folder, ".lost")).toEqual(["Cluster.lost"]);
   expect(existsSync(join(folder, "Cluster"))).toBe(false);
@@ -69,9 +69,9 @@ test("its copies are databases of the node, with the certificates that the clust
   });
 });
 
-test("one that was interrupted is done again", async () => {
+test("an interrupted recovery can be repeated", async () => {
   const before = await remainsOf(true);
-  // The notes of copies are gone, and the cluster's values are there.
+  // The records of copies are gone, and the cluster's values still exist.
   expect(await remainsOf(true)).toEqual(before);
   await moveAside(nodeEnvironment(), folder, ".lost");
   expect(readdirSync(folder)).toContain("Cluster.lost");

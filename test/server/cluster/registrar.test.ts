@@ -3,7 +3,7 @@ import type { ValueChange } from "../../../server/cluster/cluster-view.ts";
 import { Registrar } from "../../../server/cluster/registrar.ts";
 import { deletedKey, Registry, topologyIdKey } from "../../../server/cluster/registry.ts";
 
-/** Values that are shared, and what was done with them. */
+/** Shared values, and a log of the calls. */
 function sharedValues(values: Map<string, string>) {
   const removed: string[] = [];
   let isReached = true;
@@ -31,12 +31,12 @@ function sharedValues(values: Map<string, string>) {
     setReached: (is: boolean) => {
       isReached = is;
     },
-    /** By a process that leads the values since now. */
+    /** By a process that became the leader of the values just now. */
     lead: () => new Registrar({ change, removeStream }).work(registry(), []),
   };
 }
 
-test("the stream of a deleted database is removed once, whoever leads afterwards", async () => {
+test("removes the stream of a deleted database once, whether or not the leader changes", async () => {
   const values = new Map([
     [topologyIdKey, '"1"'],
     [deletedKey("a"), JSON.stringify({ name: "shop", generation: 3 })],

@@ -4,7 +4,7 @@ import { EngineError } from "../../../engine/engine.ts";
 import type { ValueChange } from "../../../server/cluster/cluster-view.ts";
 import { RepairClaim } from "../../../server/cluster/repair-claim.ts";
 
-/** The values of a cluster, and nodes that see them. */
+/** The values of a cluster, and nodes that read them. */
 function sharedValues() {
   const values = new Map<string, string>();
   const state = { failure: null as EngineError | null, nowMs: 0 };
@@ -27,7 +27,7 @@ function sharedValues() {
   return { values, state, node };
 }
 
-test("what one node has claimed, no other does until it is given up", async () => {
+test("a claim of one node excludes other nodes until it is released", async () => {
   const { values, node } = sharedValues();
   const [a, b] = [node("A"), node("B")];
   expect(await a.take("JD_1_1")).toBe(true);
@@ -43,13 +43,13 @@ test("what one node has claimed, no other does until it is given up", async () =
   expect(await b.take("JD_2_1")).toBe(true);
 });
 
-test("a claim of an earlier start of the node is its own", async () => {
+test("a node owns its claims from before a restart", async () => {
   const { node } = sharedValues();
   expect(await node("A").take("JD_1_1")).toBe(true);
   expect(await node("A").take("JD_1_1")).toBe(true);
 });
 
-test("a claim of a node that died counts no more after five minutes in which it is seen", async () => {
+test("a claim of a dead node expires after five minutes of observation", async () => {
   const { state, node } = sharedValues();
   await node("A").take("JD_1_1");
   const b = node("B");
@@ -63,7 +63,7 @@ test("a claim of a node that died counts no more after five minutes in which it 
   }
 });
 
-test("one that cannot be given up now is given up later", async () => {
+test("retries the release of a claim later if it fails", async () => {
   const { values, state, node } = sharedValues();
   const a = node("A");
   await a.take("JD_1_1");
@@ -77,7 +77,7 @@ test("one that cannot be given up now is given up later", async () => {
   await a.releaseLeft();
 });
 
-test("one that another node has taken over is not taken from it", async () => {
+test("does not release a claim that another node has taken over", async () => {
   const { values, node } = sharedValues();
   const a = node("A");
   await a.take("JD_1_1");

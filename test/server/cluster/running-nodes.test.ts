@@ -1,4 +1,4 @@
-/** Who of a cluster still answers: against real listeners on loopback. */
+/** Detection of responding cluster nodes, with real listeners on loopback. */
 import { createServer as createHttp } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
@@ -19,7 +19,7 @@ async function listen(listener: Server): Promise<number> {
   return (listener.address() as AddressInfo).port;
 }
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 async function deadPort(): Promise<number> {
   const listener = createServer();
   const port = await listen(listener);
@@ -27,7 +27,7 @@ async function deadPort(): Promise<number> {
   return port;
 }
 
-test("nobody answers where nobody is, and a proxy that says so is nobody", async () => {
+test("treats a closed port and a proxy's gateway error as unreachable", async () => {
   const dead = await deadPort();
   const proxy = await listen(createHttp((_, reply) => reply.writeHead(502).end()));
   const members = [
@@ -39,7 +39,7 @@ test("nobody answers where nobody is, and a proxy that says so is nobody", async
   expect(await findRunningNodes(members, nats)).toEqual([]);
 });
 
-test("a node that answers in whatever way is there", async () => {
+test("treats any other reply as a running node", async () => {
   const plain = await listen(createHttp((_, reply) => reply.writeHead(403).end()));
   expect(await findRunningNodes([{ tag: "B", url: `http://127.0.0.1:${plain}` }], nobody)).toEqual([
     `node B responds at http://127.0.0.1:${plain}`,
@@ -59,7 +59,7 @@ test("a node that answers in whatever way is there", async () => {
   ).toEqual([`node C responds at https://127.0.0.1:${strict}`]);
 });
 
-test("a server of NATS is told by its first word", async () => {
+test("recognizes a NATS server by its first message", async () => {
   const nats = await listen(createServer((socket) => socket.end('INFO {"x":1}\r\n')));
   const other = await listen(createServer((socket) => socket.end("220 mail\r\n")));
   const others = [`127.0.0.1:${nats}`, `127.0.0.1:${other}`];
@@ -71,7 +71,7 @@ test("a server of NATS is told by its first word", async () => {
   ]);
 });
 
-test("the configuration of a nats-server names those of the other nodes", () => {
+test("the configuration of a nats-server names the other nodes", () => {
   expect(natsAddresses(null)).toEqual({ own: null, others: [] });
   const cluster = { routes: ["nats://10.0.0.2:6222", "nats://[::1]:6222"] };
   expect(natsAddresses(JSON.stringify({ listen: "127.0.0.1:4222", cluster }))).toEqual({

@@ -1,4 +1,4 @@
-/** When a node looks at the replicas of NATS, and what it does then: against servers of NATS that the test makes up. */
+/** When a node checks the NATS replicas, and its reactions, with simulated NATS servers. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { EngineError } from "../../../engine/engine.ts";
 import type {
@@ -21,7 +21,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Three servers, of which those of `damaged` have a hole in the stream. */
+/** Three servers; each of `damaged` has a hole in the stream. */
 function lookOf(damaged: readonly string[], name = stream): ScrubLook {
   const servers = ["jackdaw-A", "jackdaw-B", "jackdaw-C"];
   const views: ServerView[] = servers.map((server) => ({
@@ -58,7 +58,7 @@ function lookOf(damaged: readonly string[], name = stream): ScrubLook {
 
 function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = {}) {
   const calls: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const state = {
     look: lookOf([]) as ScrubLook | Error,
     outcome: { kind: "repaired" } as { kind: "repaired" } | { kind: "refused"; reason: string },
@@ -81,7 +81,7 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
     }),
     log: new Log("Info", [
       {
-        write: ({ message }) => void told.push(message),
+        write: ({ message }) => void reported.push(message),
         droppedCount: 0,
         close: async () => undefined,
       },
@@ -107,16 +107,16 @@ function scrubOf({ isFirst = true, ownServer = "jackdaw-C" as string | null } = 
     nameOf: (id) => (id === "ab" ? "shop" : id),
   });
   scrub.start();
-  /** What it did in so many seconds. */
+  /** Returns its actions in the next `seconds`. */
   const after = async (seconds: number) => {
     calls.length = 0;
     await vi.advanceTimersByTimeAsync(seconds * 1000);
     return [...calls];
   };
-  return { scrub, state, told, values, after };
+  return { scrub, state, reported, values, after };
 }
 
-test("it looks soon after the start and every minute, and more often while something is wrong", async () => {
+test("checks soon after the start and every minute, and more often after a problem", async () => {
   const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
   expect(scrub.state).toBeNull();
   expect(await after(4)).toEqual([]);
@@ -131,19 +131,19 @@ test("it looks soon after the start and every minute, and more often while somet
   expect(await after(100)).toEqual([]);
 });
 
-test("a node wipes its own replica when that lasts, and has claimed it meanwhile", async () => {
-  const { state, told, values, after } = scrubOf();
+test("wipes the node's own replica if damage persists, after claiming the repair", async () => {
+  const { state, reported, values, after } = scrubOf();
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(5)).toEqual(["look"]);
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
   expect(values.size).toBe(0);
-  expect(told).toEqual(["The local replica of the stream of shop is intact again"]);
+  expect(reported).toEqual(["The local replica of the stream of shop is intact again"]);
   state.outcome = { kind: "refused", reason: "nobody leads" };
   expect(await after(10)).toEqual(["look", `repair ${stream} 1`]);
-  expect(told.at(-1)).toBe("The local replica of shop is not wiped: nobody leads");
+  expect(reported.at(-1)).toBe("The local replica of shop is not wiped: nobody leads");
 });
 
-test("it wipes nothing while another node does, or of another node", async () => {
+test("wipes nothing while another node does, and no replica of another node", async () => {
   const { state, values, after } = scrubOf();
   values.set("cluster/repair", '{"tag":"B"}');
   state.look = lookOf(["jackdaw-C"]);
@@ -153,39 +153,41 @@ test("it wipes nothing while another node does, or of another node", async () =>
   expect(await after(30)).toEqual(["look", "look", "look"]);
 });
 
-test("without anybody who orders the cluster's values, only their own stream is repaired", async () => {
-  const { state, told, after } = scrubOf();
+test("without a leader of the cluster's values, only their own stream is repaired", async () => {
+  const { state, reported, after } = scrubOf();
   state.change = new EngineError("not-leader", "nobody leads");
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look"]);
-  expect(told).toEqual(["The stream of shop could not be repaired: nobody leads"]);
+  expect(reported).toEqual(["The stream of shop could not be repaired: nobody leads"]);
   state.look = lookOf(["jackdaw-C"], `JD_${sharedId}_1`);
   expect(await after(20)).toEqual(["look", "look", `repair JD_${sharedId}_1 0`]);
 });
 
-test("one node says who leads a stream, and what to do about servers that run by themselves", async () => {
+test("one node chooses a stream's leader, and handles standalone servers", async () => {
   const first = scrubOf({ ownServer: null });
   first.state.look = lookOf(["jackdaw-A"]);
   expect(await first.after(5)).toEqual(["look", `lead ${stream} jackdaw-B`]);
   await first.after(20);
-  const advice = first.told.filter((message) => message.includes("Stop jackdaw-A"));
+  const advice = first.reported.filter((message) => message.includes("Stop jackdaw-A"));
   expect(advice).toEqual([
     `The replica of the stream of shop on jackdaw-A is damaged; the others are intact. Stop jackdaw-A, remove the folder ${stream} of its store (jetstream/ACCOUNT/streams/${stream}), and start it`,
   ]);
   const other = scrubOf({ isFirst: false, ownServer: null });
   other.state.look = lookOf(["jackdaw-A"]);
   expect(await other.after(15)).toEqual(["look", "look"]);
-  expect(other.told).toEqual([]);
+  expect(other.reported).toEqual([]);
 });
 
-test("when most replicas are damaged, what the nodes have is removed from the stream", async () => {
-  const { state, told, after } = scrubOf();
+test("when most replicas are damaged, messages in the nodes' logs are removed from the stream", async () => {
+  const { state, reported, after } = scrubOf();
   state.look = lookOf(["jackdaw-A", "jackdaw-B", "jackdaw-C"]);
   expect(await after(15)).toEqual(["look", "look", "purge ab"]);
-  expect(told).toEqual([expect.stringMatching(/^Most replicas of the stream of shop are damaged/)]);
+  expect(reported).toEqual([
+    expect.stringMatching(/^Most replicas of the stream of shop are damaged/),
+  ]);
 });
 
-test("a copy that does not go on begins again when its stream is sound", async () => {
+test("a stopped copy restarts when its stream is intact", async () => {
   const { scrub, state, after } = scrubOf({ ownServer: "jackdaw-A" });
   await after(5);
   state.look = lookOf(["jackdaw-C"]);
@@ -196,7 +198,7 @@ test("a copy that does not go on begins again when its stream is sound", async (
   expect(await after(60)).toEqual(["look"]);
 });
 
-test("a look that fails is told, changes nothing, and is made again", async () => {
+test("reports a failed check, which changes nothing, and repeats it", async () => {
   const { scrub, state, after } = scrubOf();
   state.look = lookOf(["jackdaw-C"]);
   await after(5);
@@ -204,7 +206,7 @@ test("a look that fails is told, changes nothing, and is made again", async () =
   scrub.blocked("ab");
   expect(await after(3)).toEqual(["look"]);
   expect(scrub.state).toMatchObject({ problems: [], failure: "NATS does not answer" });
-  // What was seen before the failure does not count as lasting.
+  // Problems found before the failure do not count as persistent.
   state.look = lookOf(["jackdaw-C"]);
   expect(await after(10)).toEqual(["look"]);
 });

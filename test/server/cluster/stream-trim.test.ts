@@ -1,4 +1,4 @@
-/** What is removed of streams, and for whom they are kept. */
+/** Trimming of streams, and the nodes for which messages are retained. */
 import { expect, onTestFinished, test } from "vitest";
 import { Replication } from "../../../engine/api/replication.ts";
 import type { ReplicaReport } from "../../../server/cluster/cluster-view.ts";
@@ -9,29 +9,29 @@ import { newTestFolder } from "../../support/open-test-database.ts";
 import { ReplicatedNodes } from "../../support/replicated-nodes.ts";
 
 const gigabyte = 1024 ** 3;
-/** Messages of 20 kB, so that the margin is one of their number. */
+/** Messages of 20 kB, so that the margin is determined by their number. */
 const extent = { first: 1, last: 100_000, bytes: 2 * gigabyte };
 const here = (mark: number) => ({ mark, awayMs: 0 });
 const away = (mark: number, awayMs = 5000) => ({ mark, awayMs });
 const plan = (own: number, others: Parameters<typeof planTrim>[2], of = extent) =>
   planTrim(of, own, others, 10_000);
 
-test("a stream keeps the mark of each node that goes on, and a margin", () => {
+test("a stream retains messages from the mark of each active node, and a margin", () => {
   expect(plan(100_000, [here(100_000), here(100_000)])).toBe(99_001);
   expect(plan(100_000, [here(40_000), here(100_000)])).toBe(40_000);
   expect(plan(30_000, [here(40_000), here(100_000)])).toBe(30_000);
-  // Large messages: as many as are 16 MB.
+  // Large messages: the margin is 16 MB.
   expect(plan(3000, [here(3000)], { first: 1, last: 3000, bytes: 6 * gigabyte })).toBe(2001);
   expect(plan(100_000, [here(100_000)], { ...extent, bytes: 100 * 100_000 })).toBeNull();
-  // One that begins needs all; so does one that nothing is known of.
+  // A new node needs all messages; so does one whose state is unknown.
   expect(plan(100_000, [here(0), here(100_000)])).toBeNull();
   expect(plan(0, [here(100_000)])).toBeNull();
-  // Not worth it.
+  // Too few to trim.
   expect(plan(100_000, [here(400)])).toBeNull();
   expect(plan(0, [], { first: 1, last: 0, bytes: 0 })).toBeNull();
 });
 
-test("a node that is away holds the stream for a while, and up to a size", () => {
+test("a node that is away retains the stream for a limited time and size", () => {
   expect(plan(100_000, [away(40_000), here(100_000)])).toBe(40_000);
   expect(plan(100_000, [away(0), here(100_000)])).toBeNull();
   expect(plan(100_000, [away(40_000, 10_001), here(100_000)])).toBe(99_001);
@@ -40,7 +40,7 @@ test("a node that is away holds the stream for a while, and up to a size", () =>
   expect(plan(100_000, [away(70_000), here(100_000)], large)).toBe(70_000);
 });
 
-test("what only one node has is not removed, however long the others are away", () => {
+test("messages stored on one node only are not removed, however long other nodes are away", () => {
   const long = 10_001;
   expect(plan(100_000, [away(40_000, long), away(30_000, long)])).toBe(40_000);
   expect(plan(100_000, [away(0, long), away(0, long)])).toBeNull();
@@ -48,26 +48,26 @@ test("what only one node has is not removed, however long the others are away", 
   expect(plan(100_000, [])).toBe(99_001);
 });
 
-test("of a damaged stream only what is in the logs of the nodes goes, without a margin", () => {
+test("in a damaged stream, only messages in the nodes' logs are removed, without a margin", () => {
   const all = { marginMin: 0, removedMin: 1 };
   const purge = (own: number, others: Parameters<typeof planTrim>[2]) =>
     planTrim(extent, own, others, 10_000, all);
   expect(purge(100_000, [here(100_000), here(99_990)])).toBe(99_990);
   expect(purge(100_000, [here(100_000), away(40_000)])).toBe(40_000);
   expect(purge(100_000, [here(100_000), away(40_000, 10_001)])).toBe(100_000);
-  // One that has nothing yet, and what only one node has.
+  // A node without messages, and messages that only one node has.
   expect(purge(100_000, [here(0), here(100_000)])).toBeNull();
   expect(purge(100_000, [away(2, 10_001), away(3, 10_001)])).toBe(3);
   expect(purge(100_000, [])).toBe(100_000);
   expect(purge(1, [here(1)])).toBeNull();
 });
 
-test("the node that leads trims its stream; who is there goes on, and who was away takes a copy", {
+test("the leader trims its stream; active nodes continue, and a node that was away fetches a copy", {
   timeout: 120_000,
 }, async () => {
   const stream = new MemoryStream();
   const ways = Array.from({ length: 3 }, () => new StreamWay(stream));
-  // Nobody is to take over while the writes keep a busy process from its timers.
+  // No other node should take over while the writes block a busy process.
   const all = new ReplicatedNodes(await newTestFolder(), ways, 1500);
   onTestFinished(() => all.stop());
   for (const node of all.nodes) await node.open();
@@ -94,7 +94,7 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   });
   const run = async () => {
     const { database } = leader;
-    if (database?.replication == null) throw new Error("the leader is open");
+    if (database?.replication == null) throw new Error("the leader is not open");
     look();
     const others = [near.tag, gone.tag];
     const replication = new Replication(database.replication);
@@ -107,13 +107,13 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
         Array.from({ length: 100 }, (_, n) => leader.database?.put(`a/${at + n}`, { content })),
       );
     }
-    // Each is a message of its own.
+    // Each write is a message of its own.
     for (let n = 0; n < 1700; n++) await leader.replication?.confirm();
     await leader.database?.put("last", {});
   };
   await write();
   await all.expectSame();
-  // What both have is told by their marks, which may come a moment later.
+  // The marks of both nodes arrive in heartbeats, perhaps a moment later.
   const isMarked = () => {
     look();
     return [near, gone].every(({ tag }) => (reports.get(tag)?.mark ?? 0) > 1600);
@@ -129,14 +129,14 @@ test("the node that leads trims its stream; who is there goes on, and who was aw
   // Held by the one that is away: up to its mark.
   expect(stream.first).toBeLessThanOrEqual(reports.get(gone.tag)?.mark ?? 0);
   nowMs = 2000;
-  // As soon as the other one has what was written, too.
+  // As soon as the other node has the writes, too.
   const isPast = async () => {
     await run();
     return stream.first > (reports.get(gone.tag)?.mark ?? 0) + 1;
   };
   await expect.poll(isPast, { timeout: 10_000 }).toBe(true);
   await gone.open();
-  await expect.poll(() => gone.told.join(), { timeout: 30_000 }).toContain("snapshot");
+  await expect.poll(() => gone.reported.join(), { timeout: 30_000 }).toContain("snapshot");
   await all.expectSame();
-  expect(near.told.join()).not.toContain("snapshot");
+  expect(near.reported.join()).not.toContain("snapshot");
 });

@@ -19,7 +19,7 @@ function nodes(cluster: FakeCluster, name: string) {
   );
 }
 
-test("a node leads, follows, looks for a leader or is none of the cluster", () => {
+test("a node leads, follows, looks for a leader, or is not in the cluster", () => {
   const cluster = clusterOf();
   expect(ownState(cluster)).toBe("Leader");
   cluster.leaderTag = "B";
@@ -30,7 +30,7 @@ test("a node leads, follows, looks for a leader or is none of the cluster", () =
   expect(ownState(cluster)).toBe("Passive");
 });
 
-test("a node is heard for five seconds after its last heartbeat, this one always", () => {
+test("a node counts as reachable for five seconds after its last heartbeat, this one always", () => {
   const cluster = clusterOf();
   cluster.hear("B", {}, 5_000);
   cluster.hear("C", {}, 5_001);
@@ -42,7 +42,7 @@ test("a node is heard for five seconds after its last heartbeat, this one always
   ]);
 });
 
-test("the leader comes first, then members in their order, then who is silent, behind or without anything", () => {
+test("orders the leader first, then members, then silent, lagging or empty nodes", () => {
   const cluster = clusterOf(["A", "B", "C", "D", "E", "F"]);
   cluster.register("orders", ["A", "B", "C", "D", "E", "F"], { role: "follower", leaderTag: "C" });
   expect(nodes(cluster, "Orders")).toEqual(
@@ -50,7 +50,7 @@ test("the leader comes first, then members in their order, then who is silent, b
   );
   const { id } = (cluster.find("orders") as ReplicaState).registered;
   cluster.hear("C", { [id]: 2_000 });
-  cluster.hear("B", { [id]: 999 }); // 1,001 behind
+  cluster.hear("B", { [id]: 999 }); // A lag of 1,001 messages.
   cluster.hear("D", {}, 6_000);
   cluster.hear("E", {});
   cluster.hear("F", { [id]: 1_000 });
@@ -65,14 +65,14 @@ test("the leader comes first, then members in their order, then who is silent, b
   ]);
 });
 
-test("who is no longer registered as a node is not told of", () => {
+test("omits unregistered nodes", () => {
   const cluster = clusterOf();
   cluster.register("orders", ["A", "B", "C"]);
   cluster.nodes.splice(1, 1);
   expect(nodes(cluster, "orders")).toEqual(["A Member", "C Member"]);
 });
 
-test("new databases go to nodes that are heard, with the fewest copies, in an order of their own among equals", () => {
+test("places new databases on reachable nodes with the fewest copies, and varies the order among equals", () => {
   const cluster = clusterOf();
   expect(placesFor(cluster, "x", 3).sort()).toEqual(["A", "B", "C"]);
   cluster.register("one", ["A"]);
@@ -92,7 +92,7 @@ test("new databases go to nodes that are heard, with the fewest copies, in an or
   expect(placesFor(cluster, "x", 1)).toEqual(["D"]);
 });
 
-test("a new database is led by the one of its nodes that leads the fewest, by this one if none leads fewer", () => {
+test("a new database is led by the member that leads the fewest, preferring this node", () => {
   const cluster = clusterOf();
   expect(placesForNew(cluster, "x", 3)[0]).toBe("A");
   cluster.register("one", ["A", "B"]);
@@ -101,14 +101,14 @@ test("a new database is led by the one of its nodes that leads the fewest, by th
   expect(placesForNew(cluster, "x", 1)).toEqual(["C"]);
   cluster.register("two", ["A"], { leaderTag: "C" });
   cluster.register("three", ["A"], { leaderTag: "C" });
-  // C has the fewest copies, and leads more than B.
+  // C has the fewest copies, but leads more than B.
   expect(placesFor(cluster, "x", 2)).toEqual(["C", "B"]);
   expect(placesForNew(cluster, "x", 2)).toEqual(["B", "C"]);
   cluster.hear("B", {}, 60_000);
   expect(placesForNew(cluster, "x", 3)).toEqual(["A", "C", "B"]);
 });
 
-test("databases that are created at one node share each with many others", () => {
+test("databases created at one node share each other node evenly", () => {
   const tags = Array.from({ length: 9 }, (_, at) => String.fromCharCode(65 + at));
   const cluster = clusterOf(tags);
   for (let n = 0; n < 90; n++) cluster.register(`new${n}`, placesForNew(cluster, `new${n}`, 3));
@@ -117,17 +117,17 @@ test("databases that are created at one node share each with many others", () =>
     const own = databases.filter((members) => members.includes(tag));
     expect(own).toHaveLength(30);
     expect(new Set(own.flat()).size).toBe(9);
-    // Of 60 places beside its own, none of the eight others has a third.
+    // Of a node's 60 shared positions, none of the eight other nodes has a third.
     for (const other of tags.filter((one) => one !== tag)) {
       expect(own.filter((members) => members.includes(other)).length).toBeLessThan(20);
     }
   }
 });
 
-test("databases that are created at one node one after another have their leaders on all", () => {
+test("databases created one after another at one node are led by all nodes", () => {
   const cluster = clusterOf();
   for (let n = 0; n < 9; n++) {
-    // Nobody has said yet who leads them.
+    // No heartbeat has named their leaders yet.
     cluster.register(`new${n}`, placesForNew(cluster, `new${n}`, 3), { leaderTag: null });
   }
   const first = [...cluster.states.values()].map(({ registered }) => registered.members[0]);

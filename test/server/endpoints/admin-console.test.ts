@@ -1,4 +1,7 @@
-/** Scripts of an administrator. The expected replies are those of RavenDB 7.2.7, where a test does not say otherwise. */
+/**
+ * Scripts of an administrator. The expected replies are those of RavenDB 7.2.7, with exceptions
+ * noted in the tests.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -41,7 +44,7 @@ for (const [script, result] of results) {
   });
 }
 
-test("a script about a database reads its name", async () => {
+test("a script with a database can read its name", async () => {
   expect((await run("return database.Name", "database=db")).json).toEqual({ Result: "db" });
   expect((await run("return typeof database", "database=db")).json).toEqual({ Result: "object" });
 });
@@ -62,14 +65,14 @@ for (const [script, query, type] of failures) {
   });
 }
 
-test("documents are out of reach: RavenDB fails with a NullReferenceException there", async () => {
+test("documents are not accessible: RavenDB fails with a NullReferenceException there", async () => {
   for (const script of ["return load('a')", "put('a', {})", "del('a')", "counter('a', 'b')"]) {
     const reply = await run(script, "database=db");
     expect(reply.status).not.toBe(200);
   }
 });
 
-test("a script ends at the limits of a patch", async () => {
+test("a script stops at the limits of a patch", async () => {
   const reply = await run("for (;;) {}");
   expect(reply.text).toContain("Patching.Max");
 });

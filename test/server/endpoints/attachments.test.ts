@@ -14,7 +14,7 @@ afterAll(stopTestServers);
 const at = (name: string) => `attachments?id=u%2F1&name=${encodeURIComponent(name)}`;
 
 describe("attachments", () => {
-  test("come back byte for byte, with their headers", async () => {
+  test("are returned byte for byte, with their headers", async () => {
     const content = Buffer.from("hello world");
     const put = await client.send(`PUT ${at('x"y ☃.txt')}&contentType=ImGge%2FjPeg`, content);
     expect(put.status).toBe(201);
@@ -44,14 +44,14 @@ describe("attachments", () => {
     });
   });
 
-  test("with a name like a path are saved under its end", async () => {
+  test("with a path as name are saved under the last segment", async () => {
     await client.send(`PUT ${at("../dir/a b.txt")}`, "x");
     expect((await client.send(`GET ${at("../dir/a b.txt")}`)).headers["content-disposition"]).toBe(
       "attachment; filename=\"a%20b.txt\"; filename*=UTF-8''a%20b.txt",
     );
   });
 
-  test("of any size are streamed in and out", async () => {
+  test("of any size are streamed in both directions", async () => {
     const content = Buffer.alloc(3_000_000);
     for (let i = 0; i < content.length; i += 4) content.writeUInt32LE((i * 2_654_435_761) >>> 0, i);
     expect((await client.send(`PUT ${at("big")}`, content)).json).toMatchObject({
@@ -60,30 +60,30 @@ describe("attachments", () => {
     expect((await client.send(`GET ${at("big")}`)).body.equals(content)).toBe(true);
   });
 
-  test("a part is given for one range that can be", async () => {
+  test("a single satisfiable range returns partial content", async () => {
     await client.send(`PUT ${at("range")}`, "hello world");
-    const ask = async (range: string) => {
+    const sendRequest = async (range: string) => {
       const reply = await client.send(`GET ${at("range")}`, undefined, { range });
       return [reply.status, reply.headers["content-range"], reply.text];
     };
-    expect(await ask("bytes=1-2")).toEqual([206, "bytes 1-2/11", "el"]);
-    expect(await ask("bytes=-3")).toEqual([206, "bytes 8-10/11", "rld"]);
-    expect(await ask("bytes=3-1000")).toEqual([206, "bytes 3-10/11", "lo world"]);
-    expect(await ask("bytes=50-")).toEqual([416, "bytes */11", ""]);
-    expect(await ask("bytes=-0")).toEqual([416, "bytes */11", ""]);
-    // As RavenDB 7.2.7: without a body, with the headers of the attachment.
+    expect(await sendRequest("bytes=1-2")).toEqual([206, "bytes 1-2/11", "el"]);
+    expect(await sendRequest("bytes=-3")).toEqual([206, "bytes 8-10/11", "rld"]);
+    expect(await sendRequest("bytes=3-1000")).toEqual([206, "bytes 3-10/11", "lo world"]);
+    expect(await sendRequest("bytes=50-")).toEqual([416, "bytes */11", ""]);
+    expect(await sendRequest("bytes=-0")).toEqual([416, "bytes */11", ""]);
+    // As in RavenDB 7.2.7: without a body, with the headers of the attachment.
     const { headers } = await client.send(`GET ${at("range")}`, undefined, { range: "bytes=50-" });
     const whole = (await client.send(`GET ${at("range")}`)).headers;
     for (const name of ["etag", "attachment-hash", "attachment-size", "content-disposition"]) {
       expect(headers[name]).toBe(whole[name]);
     }
-    expect(await ask("bytes=0-2,4-5")).toEqual([200, undefined, "hello world"]);
-    expect(await ask("bytes=5-2")).toEqual([200, undefined, "hello world"]);
+    expect(await sendRequest("bytes=0-2,4-5")).toEqual([200, undefined, "hello world"]);
+    expect(await sendRequest("bytes=5-2")).toEqual([200, undefined, "hello world"]);
     expect(byteRangeOf("bytes=0-", 0)).toBe("unsatisfiable");
     expect(byteRangeOf(undefined, 5)).toBeUndefined();
   });
 
-  test("know whether they changed", async () => {
+  test("support conditional requests", async () => {
     const { ChangeVector } = (await client.json(`PUT ${at("same")}`, "1")) as {
       ChangeVector: string;
     };
@@ -102,7 +102,7 @@ describe("attachments", () => {
     expect((await client.send(`HEAD ${at("none")}`)).status).toBe(404);
   });
 
-  test("are stored only over the version that is expected", async () => {
+  test("are stored only if the expected version matches", async () => {
     const { ChangeVector } = (await client.json(`PUT ${at("cond")}`, "1")) as {
       ChangeVector: string;
     };
@@ -117,7 +117,7 @@ describe("attachments", () => {
     expect((await client.send(`GET ${at("cond")}`)).text).toBe("2");
   });
 
-  test("go, and with their document", async () => {
+  test("are deleted, also with their document", async () => {
     expect((await client.send(`DELETE ${at("never")}`)).status).toBe(204);
     await client.send("PUT docs?id=gone", {});
     await client.send("PUT attachments?id=gone&name=a", "1");
@@ -125,7 +125,7 @@ describe("attachments", () => {
     expect((await client.send("GET attachments?id=gone&name=a")).status).toBe(404);
   });
 
-  test("of wrong requests say what is wrong", async () => {
+  test("return the reason for invalid requests", async () => {
     const types: [number, string][] = [];
     for (const [what, body] of [
       ["PUT attachments?id=nobody&name=x", "1"],
@@ -151,7 +151,7 @@ describe("attachments", () => {
     );
   });
 
-  test("never put a line of their own into the reply's headers", async () => {
+  test("never inject a header line into the reply", async () => {
     await client.send(`PUT ${at("evil")}&contentType=text%2Fhtml%0D%0AX-Evil:%201`, "<b>");
     const reply = await client.send(`GET ${at("evil")}`);
     expect(reply.status).toBe(200);
@@ -163,7 +163,7 @@ describe("attachments", () => {
 describe("POST attachments/bulk", () => {
   const bulk = (body: object, headers = {}) => client.send("POST attachments/bulk", body, headers);
 
-  /** What a client makes of the reply: it reads one JSON object, then as many bytes as each row says. */
+  /** Parses the reply like a client: one JSON object, then as many bytes as each row specifies. */
   function split(body: Buffer): { readonly rows: Record<string, unknown>[]; contents: string[] } {
     const end = body.indexOf("]}") + 2;
     const { AttachmentsMetadata: rows } = JSON.parse(body.toString("utf8", 0, end)) as {
@@ -178,21 +178,21 @@ describe("POST attachments/bulk", () => {
     return { rows, contents };
   }
 
-  test("gives many attachments in one reply, in the order asked for, without those that are missing", async () => {
+  test("returns many attachments in one reply, in request order, without missing ones", async () => {
     const big = "0123456789".repeat(60_000);
     await client.send("PUT docs?id=many%2F1", {});
     await client.send("PUT docs?id=many%2F2", {});
     await client.send("PUT attachments?id=many%2F1&name=one&contentType=text%2Fplain", "hello");
     await client.send("PUT attachments?id=many%2F2&name=empty", "");
     await client.send("PUT attachments?id=many%2F2&name=big%C3%A9", big);
-    const asked = [
+    const requested = [
       { DocumentId: "many/2", Name: "bigé" },
       { DocumentId: "many/1", Name: "ONE" },
       { DocumentId: "nobody", Name: "one" },
       { DocumentId: "many/2", Name: "empty" },
       { DocumentId: "many/1", Name: "one" },
     ];
-    const reply = await bulk({ AttachmentType: "Document", Attachments: asked });
+    const reply = await bulk({ AttachmentType: "Document", Attachments: requested });
     expect(reply.status).toBe(200);
     expect(reply.headers["content-type"]).toBe("application/json; charset=utf-8");
     const { rows, contents } = split(reply.body);
@@ -209,7 +209,7 @@ describe("POST attachments/bulk", () => {
       RemoteParameters: null,
     });
     const folded = await bulk(
-      { AttachmentType: "Document", Attachments: asked },
+      { AttachmentType: "Document", Attachments: requested },
       { "accept-encoding": "gzip" },
     );
     expect(folded.headers["content-encoding"]).toBe("gzip");
@@ -218,7 +218,7 @@ describe("POST attachments/bulk", () => {
     expect(none.text).toBe('{"AttachmentsMetadata":[]}');
   });
 
-  test("says what is wrong before anything is sent", async () => {
+  test("reports errors before sending anything", async () => {
     const Attachments = [{ DocumentId: "u/1", Name: "range" }];
     const messages: string[] = [];
     for (const body of [

@@ -1,4 +1,4 @@
-/** The routes of backups: definitions as tasks, their errors, and who may use them. */
+/** The backup routes: definitions as tasks, their errors, and access rights. */
 import { mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -104,13 +104,13 @@ test.each([
   ["POST /admin/restore/points", { FolderPath: join(base, "none") }, "doesn't exist"],
   ["POST /admin/restore/points", { FolderPath: base }, "Couldn't locate any backup files."],
   ["POST /admin/restore/points", { FolderPath: "/etc" }, "must be within"],
-])("%s %j is refused", async (what, body, message) => {
+])("%s %j is rejected", async (what, body, message) => {
   const reply = await client.send(what, body);
   expect(reply.status).toBeGreaterThanOrEqual(400);
   expect(reply.text).toContain(message);
 });
 
-test("a folder that cannot be made is told of at once", async () => {
+test("reports a folder that cannot be created immediately", async () => {
   const free = await startEndpointClient();
   const reply = await free.send("POST admin/backup", { LocalSettings: { FolderPath: "/proc/no" } });
   expect(reply.json).toMatchObject({
@@ -119,7 +119,7 @@ test("a folder that cannot be made is told of at once", async () => {
   });
 });
 
-test("the configuration says what backups may do", async () => {
+test("the configuration lists the permitted destinations", async () => {
   expect(await client.json("GET admin/periodic-backup/config")).toEqual({
     LocalRootPath: base,
     AllowedAwsRegions: null,

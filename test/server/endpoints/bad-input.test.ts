@@ -1,4 +1,7 @@
-/** Requests with members of wrong types, missing members and ids that are too long: the types of errors of RavenDB 7.2.7. */
+/**
+ * Requests with members of wrong types, missing members and ids that are too long: the error types
+ * of RavenDB 7.2.7.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -20,7 +23,7 @@ async function expectRefused(request: string, body: unknown, type: string): Prom
   expect([request, body, status, json]).toMatchObject([request, body, 400, { Type: type }]);
 }
 
-test("ids of more than 512 bytes are refused, by reads too", async () => {
+test("ids of more than 512 bytes are rejected, also on reads", async () => {
   const paths = [
     `docs?id=${long}`,
     `docs?id=a&id=${long}`,
@@ -80,7 +83,7 @@ test.each([
   [counters([{ CounterName: "l", Delta: 1 }]), data],
   [counters([{ Type: "Increment", CounterName: "l" }]), data],
   [counters([{ Type: "Zap", CounterName: "l" }]), argument],
-])("the command %j is refused as %s", async (command, type) => {
+])("the command %j is rejected as %s", async (command, type) => {
   await expectRefused("POST bulk_docs", { Commands: [command] }, type);
 });
 
@@ -99,6 +102,6 @@ test.each([
   ["POST revisions/revert", { Time: "2020-01-01T00:00:00Z", WindowInSec: "x" }, format],
   ["POST revisions/revert", { Time: "2020-01-01T00:00:00Z", Collections: 5 }, format],
   ["POST revisions/revert/docs", { IdToChangeVector: 5 }, format],
-])("%s with %j is refused as %s", async (request, body, type) => {
+])("%s with %j is rejected as %s", async (request, body, type) => {
   await expectRefused(request, body, type);
 });

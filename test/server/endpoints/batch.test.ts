@@ -17,7 +17,7 @@ const batch = (...Commands: object[]) => client.send("POST bulk_docs", { Command
 const typeOf = (reply: { json: unknown }) => (reply.json as { Type: string }).Type;
 
 describe("POST bulk_docs", () => {
-  test("gives a row for each command, with its members in order", async () => {
+  test("returns a row for each command, with its members in order", async () => {
     const reply = await batch(
       { Type: "PUT", Id: "users/1", Document: { N: 1, "@metadata": { "@collection": "Users" } } },
       { Document: {}, Id: "auto/", Type: "PUT" },
@@ -40,7 +40,7 @@ describe("POST bulk_docs", () => {
     ]);
   });
 
-  test("makes a GUID for a document without an id, and an identity for one that ends in |", async () => {
+  test("creates a GUID for a document without an id, and an identity for an id that ends in |", async () => {
     const reply = await batch(
       { Type: "PUT", Id: null, Document: {} },
       { Type: "PUT", Id: " ", Document: {} },
@@ -52,7 +52,7 @@ describe("POST bulk_docs", () => {
     expect(ids[2]).toBe("ident/1");
   });
 
-  test("tells of mistakes in a script though there is no document to patch", async () => {
+  test("reports errors in a script even if the document does not exist", async () => {
     const broken = { Script: "this.a =" };
     for (const scripts of [{ Patch: broken }, { Patch: { Script: "" }, PatchIfMissing: broken }]) {
       const reply = await batch({ Type: "PATCH", Id: "nobody", ...scripts });
@@ -62,7 +62,7 @@ describe("POST bulk_docs", () => {
     }
   });
 
-  test("does not write an identity over a document that has the id; the next try gets past it", async () => {
+  test("fails on an identity whose id is in use; the next attempt skips it", async () => {
     await batch({ Type: "PUT", Id: "taken/1", Document: { mine: true } });
     const identity = { Type: "PUT", Id: "taken|", Document: {} };
     const refused = await batch({ Type: "PUT", Id: "with/it", Document: {} }, identity);
@@ -75,14 +75,14 @@ describe("POST bulk_docs", () => {
     expect((await batch(identity)).json).toMatchObject({ Results: [{ "@id": "taken/2" }] });
   });
 
-  test("keeps the spelling of numbers and the order of keys", async () => {
+  test("preserves the spelling of numbers and the order of keys", async () => {
     const text = '{"z":1.50,"a":9223372036854775807,"e":1E5,"n":123456789012345678901234567890}';
     const body = `{"Commands":[{"Id":"exact","Document": ${text} ,"Type":"PUT"}]}`;
     expect((await client.send("POST bulk_docs", body)).status).toBe(201);
     expect((await client.send("GET docs?id=exact")).text).toContain(text.slice(0, -1));
   });
 
-  test("does nothing when a command fails", async () => {
+  test("has no effect when a command fails", async () => {
     const before = (await client.send("GET docs")).headers.etag;
     const reply = await batch(
       { Type: "PUT", Id: "atomic/1", Document: {} },
@@ -107,7 +107,7 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs")).headers.etag).toBe(before);
   });
 
-  test("checks change vectors, and '' means that there must be none", async () => {
+  test("checks change vectors, where '' requires that the document does not exist", async () => {
     const put = await client.json("PUT docs?id=cv%2F1", {});
     const { ChangeVector } = put as { ChangeVector: string };
     const statuses = [
@@ -120,7 +120,7 @@ describe("POST bulk_docs", () => {
     expect(statuses).toEqual([409, 409, 409, 201, 201]);
   });
 
-  test("sees within the batch what the batch did before", async () => {
+  test("later commands see the effects of earlier ones", async () => {
     const reply = await batch(
       { Type: "PUT", Id: "seq/1", Document: { n: 1 } },
       { Type: "DELETE", Id: "SEQ/1" },
@@ -130,7 +130,7 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=seq%2F1")).text).toContain('"n":2');
   });
 
-  test("deletes by prefix: what is stored, and what the batch itself stored", async () => {
+  test("deletes by prefix both stored documents and those of the batch", async () => {
     await batch(
       { Type: "PUT", Id: "pre/1", Document: {} },
       { Type: "PUT", Id: "prefer", Document: {} },
@@ -150,7 +150,7 @@ describe("POST bulk_docs", () => {
     expect((await batch({ Type: "DELETE", Id: "", IdPrefixed: true })).status).toBe(400);
   });
 
-  test("refuses what is no batch, each with its type", async () => {
+  test("rejects invalid batches, each with its error type", async () => {
     const types: string[] = [];
     for (const text of [
       "",
@@ -197,12 +197,12 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=x")).status).toBe(404);
   });
 
-  test("passes over compare-exchange commands, which only cluster-wide batches carry out", async () => {
+  test("skips compare-exchange commands, which only cluster-wide batches execute", async () => {
     const text = '{"Commands":[{"Type":"CompareExchangePUT","Id":"x"}]}';
     expect((await client.send("POST bulk_docs", text)).text).toBe('{"Results":[]}');
   });
 
-  test("answers without rows when none are wanted", async () => {
+  test("returns no rows if none are requested", async () => {
     const reply = await client.send("POST bulk_docs?noreply=true", {
       Commands: [{ Type: "PUT", Id: "quiet/1", Document: {} }],
     });
@@ -210,7 +210,7 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=quiet%2F1")).status).toBe(200);
   });
 
-  test("a majority of one node is met; two nodes time out, and the write stays", async () => {
+  test("a majority of one node is reached; two nodes time out, and the write persists", async () => {
     const put = (query: string, id: string) =>
       client.send(`POST bulk_docs?${query}`, { Commands: [{ Type: "PUT", Id: id, Document: {} }] });
     const wait = "waitForReplicasTimeout=00:00:00.1";
@@ -227,7 +227,7 @@ describe("POST bulk_docs", () => {
     expect((await client.send("GET docs?id=w%2F4")).status).toBe(404);
   });
 
-  test("waits until indexes have seen it", async () => {
+  test("waits until indexes include the write", async () => {
     const query = (n: number) =>
       client.json("POST queries", {
         Query: `from Waited where n = ${n}`,
@@ -254,7 +254,7 @@ describe("POST bulk_docs", () => {
     expect((await put("waitForIndexesTimeout=soon", 99)).status).toBe(400);
   });
 
-  test("counters keep 64 bits, and the row has the document's change vector when its list changed", async () => {
+  test("counters keep 64 bits, and the row has the document's change vector if its counter list changed", async () => {
     await client.send("PUT docs?id=c%2F1", {});
     const command = (delta: string) =>
       `{"Commands":[{"Type":"Counters","Id":"c/1","Counters":{"DocumentId":"c/1","Operations":[{"Type":"Increment","CounterName":"n","Delta":${delta}}]}}]}`;
@@ -271,7 +271,7 @@ describe("POST bulk_docs", () => {
 describe("POST bulk_docs with attachments", () => {
   const type = { "content-type": "multipart/form-data; boundary=XyZ" };
 
-  test("takes contents by their order, in any pieces, whatever bytes they have", async () => {
+  test("assigns contents by order, with any chunks and bytes", async () => {
     const tricky = Buffer.from(
       "\r\n--Xy\r\n--XyZ-not\r\n\u0000--XyZ\r\n"
         .replace("--XyZ-not", "--XyQ")
@@ -300,7 +300,7 @@ describe("POST bulk_docs with attachments", () => {
     expect((await get("empty")).body).toHaveLength(0);
   });
 
-  test("takes commands and contents that are folded, each as its part says", async () => {
+  test("accepts gzip-compressed sections", async () => {
     const main = JSON.stringify({
       Commands: [
         { Type: "PUT", Id: "a/2", Document: { "@metadata": { "@collection": "As" } } },
@@ -389,7 +389,7 @@ describe("POST bulk_docs with attachments", () => {
     );
   });
 
-  test("refuses a batch with too few contents, a body that is cut, and one without a boundary", async () => {
+  test("rejects a batch with too few contents, a truncated body, and a missing boundary", async () => {
     const main =
       '{"Commands":[{"Type":"PUT","Id":"m/1","Document":{}},{"Type":"AttachmentPUT","Id":"m/1","Name":"a"}]}';
     const few = await client.send("POST bulk_docs", multipart("XyZ", [main]), type);
@@ -405,7 +405,7 @@ describe("POST bulk_docs with attachments", () => {
     });
   });
 
-  test("lets go of contents that no batch used", async () => {
+  test("releases contents that no command used", async () => {
     const { CountOfUniqueAttachments } = (await client.json("GET stats")) as Record<string, number>;
     const main = '{"Commands":[{"Type":"AttachmentPUT","Id":"nobody","Name":"a"}]}';
     const reply = await client.send("POST bulk_docs", multipart("XyZ", [main, "nobody's"]), type);
@@ -415,7 +415,7 @@ describe("POST bulk_docs with attachments", () => {
 });
 
 describe("PATCH in a batch", () => {
-  test("patches, creates and says when there was nothing to do", async () => {
+  test("patches, creates and reports unchanged documents", async () => {
     await client.send("PUT docs?id=p%2F1", { N: 1 });
     const reply = await batch(
       { Type: "PATCH", Id: "p/1", Patch: { Script: "this.N = args.v", Values: { v: 7 } } },
@@ -451,7 +451,7 @@ describe("JsonPatch in a batch", () => {
     batch({ Type: "JsonPatch", Id: "j/1", JsonPatch: { Operations } });
   const textOf = async () => (await client.send("GET docs?id=j%2F1")).text;
 
-  test("changes what its paths name and leaves the rest as it was spelt", async () => {
+  test("changes the members named by its paths, and preserves the spelling of the rest", async () => {
     await client.send(
       "PUT docs?id=j%2F1",
       '{"a":1,"list":[1,2],"big":9223372036854775807,"f":1.50,"a/b~c":0,"@metadata":{"@collection":"Js"}}',
@@ -480,7 +480,7 @@ describe("JsonPatch in a batch", () => {
     );
   });
 
-  test("is done as a whole or not at all, and says when there was nothing to do", async () => {
+  test("is applied as a whole or not at all, and reports if nothing changed", async () => {
     const before = await textOf();
     for (const [operation, type] of [
       [{ op: "test", path: "/moved", value: 2 }, "System.InvalidOperationException"],
@@ -511,7 +511,7 @@ describe("JsonPatch in a batch", () => {
     expect((await batch(stale)).status).toBe(409);
   });
 
-  test("gives the document back to who asks for it", async () => {
+  test("returns the document on request", async () => {
     await client.send("PUT docs?id=j%2F2", '{"a":1.50,"@metadata":{"@collection":"Js","n":1}}');
     const row = async (value: number, ReturnDocument: boolean, Id = "j/2") => {
       const JsonPatch = { Operations: [{ op: "Replace", path: "a", value }] };
@@ -535,7 +535,7 @@ describe("PATCH json-patch", () => {
   const patch = (Operations: unknown, id = "j%2F3", headers = {}) =>
     client.send(`PATCH json-patch?id=${id}`, { Operations }, headers);
 
-  test("changes one document, and shows it", async () => {
+  test("changes one document and returns it", async () => {
     await client.send("PUT docs?id=j%2F3", { a: 1, "@metadata": { "@collection": "Js" } });
     expect((await patch([{ op: "add", path: "/list", value: [1] }])).json).toEqual({
       Status: "Patched",
@@ -548,7 +548,7 @@ describe("PATCH json-patch", () => {
     expect([same.status, same.json]).toEqual([200, { Status: "NotModified" }]);
   });
 
-  test("refuses what cannot be done", async () => {
+  test("rejects impossible operations", async () => {
     const failed = await patch([{ op: "test", path: "/list/0", value: 2 }]);
     expect([failed.status, typeOf(failed)]).toEqual([400, "System.InvalidOperationException"]);
     expect(failed.text).toContain(
@@ -570,7 +570,7 @@ describe("BatchTrackChanges", () => {
   const track = (TrackedEntities: unknown) => ({ Type: "BatchTrackChanges", TrackedEntities });
   const put = { Type: "PUT", Id: "track/2", Document: { n: 1 } };
 
-  test("lets a batch pass while the documents are as they were read", async () => {
+  test("accepts a batch while the read documents are unchanged", async () => {
     const { ChangeVector } = (await client.json("PUT docs?id=track%2F1", { n: 1 })) as {
       ChangeVector: string;
     };
@@ -581,7 +581,7 @@ describe("BatchTrackChanges", () => {
     ]);
   });
 
-  test("refuses it whole when one has changed, is gone or is there by now", async () => {
+  test("rejects the whole batch if one was changed, deleted or created", async () => {
     const never = { ...put, Id: "track/never" };
     for (const [id, vector] of [
       ["track/1", "A:1-other"],
@@ -595,7 +595,7 @@ describe("BatchTrackChanges", () => {
     expect((await client.send("GET docs?id=track%2Fnever")).status).toBe(404);
   });
 
-  test("needs an object of change vectors", async () => {
+  test("requires an object of change vectors", async () => {
     for (const tracked of [undefined, null, [1], { "track/1": 5 }]) {
       expect((await batch(track(tracked))).status).toBe(400);
     }

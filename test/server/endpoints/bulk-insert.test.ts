@@ -19,7 +19,7 @@ const insert = (body: string | Buffer, id = ++lastId, query = "") =>
 const stateOf = (id: number) =>
   client.json(`GET operations/state?id=${id}`) as Promise<Record<string, never>>;
 
-/** A request that stays open: what is written goes out at once. */
+/** A request that stays open: written data is sent immediately. */
 function openInsert(id: number, headers: http.OutgoingHttpHeaders = {}) {
   const request = http.request(`${client.server.url}/databases/db/bulk_insert?id=${id}`, {
     method: "POST",
@@ -42,18 +42,18 @@ function openInsert(id: number, headers: http.OutgoingHttpHeaders = {}) {
 }
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 500; turn++) {
+  for (let tick = 0; tick < 500; tick++) {
     if (await isTrue()) return;
     await sleep(10);
   }
-  expect.fail("it did not happen within five seconds");
+  expect.fail("the condition was not met within five seconds");
 }
 
 const exists = async (id: string) =>
   (await client.send(`GET docs?id=${encodeURIComponent(id)}`)).status === 200;
 
 describe("POST bulk_insert", () => {
-  test("stores documents, counters and attachments, and says how many", async () => {
+  test("stores documents, counters and attachments, and reports their counts", async () => {
     const content = Buffer.from('],{"Type":\r\n}');
     const attachment = {
       Id: "c/1",
@@ -103,7 +103,7 @@ describe("POST bulk_insert", () => {
     });
   });
 
-  test("answers at the closing bracket, though the request never ends", async () => {
+  test("answers at the closing bracket, even if the request never ends", async () => {
     const { request, reply } = openInsert(2);
     request.write(`[${put("open/1", {})}`);
     await until(() => exists("open/1"));
@@ -118,7 +118,7 @@ describe("POST bulk_insert", () => {
     request.destroy();
   });
 
-  test("reads gzip that is flushed and never ended", async () => {
+  test("reads gzip that is flushed but never ended", async () => {
     const gzip = zlib.createGzip();
     const { request, reply } = openInsert(3, { "content-encoding": "gzip" });
     gzip.pipe(request, { end: false });
@@ -135,7 +135,7 @@ describe("POST bulk_insert", () => {
     gzip.destroy();
   });
 
-  test("takes many documents in pieces of any size", async () => {
+  test("accepts many documents in chunks of any size", async () => {
     const { request, reply } = openInsert(4);
     const text = `[${Array.from({ length: 3000 }, (_, i) => put(`many/${i}`, { i, text: "é".repeat(i % 90) })).join(",")}]`;
     const bytes = Buffer.from(text);
@@ -153,7 +153,7 @@ describe("POST bulk_insert", () => {
     expect((await stateOf(4))["Result"]).toMatchObject({ Total: 3000 });
   });
 
-  test("needs no comma between commands, and minds none before the end", async () => {
+  test("accepts missing commas between commands, and one before the end", async () => {
     const body = `[${put("comma/1", {})}${put("comma/2", {})},]`;
     expect((await insert(body)).status).toBe(201);
     const found = (await client.json("GET docs?startsWith=comma/")) as { Results: unknown[] };
@@ -161,7 +161,7 @@ describe("POST bulk_insert", () => {
     expect((await insert(`[${put("comma/3", {})},,${put("comma/4", {})}]`)).status).toBe(400);
   });
 
-  test("keeps what was committed when the rest fails, and the operation says why", async () => {
+  test("keeps committed documents when the rest fails, and the operation reports the reason", async () => {
     const { request, reply } = openInsert(5);
     request.write(`[${put("kept/1", {})}`);
     await until(() => exists("kept/1"));
@@ -180,7 +180,7 @@ describe("POST bulk_insert", () => {
     });
   });
 
-  test("is stopped by killing its operation", async () => {
+  test("stops when its operation is killed", async () => {
     const { request, reply } = openInsert(6);
     request.write(`[${put("kill/1", {})}`);
     await until(() => exists("kill/1"));
@@ -191,7 +191,7 @@ describe("POST bulk_insert", () => {
     expect((await client.send("POST operations/kill?id=987")).status).toBe(400);
   });
 
-  test("ends when the client goes", async () => {
+  test("ends when the client disconnects", async () => {
     const { request } = openInsert(7);
     request.write(
       `[${put("gone/1", {})},{"Id":"gone/1","Type":"AttachmentPUT","Name":"a","ContentLength":100}half`,
@@ -202,7 +202,7 @@ describe("POST bulk_insert", () => {
     expect((await client.send("GET attachments?id=gone%2F1&name=a")).status).toBe(404);
   });
 
-  test("does not write again what is as it was, when that is asked for", async () => {
+  test("skips unchanged documents on request", async () => {
     const document = { a: 1, "@metadata": { "@collection": "Cs" } };
     await insert(`[${put("same/1", document)}]`);
     await client.send("PUT attachments?id=same%2F1&name=a", "1");
@@ -222,7 +222,7 @@ describe("POST bulk_insert", () => {
     );
   });
 
-  test("refuses what it cannot do", async () => {
+  test("rejects impossible commands", async () => {
     for (const body of [
       "",
       '{"a":1}',
@@ -250,7 +250,7 @@ describe("POST bulk_insert", () => {
 });
 
 describe("operations", () => {
-  test("give out ids that grow, and know nothing of others", async () => {
+  test("have increasing ids, unrelated to others", async () => {
     const next = async () =>
       ((await client.json("GET operations/next-operation-id")) as { Id: number }).Id;
     const [first, second] = [await next(), await next()];
@@ -265,7 +265,7 @@ describe("operations", () => {
     expect((await client.send("POST /admin/operations/kill?id=1")).status).toBe(400);
   });
 
-  test("are listed with when they ran", async () => {
+  test("are listed with their times", async () => {
     await insert("[]", 60);
     const list = (await client.json("GET operations?id=60")) as {
       Results: Record<string, unknown>[];

@@ -1,4 +1,7 @@
-/** Changes over web sockets: what is told to whom, in which form, and when a connection ends. */
+/**
+ * Changes over web sockets: recipients and format of messages, and reasons for closing a
+ * connection.
+ */
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
@@ -36,7 +39,7 @@ function documentChange(Id: string, Type = "Put", CollectionName = "Users"): obj
 }
 
 describe("a connection", () => {
-  test("is greeted, and each command is confirmed", async () => {
+  test("receives a greeting, and a confirmation of each command", async () => {
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-docs");
     await socket.command("Watch-Docs");
@@ -55,14 +58,14 @@ describe("a connection", () => {
     ['{"CommandId":1,"Command":"watch-doc"}', "The command 'watch-doc' needs a Param."],
     ['{"CommandId":1,"Command":"watch-operation","Param":"x"}', /needs a Param/],
     ['{"CommandId":1,"Command":"watch-document-counter","Params":["a"]}', /needs Params/],
-  ])("ends with the reason after %s", async (text, reason) => {
+  ])("closes with a reason after %s", async (text, reason) => {
     const socket = await ChangesSocket.open(client.server);
     socket.socket.send(text);
     expect(await socket.closed).toEqual({ code: 1008, reason: expect.stringMatching(reason) });
     expect(socket.changes()).toEqual([]);
   });
 
-  test("confirms each of many commands that arrive at once, in their order", async () => {
+  test("confirms each of many simultaneous commands, in order", async () => {
     const socket = await ChangesSocket.open(client.server);
     const count = 20_000;
     for (let CommandId = 0; CommandId < count; CommandId++) {
@@ -75,7 +78,7 @@ describe("a connection", () => {
     expect((await socket.closed).code).toBe(1005);
   });
 
-  test("is made for each of many that are opened at once", async () => {
+  test("is established for each of many simultaneous requests", async () => {
     const sockets = await Promise.all(
       Array.from({ length: 200 }, () => ChangesSocket.open(client.server)),
     );
@@ -93,7 +96,7 @@ describe("a connection", () => {
     expect(reason).toBe("A connection watches at most 4096 ids and names.");
   });
 
-  test("is listed, and ended by request", async () => {
+  test("is listed, and closed on request", async () => {
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-doc", "Users/1");
     await socket.command("watch-document-counter", null, ["users/1", "Likes"]);
@@ -114,7 +117,7 @@ describe("a connection", () => {
     expect((await client.send(`DELETE changes?id=${row?.Id}`)).status).toBe(204);
   });
 
-  test("is not for the page of another site", async () => {
+  test("is rejected for a page of another site", async () => {
     const { url } = client.server;
     const address = `${url.replace(/^http/, "ws")}/databases/db/changes`;
     const socket = new WebSocket(address, { origin: "https://evil.example" });
@@ -124,7 +127,7 @@ describe("a connection", () => {
     own.close();
   });
 
-  test("is for web sockets only", async () => {
+  test("requires a web socket", async () => {
     const reply = await client.send("GET changes");
     expect(reply.status).toBe(400);
     expect(reply.json).toMatchObject({ Type: "System.InvalidOperationException" });
@@ -132,7 +135,7 @@ describe("a connection", () => {
 });
 
 describe("changes of documents", () => {
-  test("are told to who watches the document, its prefix, its collection or all", async () => {
+  test("are sent to clients that watch the document, its prefix, its collection or all documents", async () => {
     const watched = [
       ["watch-docs", null],
       ["watch-doc", "DOCS/1"],
@@ -146,19 +149,19 @@ describe("changes of documents", () => {
     await put("docs/2", "Twos");
     await put("others/1", "Ones");
     await client.send("DELETE docs?id=docs/1");
-    const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+    const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
     const first = documentChange("Docs/1", "Put", "Ones");
     const second = documentChange("docs/2", "Put", "Twos");
     const third = documentChange("others/1", "Put", "Ones");
     const last = documentChange("Docs/1", "Delete", "Ones");
-    expect(told[0]).toEqual([first, second, third, last]);
-    expect(told[1]).toEqual([first, last]);
-    expect(told[2]).toEqual([first, second, last]);
-    expect(told[3]).toEqual([first, third, last]);
+    expect(reported[0]).toEqual([first, second, third, last]);
+    expect(reported[1]).toEqual([first, last]);
+    expect(reported[2]).toEqual([first, second, last]);
+    expect(reported[3]).toEqual([first, third, last]);
     for (const { socket } of sockets) socket.close();
   });
 
-  test("are told once, though watched in several ways, and no more after unwatch", async () => {
+  test("are sent once, though watched in several ways, and not after unwatch", async () => {
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-docs");
     await socket.command("watch-doc", "twice/1");
@@ -174,7 +177,7 @@ describe("changes of documents", () => {
     socket.socket.close();
   });
 
-  test("of one batch come in one frame, in their order", async () => {
+  test("of one batch are sent in one frame, in order", async () => {
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-prefix", "batch/");
     const Commands = [1, 2, 3].map((i) => ({ Type: "PUT", Id: `batch/${i}`, Document: {} }));
@@ -186,7 +189,7 @@ describe("changes of documents", () => {
     socket.socket.close();
   });
 
-  test("are gathered when the connection is throttled, the newest of each document", async () => {
+  test("are coalesced on a throttled connection to the newest of each document", async () => {
     const socket = await ChangesSocket.open(
       client.server,
       "/databases/db/changes?throttleConnection=true",
@@ -203,7 +206,7 @@ describe("changes of documents", () => {
     socket.socket.close();
   });
 
-  test("are 'something changed' for who keeps replies", async () => {
+  test("are sent as 'something changed' to clients that cache replies", async () => {
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-aggressive-caching");
     await put("cached/1");
@@ -213,7 +216,7 @@ describe("changes of documents", () => {
 });
 
 describe("changes of counters", () => {
-  test("are told to who watches them by name, by document, by both, or all", async () => {
+  test("are sent to clients that watch them by name, by document, by both, or all", async () => {
     await put("counted/1");
     await put("counted/2");
     const watched = [
@@ -242,15 +245,15 @@ describe("changes of counters", () => {
     const other = change("counted/1", "Other", 1, "Put");
     const second = change("counted/2", "Likes", 1, "Put");
     const deletion = change("counted/1", "Likes", 0, "Delete");
-    const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
-    expect(told[0]).toEqual([...likes, other, second, deletion]);
-    expect(told[1]).toEqual([...likes, second, deletion]);
-    expect(told[2]).toEqual([...likes, other, deletion]);
-    expect(told[3]).toEqual([...likes, deletion]);
+    const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+    expect(reported[0]).toEqual([...likes, other, second, deletion]);
+    expect(reported[1]).toEqual([...likes, second, deletion]);
+    expect(reported[2]).toEqual([...likes, other, deletion]);
+    expect(reported[3]).toEqual([...likes, deletion]);
     for (const { socket } of sockets) socket.close();
   });
 
-  test("have all digits", async () => {
+  test("contain all digits", async () => {
     await put("counted/3");
     const socket = await ChangesSocket.open(client.server);
     await socket.command("watch-counters");
@@ -264,7 +267,7 @@ describe("changes of counters", () => {
   });
 });
 
-test("changes of time series are told to who watches them by name, by document, by both, or all", async () => {
+test("changes of time series are sent to clients that watch them by name, by document, by both, or all", async () => {
   await put("series/1");
   await put("series/2");
   const watched = [
@@ -294,15 +297,15 @@ test("changes of time series are told to who watches them by name, by document, 
   const second = change("series/1", "Steps", "Put", [moment, moment]);
   const third = change("series/2", "Heart", "Put", [moment, moment]);
   const last = change("series/1", "Heart", "Delete", [null, null]);
-  const told = await Promise.all(sockets.map((socket) => socket.settledChanges()));
-  expect(told[0]).toEqual([first, second, third, last]);
-  expect(told[1]).toEqual([first, third, last]);
-  expect(told[2]).toEqual([first, second, last]);
-  expect(told[3]).toEqual([first, last]);
+  const reported = await Promise.all(sockets.map((socket) => socket.settledChanges()));
+  expect(reported[0]).toEqual([first, second, third, last]);
+  expect(reported[1]).toEqual([first, third, last]);
+  expect(reported[2]).toEqual([first, second, last]);
+  expect(reported[3]).toEqual([first, last]);
   for (const { socket } of sockets) socket.close();
 });
 
-test("what happens to indexes is told to who watches one or all", async () => {
+test("index events are sent to clients that watch one index or all", async () => {
   const all = await ChangesSocket.open(client.server);
   const one = await ChangesSocket.open(client.server);
   const other = await ChangesSocket.open(client.server);
@@ -317,18 +320,18 @@ test("what happens to indexes is told to who watches one or all", async () => {
   await client.send(`POST admin/indexes/disable?name=${name}`);
   await client.send(`POST admin/indexes/stop?name=${name}`);
   await client.send(`DELETE indexes?name=${name}`);
-  const told = await one.settledChanges();
-  expect(told.filter((message) => !JSON.stringify(message).includes("Batch"))).toEqual(
+  const reported = await one.settledChanges();
+  expect(reported.filter((message) => !JSON.stringify(message).includes("Batch"))).toEqual(
     ["IndexAdded", "PriorityChanged", "IndexDemotedToDisabled", "IndexPaused", "IndexRemoved"].map(
       change,
     ),
   );
-  expect(await all.settledChanges()).toEqual(told);
+  expect(await all.settledChanges()).toEqual(reported);
   expect(await other.settledChanges()).toEqual([]);
   for (const { socket } of [all, one, other]) socket.close();
 });
 
-test("operations are told as they go on, to who watches one or all", async () => {
+test("the progress of operations is sent to clients that watch one or all", async () => {
   await put("worked/1", "Worked");
   const all = await ChangesSocket.open(client.server);
   const one = await ChangesSocket.open(client.server);
@@ -362,14 +365,14 @@ test("operations are told as they go on, to who watches one or all", async () =>
   for (const { socket } of [all, one]) socket.close();
 });
 
-describe("the end", () => {
-  async function makeDatabase(name: string): Promise<ChangesSocket> {
+describe("closing", () => {
+  async function createDatabase(name: string): Promise<ChangesSocket> {
     await client.send(`PUT /admin/databases?name=${name}`, { DatabaseName: name });
     return await ChangesSocket.open(client.server, `/databases/${name}/changes`);
   }
 
-  test("comes with the deletion of the database", async () => {
-    const socket = await makeDatabase("doomed");
+  test("happens when the database is deleted", async () => {
+    const socket = await createDatabase("doomed");
     await client.send("DELETE /admin/databases", { DatabaseNames: ["doomed"], HardDelete: true });
     expect(await socket.closed).toEqual({
       code: 1001,
@@ -380,8 +383,8 @@ describe("the end", () => {
     );
   });
 
-  test("comes when the database is disabled; once it is enabled one may come again", async () => {
-    const socket = await makeDatabase("resting");
+  test("happens when the database is disabled; clients may reconnect after it is enabled", async () => {
+    const socket = await createDatabase("resting");
     await client.send("POST /admin/databases/disable", { DatabaseNames: ["resting"] });
     expect(await socket.closed).toEqual({ code: 1001, reason: "Database 'resting' is disabled." });
     await expect(ChangesSocket.open(client.server, "/databases/resting/changes")).rejects.toThrow(
@@ -393,7 +396,7 @@ describe("the end", () => {
     again.socket.close();
   });
 
-  test("comes for who does not read, with the reason, before memory runs full", async () => {
+  test("happens with a reason for a client that does not read, before memory runs out", async () => {
     const slow = await ChangesSocket.open(client.server);
     const quick = await ChangesSocket.open(client.server);
     await slow.command("watch-docs");
@@ -403,7 +406,7 @@ describe("the end", () => {
       readonly Connections: readonly { readonly Id: number; readonly WatchAllDocuments: boolean }[];
     };
     expect(Connections.filter(({ WatchAllDocuments }) => WatchAllDocuments)).toHaveLength(1);
-    // More messages than may wait here and in the buffers of both sockets.
+    // More messages than fit into the queue and the buffers of both sockets.
     let written = 0;
     for (let batch = 0; written < 3 * waitingBytesMax; batch++) {
       const commands = Array.from({ length: 4000 }, (_, i) => {
@@ -420,11 +423,11 @@ describe("the end", () => {
       code: 1013,
       reason: "Changes were not read: more than 16384 KB are pending.",
     });
-    await quick.command("watch-docs"); // who reads stays
+    await quick.command("watch-docs"); // The reading client stays connected.
     quick.socket.close();
   });
 
-  test("comes for all when the server stops", async () => {
+  test("happens for all connections when the server stops", async () => {
     const other = await startTestServer({ unsecured: true, databases: [{ name: "db" }] });
     const socket = await ChangesSocket.open(other);
     await other.stop();
@@ -433,7 +436,7 @@ describe("the end", () => {
 });
 
 describe("over mTLS", () => {
-  test("who may read the database may follow it, until his rights are taken", async () => {
+  test("a client may watch a database that it may read, until its rights are revoked", async () => {
     const server = await startTestServer({ databases: [{ name: "db" }] });
     const reader = await server.client({ permissions: { db: "Read" } }, "reader");
     const other = await server.client({ permissions: { other: "Admin" } }, "other");
@@ -456,7 +459,7 @@ describe("over mTLS", () => {
   });
 });
 
-test("a command that cannot be followed ends its connection, and nothing else", async () => {
+test("an invalid command closes only its connection", async () => {
   const deep = `${"[".repeat(5000)}1${"]".repeat(5000)}`;
   for (const Param of [deep, `{"a":${deep}}`, "NaN", "1e400", "null"]) {
     const socket = await ChangesSocket.open(client.server);
@@ -471,7 +474,7 @@ test("a command that cannot be followed ends its connection, and nothing else", 
   expect(client.server.errors).toEqual([]);
 });
 
-test("what goes wrong for one connection ends that one; writers and others go on", async () => {
+test("an error in one connection closes only that connection", async () => {
   const { databases } = client.server.running.services;
   const database = await databases.find("db");
   const broken = await ChangesSocket.open(client.server);

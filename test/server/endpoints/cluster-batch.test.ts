@@ -35,7 +35,7 @@ const guards = async () => {
 };
 
 describe("cluster-wide batches", () => {
-  test("give documents vectors and guards of the batch's index, values the index itself", async () => {
+  test("assign the batch's index to the vectors and guards of documents, and to values", async () => {
     const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 0 };
     const { Results, TransactionIndex: index } = await batch(value, put("A/1", 1));
     const vector = Results[0]?.["@change-vector"] ?? "";
@@ -49,7 +49,7 @@ describe("cluster-wide batches", () => {
     );
   });
 
-  test("are not executed again when they are sent again with the id of the request", async () => {
+  test("are not executed again if repeated with the same request id", async () => {
     const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 0 };
     const first = await send([value, put("A/1", 1)], "?raft-request-id=one");
     expect(first.status).toBe(201);
@@ -57,12 +57,12 @@ describe("cluster-wide batches", () => {
     expect([again.status, again.text]).toEqual([201, first.text]);
     const other = await send([value, put("A/1", 1)], "?raft-request-id=another");
     expect(other.status).toBe(409);
-    // What was refused may succeed when it is sent again.
+    // A rejected request may succeed when it is repeated.
     await client.send(`DELETE cmpxchg?key=k&index=${(first.json as BatchReply).TransactionIndex}`);
     expect((await send([value], "?raft-request-id=another")).status).toBe(201);
   });
 
-  test("give a document that keeps revisions the same vector as its newest revision", async () => {
+  test("give a versioned document the same vector as its newest revision", async () => {
     await client.send("POST admin/revisions/config", { Default: { Disabled: false } });
     const first = await batch(put("a", 1));
     const seen = { ChangeVector: first.Results[0]?.["@change-vector"] };
@@ -77,7 +77,7 @@ describe("cluster-wide batches", () => {
     expect(kept.Results[0]?.["@metadata"]["@change-vector"]).toBe(vector);
   });
 
-  test("are refused when they expect an index that no value can have", async () => {
+  test("are rejected if they expect an index that no value can have", async () => {
     const value = {
       Type: "CompareExchangePUT",
       Id: "far",
@@ -87,7 +87,7 @@ describe("cluster-wide batches", () => {
     expect((await send([value])).status).toBe(409);
   });
 
-  test("are refused whole, with all violations, when a guard or a value is not as expected", async () => {
+  test("are rejected as a whole, with all violations, if a guard or value does not match", async () => {
     const first = await batch(put("a", 1));
     const value = { Type: "CompareExchangePUT", Id: "k", Document: { Object: 1 }, Index: 5 };
     const refused = await send([put("b", 1), put("a", 2, { ChangeVector: "" }), value]);
@@ -105,7 +105,7 @@ describe("cluster-wide batches", () => {
     expect((await send([put("a", 3, current)])).status).toBe(409);
   });
 
-  test("take the guard of a document away with it, whatever is known of it", async () => {
+  test("delete the guard together with its document, whatever change vector the client has", async () => {
     await batch(put("a", 1), put("a", 2));
     expect((await batch({ Type: "DELETE", Id: "a" })).Results).toMatchObject([
       { Type: "DELETE", Id: "a" },
@@ -114,14 +114,14 @@ describe("cluster-wide batches", () => {
     expect((await client.send("GET docs?id=a")).status).toBe(404);
   });
 
-  test("make no guards for clients that know none or want none", async () => {
+  test("create no guards for old clients, or if guards are disabled", async () => {
     expect((await send([put("a", 1)], "", null)).status).toBe(201);
     const { json } = await send([put("a", 2)], "?disableAtomicDocumentWrites=true");
     expect((json as BatchReply).Results[0]?.["@change-vector"]).toMatch(/^RAFT:2-.{22}$/);
     expect(await guards()).toEqual([]);
   });
 
-  test("refuse ids and commands that they cannot have", async () => {
+  test("reject unsupported ids and commands", async () => {
     const typeOf = async (command: object) =>
       ((await send([command])).json as { Type: string }).Type.split(".").at(-1);
     expect(await typeOf(put("a/", 1))).toBe("RachisApplyException");
@@ -138,7 +138,7 @@ describe("cluster-wide batches", () => {
     expect((await batch(put("people|", 1))).Results[0]?.["@id"]).toBe("people/1");
   });
 
-  test("are in the vectors of all later writes, by which those are checked too", async () => {
+  test("are in the vectors of all later writes, which are checked against them, too", async () => {
     await batch(put("a", 1));
     const write = async (id: string, vector?: string) =>
       client.send(

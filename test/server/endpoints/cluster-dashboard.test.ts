@@ -1,4 +1,4 @@
-/** The dashboard's widgets: real figures, of databases that the caller may read, at their intervals. */
+/** The dashboard's widgets: real metrics of readable databases, at their intervals. */
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -10,7 +10,7 @@ import {
   tlsOptions,
 } from "../../support/start-test-server.ts";
 
-interface Told {
+interface Message {
   readonly Id: number;
   readonly Data: {
     readonly Type: string;
@@ -31,15 +31,15 @@ afterAll(stopTestServers);
 async function open(pair: CertificatePair = server.admin, query = "?node=A") {
   const url = `${server.url.replace("https", "wss")}/cluster-dashboard/watch${query}`;
   const socket = new WebSocket(url, tlsOptions(server.authority, pair));
-  const told: Told[] = [];
+  const reported: Message[] = [];
   socket.on("message", (data) => {
-    if (String(data).trim() !== "") told.push(JSON.parse(String(data)) as Told);
+    if (String(data).trim() !== "") reported.push(JSON.parse(String(data)) as Message);
   });
   await once(socket, "open");
   const send = (Command: string, Id: number, Type?: string) =>
     socket.send(JSON.stringify({ Command, Id, Type }));
-  const of = (type: string) => told.filter(({ Data }) => Data.Type === type);
-  return { socket, told, send, of };
+  const of = (type: string) => reported.filter(({ Data }) => Data.Type === type);
+  return { socket, reported, send, of };
 }
 
 const types = [
@@ -59,20 +59,22 @@ const types = [
   "GcInfo",
 ];
 
-test("each widget has figures of this server", { timeout: 20_000 }, async () => {
-  const { socket, told, send, of } = await open();
-  const ask = (path: string, method: string, body: object) =>
+test("each widget has metrics of this server", { timeout: 20_000 }, async () => {
+  const { socket, reported, send, of } = await open();
+  const sendRequest = (path: string, method: string, body: object) =>
     server.request(path, { method, body: JSON.stringify(body) });
   const maps = ["map('Notes', (n) => ({ A: n.A }))"];
-  await ask("/databases/shop/admin/indexes", "PUT", { Indexes: [{ Name: "ByA", Maps: maps }] });
-  await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
+  await sendRequest("/databases/shop/admin/indexes", "PUT", {
+    Indexes: [{ Name: "ByA", Maps: maps }],
+  });
+  await sendRequest("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
   for (const [at, type] of types.entries()) send("watch", at + 1, type);
   await expect
-    .poll(() => new Set(told.map(({ Data }) => Data.Type)))
+    .poll(() => new Set(reported.map(({ Data }) => Data.Type)))
     .toEqual(new Set(["ServerTime", ...types]));
-  expect(told[0]).toMatchObject({ Id: -1 });
+  expect(reported[0]).toMatchObject({ Id: -1 });
   for (let at = 0; at < 5; at++) {
-    await ask(`/databases/shop/docs?id=notes/${at}`, "PUT", {
+    await sendRequest(`/databases/shop/docs?id=notes/${at}`, "PUT", {
       A: at,
       "@metadata": { "@collection": "Notes" },
     });
@@ -104,7 +106,7 @@ test("each widget has figures of this server", { timeout: 20_000 }, async () => 
   socket.close();
 });
 
-test("a caller sees the databases that he may read, and no other", async () => {
+test("a client sees only the databases that it may read", async () => {
   const reader = await server.client({ permissions: { shop: "Read" } });
   const { socket, send, of } = await open(reader);
   send("watch", 1, "DatabaseOverview");
@@ -116,7 +118,7 @@ test("a caller sees the databases that he may read, and no other", async () => {
   socket.close();
 });
 
-test("what is no command ends the socket, and says why", async () => {
+test("an invalid command closes the socket with a reason", async () => {
   const closing = async (text: string, query?: string) => {
     const { socket } = await open(server.admin, query);
     socket.send(text);

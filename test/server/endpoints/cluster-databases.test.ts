@@ -25,7 +25,7 @@ const put = (name: string, query = "", more: object = {}, headers = {}) =>
   );
 
 describe("the topology of a database", () => {
-  test("has the registered addresses of all nodes, the leader first, and its etag", async () => {
+  test("lists the registered addresses of all nodes, the leader first, and its etag", async () => {
     await cluster.transfer("db", "B");
     const topology = (await client.json("GET /topology?name=DB")) as {
       Nodes: Json[];
@@ -42,7 +42,7 @@ describe("the topology of a database", () => {
     expect(topology.Etag).toBe(cluster.find("db")?.topologyEtag);
   });
 
-  test("is told by a node without a copy, and still 503 of what nobody has", async () => {
+  test("is returned by a node without a copy, and is 503 for an unknown database", async () => {
     cluster.register("far", ["B", "C"]);
     const topology = (await client.json("GET /topology?name=far")) as { Nodes: Json[] };
     expect(topology.Nodes.map((node) => node["ClusterTag"])).toEqual(["B", "C"]);
@@ -51,7 +51,7 @@ describe("the topology of a database", () => {
 });
 
 describe("the topology of the cluster", () => {
-  test("has all nodes with their registered addresses, who leads, and how they are", async () => {
+  test("lists all nodes with their registered addresses, the leader, and their states", async () => {
     cluster.hear("C", {}, 60_000);
     cluster.leaderTag = "B";
     cluster.changed();
@@ -80,7 +80,7 @@ describe("the topology of the cluster", () => {
     expect(Object.keys((topology["Topology"] as Json)["Members"] as Json)).toEqual(["A", "B", "C"]);
   });
 
-  test("tells of one node what it is: its state, its role, the id of the cluster", async () => {
+  test("describes a single node: its state, its role, the id of the cluster", async () => {
     expect(await client.json("GET /cluster/node-info")).toMatchObject({
       NodeTag: "A",
       TopologyId: cluster.topologyId,
@@ -96,7 +96,7 @@ describe("the topology of the cluster", () => {
   });
 });
 
-/** So many databases of other nodes that this one creates the next few. */
+/** Registers enough databases on other nodes for this node to create the next ones. */
 function leadElsewhere(...tags: readonly string[]): void {
   for (const tag of tags) {
     for (let n = 0; n < 6; n++) cluster.register(`${tag}${n}`, [tag], { leaderTag: tag });
@@ -111,7 +111,7 @@ describe("a new database", () => {
       "C PUT /admin/databases?name=new",
     ]);
     expect(cluster.calls).toEqual([]);
-    // That cannot be reached, nor can B.
+    // That node cannot be reached, nor can B.
     cluster.answer = () => {
       throw new EngineError("node-unreachable", "away", { details: { wasSent: false } });
     };
@@ -119,7 +119,7 @@ describe("a new database", () => {
     expect(cluster.find("here")?.leaderTag).toBe("A");
   });
 
-  test("has as many copies as are asked for, at most one on each node", async () => {
+  test("has the requested number of copies, at most one on each node", async () => {
     leadElsewhere("B", "C");
     const { status, json } = await put("two", "&replicationFactor=2");
     expect(status).toBe(201);
@@ -138,7 +138,7 @@ describe("a new database", () => {
     });
   });
 
-  test("has three copies when nothing is said, or what its record says", async () => {
+  test("has three copies by default, or as specified in its record", async () => {
     cluster.nodes.push({ tag: "D", url: "http://d.example:8080", tcpUrl: null, fingerprint: null });
     cluster.hear("D");
     cluster.register("db", ["B", "C", "D"]);
@@ -151,7 +151,7 @@ describe("a new database", () => {
     expect(factor.json).toMatchObject({ Topology: { ReplicationFactor: 2 } });
   });
 
-  test("is refused on nodes that there are not, twice on one, and of a name that there is", async () => {
+  test("is rejected on unknown nodes, twice on one node, and with a name in use", async () => {
     const unknown = await put("x", "", { Topology: { Members: ["A", "Q"] } });
     expect(unknown.text).toContain(
       "Failed to add node Q, because we don't have it in the cluster.",
@@ -165,7 +165,7 @@ describe("a new database", () => {
     expect(cluster.find("x")).toBeUndefined();
   });
 
-  test("without a copy here is created by a node that has one, the next one when that is away", async () => {
+  test("without a local copy is created by a member, or by the next one if that is unreachable", async () => {
     cluster.answer = ({ tag }) => {
       if (tag !== "B") return { status: 201, json: { Name: "far", RaftCommandIndex: 7 } };
       throw new EngineError("node-unreachable", "away", { details: { wasSent: false } });
@@ -184,7 +184,7 @@ describe("a new database", () => {
     expect(cluster.calls).toEqual([]);
   });
 
-  test("waits for a node that has just started and does not know the members yet", async () => {
+  test("waits on a node that has just started and does not know the members yet", async () => {
     leadElsewhere("B", "C");
     const nodes = cluster.nodes.splice(0);
     const created = put("early");
@@ -194,7 +194,7 @@ describe("a new database", () => {
     expect((await put("late")).status).toBe(503);
   });
 
-  test("is not asked for again when a node may have created it", async () => {
+  test("is not requested again if a node may have created it", async () => {
     cluster.answer = () => {
       throw new EngineError("node-unreachable", "cut off", { details: { wasSent: true } });
     };
@@ -204,7 +204,7 @@ describe("a new database", () => {
 });
 
 describe("the record of a database", () => {
-  test("has its nodes, and why some are not members", async () => {
+  test("lists its nodes, and the reasons why some are not members", async () => {
     cluster.hear("C", {}, 60_000);
     const record = (await client.json("GET /admin/databases?name=db")) as Json;
     expect(record["Topology"]).toMatchObject({
@@ -217,7 +217,7 @@ describe("the record of a database", () => {
     });
   });
 
-  test("is asked of a node that has it; nothing is passed on twice", async () => {
+  test("is requested from a node that has it; a request is forwarded only once", async () => {
     cluster.register("far", ["B"]);
     cluster.answer = () => ({ status: 200, json: { DatabaseName: "far" } });
     expect(await client.json("GET /admin/databases?name=far")).toEqual({ DatabaseName: "far" });
@@ -227,7 +227,7 @@ describe("the record of a database", () => {
     expect(cluster.sent).toHaveLength(1);
   });
 
-  test("is replaced by the node that leads", async () => {
+  test("is replaced by the leader", async () => {
     await cluster.transfer("db", "C");
     cluster.answer = () => ({ status: 409, json: { Type: "X" } });
     const reply = await put("db", "", {}, { etag: '"5"' });
@@ -236,7 +236,7 @@ describe("the record of a database", () => {
     expect(cluster.headers[0]).toMatchObject({ etag: '"5"' });
   });
 
-  test("is disabled, enabled and locked by the node that leads", async () => {
+  test("is disabled, enabled and locked by the leader", async () => {
     await cluster.transfer("db", "B");
     cluster.answer = ({ target }) =>
       target.endsWith("set-lock")
@@ -259,7 +259,7 @@ describe("the record of a database", () => {
 });
 
 describe("lists of databases", () => {
-  test("have those without a copy here, as a node that has one tells of them", async () => {
+  test("include databases without a local copy, from a node that has one", async () => {
     cluster.register("far", ["B"]);
     cluster.register("gone", ["C"]);
     cluster.hear("C", {}, 60_000);
@@ -290,7 +290,7 @@ describe("lists of databases", () => {
     expect(cluster.sent.map(({ tag, what }) => `${tag} ${what}`)).toEqual(["B GET /databases"]);
   });
 
-  test("have own copies only when another node asks", async () => {
+  test("contain only local copies if another node requests them", async () => {
     cluster.register("far", ["B"]);
     const headers = { "x-jackdaw-forwarded": "B" };
     for (const path of ["/databases", "/studio-tasks/databases"]) {
@@ -300,7 +300,7 @@ describe("lists of databases", () => {
     expect(cluster.sent).toEqual([]);
   });
 
-  test("of the Studio have them too", async () => {
+  test("of the Studio include them too", async () => {
     cluster.register("far", ["B"]);
     const { Databases: rows } = (await client.json("GET /studio-tasks/databases")) as {
       Databases: Json[];
@@ -310,10 +310,10 @@ describe("lists of databases", () => {
   });
 });
 
-describe("deleting", () => {
+describe("deletion", () => {
   const remove = (body: object) => client.send("DELETE /admin/databases", body);
 
-  test("takes a database away everywhere, and tells which nodes have not heard of it", async () => {
+  test("removes a database from all nodes, and lists nodes that have not confirmed it", async () => {
     cluster.hear("C", {}, 60_000);
     const { json } = await remove({ DatabaseNames: ["db", "nope"] });
     expect(json).toEqual({ RaftCommandIndex: expect.any(Number), PendingDeletes: ["C"] });
@@ -324,7 +324,7 @@ describe("deleting", () => {
     });
   });
 
-  test("takes single copies away, and the database with the last of them", async () => {
+  test("removes single copies, and the database with the last of them", async () => {
     const wrong = await remove({ DatabaseNames: ["db"], FromNodes: ["Q"] });
     expect(wrong.text).toContain("Database 'db' doesn't reside on node 'Q'");
     expect((await remove({ DatabaseNames: ["db"], FromNodes: ["B"] })).status).toBe(200);
@@ -332,7 +332,7 @@ describe("deleting", () => {
     expect(cluster.calls).toEqual(["removeCopy db B", "deleteDatabase db"]);
   });
 
-  test("of a database whose nodes are all lost needs their names", async () => {
+  test("of a database requires the names of its nodes if all are lost", async () => {
     cluster.register("lost", ["B", "C"]);
     for (const tag of ["B", "C"]) cluster.hear(tag, {}, 60_000);
     cluster.states.set("lost", { ...(cluster.find("lost") as ReplicaState), leaderTag: null });
@@ -343,7 +343,7 @@ describe("deleting", () => {
     expect(cluster.calls).toEqual(["deleteDatabase lost"]);
   });
 
-  test("obeys the lock of the record, which another node may have", async () => {
+  test("obeys the lock of the record, which may be on another node", async () => {
     const lock = { DatabaseNames: ["db"], Mode: "PreventDeletesError" };
     await client.send("POST /admin/databases/set-lock", lock);
     expect((await remove({ DatabaseNames: ["db"] })).text).toContain("PreventDeletesError");
@@ -363,10 +363,10 @@ describe("deleting", () => {
 describe("the copies of a database", () => {
   const addTo = (query: string) => client.send(`PUT /admin/databases/node?${query}`);
 
-  test("are added on a given node, or on one that has the fewest", async () => {
+  test("are added on the given node, or on the node with the fewest copies", async () => {
     cluster.register("small", ["A"]);
     cluster.register("other", ["B"]);
-    expect((await addTo("name=small")).status).toBe(400); // this server has no files of it
+    expect((await addTo("name=small")).status).toBe(400); // This server has no files of it.
     cluster.calls.length = 0;
     await client.send("PUT /admin/databases?name=mine&replicationFactor=1", {
       DatabaseName: "mine",
@@ -386,7 +386,7 @@ describe("the copies of a database", () => {
     expect((await addTo("name=mine&node=Q")).text).toContain("is not part of the cluster");
   });
 
-  test("are not taken away when what was written could be lost", async () => {
+  test("are not removed if writes could be lost", async () => {
     cluster.hear("B", {});
     cluster.hear("C", {}, 60_000);
     const refused = await client.send("DELETE /admin/databases", {
@@ -400,7 +400,7 @@ describe("the copies of a database", () => {
     expect(cluster.calls).toEqual([]);
   });
 
-  test("are reordered: the first leads, clients try the others in that order", async () => {
+  test("are reordered: the first becomes leader, and clients try the others in order", async () => {
     const reorder = (order: unknown) =>
       client.send("POST /admin/databases/reorder?name=db", { MembersOrder: order });
     expect((await reorder(["C", "A", "B"])).status).toBe(204);
@@ -412,7 +412,7 @@ describe("the copies of a database", () => {
     }
   });
 
-  test("are those of a topology that is sent; two who change it at the same time: 409 for one", async () => {
+  test("follow the submitted topology; of two concurrent changes, one gets 409", async () => {
     const modify = (body: object) =>
       client.send("POST /admin/databases/topology/modify?name=db", body);
     const done = await modify({ Members: ["A", "B"], ReplicationFactor: 2 });
@@ -429,7 +429,7 @@ describe("the copies of a database", () => {
     expect((await client.send("POST /admin/databases/reorder?name=db", reorder)).status).toBe(409);
   });
 
-  test("are not moved by themselves", async () => {
+  test("cannot be moved automatically", async () => {
     const distribute = (query: string) =>
       client.send(`POST /admin/databases/dynamic-node-distribution?name=db${query}`);
     expect((await distribute("&enabled=false")).status).toBe(204);
@@ -445,7 +445,7 @@ describe("waiting for replication", () => {
       Commands: [{ Type: "PUT", Id: "a/1", Document: {} }],
     });
 
-  test("waits for so many other nodes, or for a majority of all", async () => {
+  test("waits for the requested number of other nodes, or for a majority", async () => {
     cluster.copies = 2;
     expect((await write("&numberOfReplicasToWaitFor=2")).status).toBe(201);
     expect((await write("&numberOfReplicasToWaitFor=majority")).status).toBe(201);
@@ -457,7 +457,7 @@ describe("waiting for replication", () => {
     ]);
   });
 
-  test("fails when too few have it in time, or there are too few nodes, unless that is no error", async () => {
+  test("fails if too few have it in time, or if there are too few nodes, unless this is allowed", async () => {
     cluster.copies = 1;
     const late = await write("&numberOfReplicasToWaitFor=2");
     expect([late.status, late.text]).toEqual([

@@ -19,7 +19,7 @@ const message = async (what: string, body?: object) =>
   ((await client.send(what, body)).json as Json)["Message"];
 
 describe("of a single node", () => {
-  test("nothing can be added, removed or elected, and the message says what to do", async () => {
+  test("rejects additions, removals and elections with instructions", async () => {
     const added = await client.send("PUT /admin/cluster/node?url=http://b.example");
     expect([added.status, added.text]).toEqual([400, expect.stringContaining("Cluster.Nats.Url")]);
     expect((await client.send("DELETE /admin/cluster/node?nodeTag=B")).status).toBe(400);
@@ -32,7 +32,7 @@ describe("of a single node", () => {
     );
   });
 
-  test("the log, the decisions and the figures have the shapes of a cluster of one", async () => {
+  test("returns the log, the decisions and the statistics in the format of a cluster of one", async () => {
     expect(await client.json("GET /admin/cluster/log")).toMatchObject({
       Role: "Leader",
       Term: 1,
@@ -63,14 +63,14 @@ describe("of a single node", () => {
 describe("adding a node", () => {
   const add = (query: string) => client.send(`PUT /admin/cluster/node?${query}`);
 
-  test("registers one that is heard, by its address and the tag that it has", async () => {
+  test("registers a reachable node, by its address and its own tag", async () => {
     const cluster = startCluster();
     cluster.unknown.push(fakeMember("D"));
     expect((await add("url=http://d.example:8080/&tag=D")).status).toBe(204);
     expect(cluster.calls).toEqual(["addMember D"]);
   });
 
-  test("says what to do about one that is not heard, has another tag, or is here already", async () => {
+  test("returns instructions for a node that is unreachable, has another tag, or is a member", async () => {
     const cluster = startCluster();
     cluster.unknown.push(fakeMember("D"));
     expect((await add("url=http://e.example&tag=E")).text).toContain(
@@ -92,7 +92,7 @@ describe("adding a node", () => {
 });
 
 describe("removing a node", () => {
-  test("takes it out of the cluster, when its databases have copies elsewhere", async () => {
+  test("removes it from the cluster if its databases have copies elsewhere", async () => {
     const cluster = startCluster();
     cluster.register("db", ["A", "B", "C"]);
     expect((await client.send("DELETE /admin/cluster/node?nodeTag=C")).status).toBe(204);
@@ -103,7 +103,7 @@ describe("removing a node", () => {
     expect(await message("DELETE /admin/cluster/node?nodeTag=c")).toContain("upper case letters");
   });
 
-  test("is refused when it has the only copy that is up to date", async () => {
+  test("is rejected if it has the only current copy", async () => {
     const cluster = startCluster();
     cluster.register("db", ["B", "C"]);
     cluster.hear("C", {});
@@ -118,8 +118,8 @@ describe("removing a node", () => {
   });
 });
 
-describe("what RavenDB's cluster has and this one has not", () => {
-  test("is refused, and the message says why", async () => {
+describe("unsupported features of RavenDB's cluster", () => {
+  test("are rejected with the reason", async () => {
     startCluster();
     expect((await client.send("POST /admin/cluster/bootstrap")).status).toBe(204);
     expect(await message("POST /admin/cluster/demote?nodeTag=B")).toContain(
@@ -136,8 +136,8 @@ describe("what RavenDB's cluster has and this one has not", () => {
   });
 });
 
-describe("looking at the cluster", () => {
-  test("shows the last changes by their keys, who leads what, and how the nodes are", async () => {
+describe("inspecting the cluster", () => {
+  test("shows the last changes by key, the leaders, and the states of nodes", async () => {
     const cluster = startCluster();
     await cluster.change([{ key: "certificates/x", value: '"secret"' }]);
     cluster.register("db", ["A", "B"]);
@@ -175,7 +175,7 @@ describe("looking at the cluster", () => {
     });
   });
 
-  test("asks each node whether it answers", async () => {
+  test("pings each node", async () => {
     const cluster = startCluster();
     cluster.answer = ({ tag }) => {
       if (tag === "B") return { status: 204 };

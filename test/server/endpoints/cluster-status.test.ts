@@ -1,4 +1,4 @@
-/** The state of a cluster on the wire, and the transfer of leaderships; the cluster behind it is a fake one. */
+/** The state of a cluster over HTTP, and transfers of leadership, with a fake cluster. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { interfaceVersion } from "../../../server/http/response.ts";
 import {
@@ -45,7 +45,7 @@ async function statusFor(pair?: Parameters<TestServer["request"]>[2]) {
   return json as Record<string, unknown>;
 }
 
-test("nodes, databases and NATS, as this node sees them", async () => {
+test("nodes, databases and NATS, as seen by this node", async () => {
   const id = cluster.states[0]?.registered.id ?? "";
   const problem = { stream: `JD_${id}_1`, server: "n2", kind: "hole", problem: "3 are missing" };
   cluster.foreign = [fakeMember("D")];
@@ -127,7 +127,7 @@ function urlOf(tag: string) {
   return { Tag: tag, Url: fakeMember(tag).url };
 }
 
-test("a user gets the databases that he may read, and nothing of NATS", async () => {
+test("a user gets the databases that he may read, and no NATS details", async () => {
   const reader = await server.client({ clearance: "ValidUser", permissions: { shop: "Read" } });
   const { Databases, Nodes, ...rest } = await statusFor(reader);
   expect((Databases as { Name: string }[]).map(({ Name }) => Name)).toEqual(["shop"]);
@@ -135,7 +135,7 @@ test("a user gets the databases that he may read, and nothing of NATS", async ()
   expect(rest).not.toHaveProperty("Nats");
 });
 
-test("a single node says that it is one", async () => {
+test("a single server reports that it has no cluster", async () => {
   become(undefined);
   expect(await statusFor()).toEqual({ IsClustered: false, NodeTag: "A" });
   const { status, json } = await transfer("?name=shop&node=B");
@@ -146,14 +146,14 @@ test("a single node says that it is one", async () => {
 const transfer = (query: string) =>
   server.request(`/admin/cluster/transfer${query}`, { method: "POST" });
 
-test("a leadership is handed over to a node that has a copy", async () => {
+test("hands over leadership to a node with a copy", async () => {
   expect((await transfer("?name=SHOP&node=B")).status).toBe(204);
-  expect(cluster.asked).toEqual(["transfer shop B"]);
-  expect((await transfer("?name=shop&node=A")).status).toBe(204); // it leads already
-  expect(cluster.asked).toHaveLength(1);
+  expect(cluster.received).toEqual(["transfer shop B"]);
+  expect((await transfer("?name=shop&node=A")).status).toBe(204); // It leads already.
+  expect(cluster.received).toHaveLength(1);
 });
 
-test("a transfer that makes no sense says why", async () => {
+test("rejects an impossible transfer with the reason", async () => {
   for (const [query, told] of [
     ["?name=shop&node=C", "Node 'C' has no copy of 'shop'. Nodes with copies: A, B."],
     ["?name=none&node=B", "Database 'none' does not exist."],
@@ -163,10 +163,10 @@ test("a transfer that makes no sense says why", async () => {
     const { status, json } = await transfer(query);
     expect([status, (json as { Message: string }).Message]).toEqual([400, told]);
   }
-  expect(cluster.asked).toEqual([]);
+  expect(cluster.received).toEqual([]);
 });
 
-test("a database of a node alone is listed, and adopted by that node", async () => {
+test("lists a database that only this node has, and lets that node adopt it", async () => {
   const failure = "The cluster has another database 'b' already.";
   cluster.ownDatabases = () => [
     { name: "a", failure: null },
@@ -185,7 +185,7 @@ test("a database of a node alone is listed, and adopted by that node", async () 
     expect(reply.status).toBe(200);
     expect(reply.json).toEqual({ Name: "a", Node: "A" });
   }
-  expect(cluster.asked).toEqual(["adopt a A", "adopt a A"]);
+  expect(cluster.received).toEqual(["adopt a A", "adopt a A"]);
   expect((await adopt("node=A")).text).toContain("The parameter 'name' is missing");
   expect((await adopt("name=a&node=Q")).text).toContain("The node Q does not exist in the cluster");
   become(undefined);

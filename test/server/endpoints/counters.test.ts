@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-/** Sends operations as text, so that all digits of the numbers arrive. */
+/** Sends operations as text, to preserve all digits of the numbers. */
 const post = (documentId: string, operations: string, rest = "") =>
   client.send(
     "POST counters",
@@ -18,7 +18,7 @@ const increment = (name: string, delta: string) =>
   `{"Type":"Increment","CounterName":"${name}","Delta":${delta}}`;
 
 describe("counters", () => {
-  test("give a slot for each increment and read, null for what is missing, in the spelling of the request", async () => {
+  test("return an entry for each increment and read, null if missing, in the spelling of the request", async () => {
     await client.send("PUT docs?id=u%2F1", {});
     const reply = await post(
       "u/1",
@@ -39,7 +39,7 @@ describe("counters", () => {
     });
   });
 
-  test("are listed by the bytes of their names, and in the document without regard to case", async () => {
+  test("are listed by the bytes of their names, and in the document ignoring case", async () => {
     await client.send("PUT docs?id=o", {});
     await post("o", ["b", "D", "a", "C", "é"].map((name) => increment(name, "1")).join(","));
     const names = ({ Counters }: { Counters: { CounterName: string }[] }) =>
@@ -55,7 +55,7 @@ describe("counters", () => {
     expect(CounterIncludes.o.map(({ CounterName }) => CounterName)).toEqual(expected);
   });
 
-  test("have 64 bits, and not one more", async () => {
+  test("have exactly 64 bits", async () => {
     await client.send("PUT docs?id=big", {});
     const of = async (name: string, delta: string) => {
       const reply = await post("big", increment(name, delta));
@@ -81,7 +81,7 @@ describe("counters", () => {
     expect(await of("odd", "1e2")).toBe("108");
   });
 
-  test("show what each node counted when that is asked for", async () => {
+  test("list the values per node on request", async () => {
     await client.send("PUT docs?id=full", {});
     const reply = await post("full", increment("a", "2"), ',"ReplyWithAllNodesValues":true');
     expect(reply.text).toMatch(/"CounterValues":\{"A-[A-Za-z0-9+/]{22}":2\}/);
@@ -90,7 +90,7 @@ describe("counters", () => {
     expect((await client.send("GET counters?docId=full&full=maybe")).status).toBe(400);
   });
 
-  test("change the document only when its list of names changes", async () => {
+  test("change the document only if its list of names changes", async () => {
     await client.send("PUT docs?id=cv", {});
     const etag = async () => (await client.send("GET docs?id=cv")).headers.etag;
     const before = await etag();
@@ -105,7 +105,7 @@ describe("counters", () => {
     expect((await client.send("GET docs?id=cv")).text).not.toContain("counters");
   });
 
-  test("are all done or none", async () => {
+  test("are all changed or none", async () => {
     await client.send("PUT docs?id=all", {});
     const reply = await client.send(
       "POST counters",
@@ -115,7 +115,7 @@ describe("counters", () => {
     expect(await client.json("GET counters?docId=all")).toEqual({ Counters: [] });
   });
 
-  test("refuse what makes no sense, and read nothing of what is missing", async () => {
+  test("reject invalid operations, and return nothing for missing ones", async () => {
     expect(await client.json("GET counters?docId=nobody")).toEqual({ Counters: [] });
     expect((await post("nobody", '{"Type":"Get","CounterName":"a"}')).text).toBe(
       '{"Counters":[null]}',
@@ -144,17 +144,17 @@ describe("counters", () => {
     expect((await post("u/1", increment("n".repeat(600), "1"))).status).toBe(400);
   });
 
-  test("may be read, but not changed, by who may only read", async () => {
+  test("may be read, but not changed, with read access", async () => {
     const server = await startTestServer({ databases: [{ name: "db" }] });
     const reader = await server.client({ permissions: { db: "Read" } });
     await server.request("/databases/db/docs?id=u", { method: "PUT", body: "{}" });
-    const ask = (operation: string) =>
+    const sendRequest = (operation: string) =>
       server.request(
         "/databases/db/counters",
         { method: "POST", body: `{"Documents":[{"DocumentId":"u","Operations":[${operation}]}]}` },
         reader,
       );
-    expect((await ask('{"Type":"Get","CounterName":"a"}')).status).toBe(200);
-    expect((await ask(increment("a", "1"))).status).toBe(403);
+    expect((await sendRequest('{"Type":"Get","CounterName":"a"}')).status).toBe(200);
+    expect((await sendRequest(increment("a", "1"))).status).toBe(403);
   });
 });

@@ -1,4 +1,4 @@
-/** What RavenDB's debug routes tell of a database. The shapes are those that RavenDB 7.2.7 replied. */
+/** RavenDB's debug routes of a database. The formats are those of RavenDB 7.2.7's replies. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -29,7 +29,7 @@ test.each([
   ["replication/performance", { Incoming: [], Outgoing: [] }],
   ["replication/progress", { "@metadata": metadata, Results: [] }],
   ["admin/debug/cluster/txinfo?from=1&take=5", { "@metadata": metadata, Results: [] }],
-])("nothing is told at GET %s", async (path, reply) => {
+])("GET %s is empty", async (path, reply) => {
   expect(await client.json(`GET ${path}`)).toEqual(reply);
 });
 
@@ -37,22 +37,19 @@ test.each([
   ["ai", "Ai"],
   ["cdc-sink", "CdcSink"],
   ["etl", "Etl"],
-])(
-  "tasks of %s that are named have no errors, whether there are such or not",
-  async (path, Category) => {
-    const row = (TaskName: string) => {
-      const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
-      return { TaskName, Category, ...none };
-    };
-    expect(await client.json(`GET ${path}/errors?name=x&name=`)).toEqual({
-      NodeTag: "A",
-      ShardNumber: null,
-      Results: [row("x"), row("")],
-    });
-  },
-);
+])("named tasks of %s have no errors, whether or not they exist", async (path, Category) => {
+  const row = (TaskName: string) => {
+    const none = { EtlType: null, EtlSubType: null, ProcessErrors: [], ItemErrors: [] };
+    return { TaskName, Category, ...none };
+  };
+  expect(await client.json(`GET ${path}/errors?name=x&name=`)).toEqual({
+    NodeTag: "A",
+    ShardNumber: null,
+    Results: [row("x"), row("")],
+  });
+});
 
-test("a position that is no number is refused", async () => {
+test("rejects a position that is not a number", async () => {
   const { status, text } = await client.send("GET admin/debug/cluster/txinfo?from=x");
   expect([status, JSON.parse(text).Message]).toEqual([
     400,
@@ -60,7 +57,7 @@ test("a position that is no number is refused", async () => {
   ]);
 });
 
-test("loads of huge documents are listed, newest first", async () => {
+test("lists loads of huge documents, newest first", async () => {
   const huge = async () => (await client.json("GET debug/documents/huge")) as { Results: object[] };
   expect(await huge()).toEqual({ "@metadata": metadata, Results: [] });
   const text = Array.from({ length: 1_000_000 }, (_, n) => (n * 7919).toString(36)).join(" ");
@@ -78,7 +75,7 @@ test("loads of huge documents are listed, newest first", async () => {
 });
 
 // Counted since the database was opened.
-test.skipIf(isCold)("scripts of patches are told with their runs", async () => {
+test.skipIf(isCold)("lists patch scripts with their runs", async () => {
   await client.send("PUT docs?id=a/1", { n: 0 });
   const patch = (Script: string) =>
     client.send("PATCH docs?id=a/1", { Patch: { Script, Values: {} } });
@@ -98,7 +95,7 @@ test.skipIf(isCold)("scripts of patches are told with their runs", async () => {
   expect((twice?.CreationTime ?? "") < (twice?.LastRun ?? "")).toBe(true);
 });
 
-test.skipIf(isCold)("commits are told with how long they took", async () => {
+test.skipIf(isCold)("lists commits with their durations", async () => {
   await client.send("PUT docs?id=commit/1", { n: 0 });
   const { PerfMetrics } = (await client.json("GET debug/perf-metrics")) as {
     PerfMetrics: { MetricType: string; Recent: { Duration: number }[] }[];
@@ -111,7 +108,7 @@ test.skipIf(isCold)("commits are told with how long they took", async () => {
   });
 });
 
-test("the places of transactions are those of the database, of its settings, and its indexes", async () => {
+test("lists the transaction environments of the database, its settings, and its indexes", async () => {
   const places = async (path: string) => {
     const reply = (await client.json(`GET ${path}`)) as { "tx-info": { BasePath: string }[] };
     for (const one of reply["tx-info"]) expect(one).toMatchObject({ Information: [] });
@@ -124,7 +121,7 @@ test("the places of transactions are those of the database, of its settings, and
   expect(await places("/admin/debug/txinfo")).toEqual(["System"]);
 });
 
-test("collections are told with their ids, revisions and change vectors", async () => {
+test("lists collections with their ids, revisions and change vectors", async () => {
   const of = (collection: string) => ({ n: 1, "@metadata": { "@collection": collection } });
   for (const id of ["c/1", "c/2", "c/3"]) await client.send(`PUT docs?id=${id}`, of("Cs"));
   const ids = async (query: string) => client.json(`GET collections/docs/ids?${query}`);
@@ -154,7 +151,7 @@ test("collections are told with their ids, revisions and change vectors", async 
   });
 });
 
-test("a database that is open is told to be loaded", async () => {
+test("reports an open database as loaded", async () => {
   const loaded = (name: string) => client.json(`GET /debug/is-loaded?name=${name}`);
   expect(await loaded("DB")).toEqual({ DatabaseName: "DB", IsLoaded: true });
   expect(await loaded("none")).toEqual({ DatabaseName: "none", IsLoaded: false });

@@ -18,7 +18,7 @@ async function recordOf(name: string): Promise<Record<string, unknown>> {
 }
 
 describe("PUT /admin/databases", () => {
-  test("makes a database once, whatever the case of its name", async () => {
+  test("creates a database once, ignoring the case of its name", async () => {
     await create("Shop");
     const again = await client.send("PUT /admin/databases?name=shop", { DatabaseName: "shop" });
     expect(again.status).toBe(409);
@@ -27,7 +27,7 @@ describe("PUT /admin/databases", () => {
     expect((await client.send("GET /databases?name=nope")).status).toBe(404);
   });
 
-  test("makes none with the name of the server's own, in any case, for nobody", async () => {
+  test("rejects the server's own name, in any case and from any caller", async () => {
     for (const name of ["System", "system", "SYSTEM"]) {
       const refused = await client.send(`PUT /admin/databases?name=${name}`, {
         DatabaseName: name,
@@ -45,7 +45,7 @@ describe("PUT /admin/databases", () => {
     await create("Systems");
   });
 
-  test("replaces a record only for who knows its etag", async () => {
+  test("replaces a record only with its current etag", async () => {
     await create("edited");
     const { Etag } = await recordOf("edited");
     const edited = { DatabaseName: "edited", Settings: { a: "1" } };
@@ -57,7 +57,7 @@ describe("PUT /admin/databases", () => {
 });
 
 describe("states", () => {
-  test("a disabled database answers nobody, until it is enabled", async () => {
+  test("a disabled database rejects requests until it is enabled", async () => {
     await create("paused");
     await client.send("PUT /databases/paused/docs?id=a", { n: 1 });
     await client.send("POST /admin/databases/disable", { DatabaseNames: ["paused"] });
@@ -67,7 +67,7 @@ describe("states", () => {
     expect((await client.send("GET /databases/paused/docs?id=a")).text).toContain('"n":1');
   });
 
-  test("changes at the same time are all kept", async () => {
+  test("preserves all concurrent changes", async () => {
     await create("busy");
     await Promise.all([
       client.send("POST /admin/databases/disable", { DatabaseNames: ["busy"] }),
@@ -82,7 +82,7 @@ describe("states", () => {
 });
 
 describe("DELETE /admin/databases", () => {
-  test("heeds the lock", async () => {
+  test("respects the lock", async () => {
     await create("kept");
     const names = { DatabaseNames: ["kept"] };
     const doomed = { ...names, HardDelete: true };
@@ -99,7 +99,7 @@ describe("DELETE /admin/databases", () => {
 });
 
 describe("POST /admin/databases/set-lock", () => {
-  test("locks all that are named, or none", async () => {
+  test("locks all named databases or none", async () => {
     await create("locked");
     const lock = async (DatabaseNames: unknown) => {
       const body = { DatabaseNames, Mode: "PreventDeletesError" };

@@ -19,7 +19,7 @@ const raven = {
 const sql = { Type: "Sql", Name: "warehouse", ConnectionString: "x", FactoryName: "y" };
 
 describe("connection strings", () => {
-  test("are kept by kind and name", async () => {
+  test("are stored by type and name", async () => {
     for (const one of [raven, sql]) {
       expect((await client.send("PUT admin/connection-strings", one)).status).toBe(201);
     }
@@ -41,7 +41,7 @@ describe("connection strings", () => {
     expect(left["SqlConnectionStrings"]).toEqual({});
   });
 
-  test("are refused when they lead nowhere", async () => {
+  test("are rejected without a valid destination", async () => {
     const put = (body: object) => client.send("PUT admin/connection-strings", body);
     expect((await put({ Type: "Raven", Name: "r" })).text).toContain("Database cannot be empty");
     expect((await put({ Name: "r" })).text).toContain("ConnectionStringType");
@@ -59,7 +59,7 @@ describe("a definition of ETL", () => {
     Transforms: [{ Name: "t", Collections: ["Users"], Script: null }],
   };
 
-  test("is kept, changed, disabled and deleted, and says that nothing carries it out", async () => {
+  test("is stored, changed, disabled and deleted, and reports that it is not executed", async () => {
     const put = await client.send("PUT admin/etl", etl);
     expect(put.status).toBe(201);
     const { TaskId } = put.json as { TaskId: number };
@@ -91,7 +91,7 @@ describe("a definition of ETL", () => {
     expect((await client.send(`GET task?key=${next}&type=RavenEtl`)).status).toBe(404);
   });
 
-  test("is refused without its connection string, or under a name that is taken", async () => {
+  test("is rejected without its connection string, or with a name in use", async () => {
     const put = (body: object) => client.send("PUT admin/etl", body);
     const lost = await put({ ...etl, ConnectionStringName: "none" });
     expect(lost.text).toContain("Could not find connection string named 'none'");
@@ -114,7 +114,7 @@ describe("a definition of a queue sink", () => {
   };
   const put = (body: object) => client.send("PUT admin/queue-sink", body);
 
-  test("is kept, replaced and deleted, and shows no password", async () => {
+  test("is stored, replaced and deleted, and shows no password", async () => {
     expect((await put(sink)).text).toContain("Could not find connection string named 'broker'");
     await client.send("PUT admin/connection-strings", {
       Type: "Queue",
@@ -146,7 +146,7 @@ describe("a definition of a queue sink", () => {
     expect((await client.send("GET task?taskName=next&type=QueueSink")).status).toBe(404);
   });
 
-  test("is refused without scripts, or with scripts of no text or of one name", async () => {
+  test("is rejected without scripts, with empty scripts, or with duplicate names", async () => {
     expect((await put({ ...sink, Scripts: [] })).text).toContain("list cannot be empty");
     expect((await put({ ...sink, Scripts: [{ ...script, Script: "" }] })).text).toContain(
       "Script 'all' must not be empty",

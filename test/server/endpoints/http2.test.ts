@@ -1,4 +1,6 @@
-/** What is streamed in or out, over HTTP/2 with certificates: as the pages of browsers and new clients do. */
+/**
+ * Streaming in both directions over HTTP/2 with certificates, as used by browsers and new clients.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { multipart } from "../../support/endpoint-client.ts";
 import {
@@ -20,7 +22,7 @@ afterAll(stopTestServers);
 const send = (method: string, path: string, options: Omit<RequestOptions, "method"> = {}) =>
   requestHttp2(session, `/databases/db/${path}`, { method, ...options });
 
-test("attachments go in and out, whole and in parts", async () => {
+test("attachments are uploaded and downloaded, whole and in ranges", async () => {
   await send("PUT", "docs?id=u", { body: "{}" });
   const content = Buffer.alloc(500_000, "0123456789");
   expect((await send("PUT", "attachments?id=u&name=a", { body: content })).status).toBe(201);
@@ -37,7 +39,7 @@ test("attachments go in and out, whole and in parts", async () => {
   expect([none.status, none.headers["content-range"]]).toEqual([416, "bytes */500000"]);
 });
 
-test("a batch brings its contents along", async () => {
+test("a batch contains its contents", async () => {
   const main =
     '{"Commands":[{"Type":"PUT","Id":"m","Document":{}},{"Type":"AttachmentPUT","Id":"m","Name":"a"}]}';
   const reply = await send("POST", "bulk_docs", {
@@ -60,7 +62,7 @@ test("a bulk insert is answered at the closing bracket of a request that stays o
   expect((await send("GET", "docs?id=b%2F2")).status).toBe(200);
 });
 
-test("the connection is still good after all that", async () => {
+test("the connection is still usable afterwards", async () => {
   expect((await send("GET", "stats/essential")).json).toMatchObject({
     CountOfDocuments: 4,
     CountOfAttachments: 2,

@@ -15,7 +15,7 @@ interface Range {
 }
 
 describe("HiLo", () => {
-  test("gives ranges one after another, and remembers them in a document", async () => {
+  test("returns consecutive ranges, and stores them in a document", async () => {
     const first = await client.send(
       "GET hilo/next?tag=users&lastBatchSize=0&lastMax=0&lastRangeAt=1970-01-01T00:00:00.0000000Z",
     );
@@ -36,7 +36,7 @@ describe("HiLo", () => {
     );
   });
 
-  test("never gives a number twice, however many ask at once", async () => {
+  test("never returns a number twice, for any number of concurrent requests", async () => {
     const ranges = (await Promise.all(
       Array.from({ length: 40 }, () => client.json("GET hilo/next?tag=many")),
     )) as Range[];
@@ -46,7 +46,7 @@ describe("HiLo", () => {
     expect(new Set(numbers).size).toBe(numbers.length);
   });
 
-  test("gives more to who was quick, and less to who was slow", () => {
+  test("returns larger ranges to fast clients, and smaller ones to slow clients", () => {
     const now = 1e15;
     const second = 1e6;
     expect(hiLoCapacity(0, 0, now)).toBe(32);
@@ -59,20 +59,20 @@ describe("HiLo", () => {
     expect(hiLoCapacity(-7, now - second, now)).toBe(32);
   });
 
-  test("takes back only the last range", async () => {
+  test("accepts only the last range back", async () => {
     await client.send("GET hilo/next?tag=back");
-    const giveBack = async (end: number, last: number) => {
+    const returnRange = async (end: number, last: number) => {
       const reply = await client.send(`PUT hilo/return?tag=back&end=${end}&last=${last}`);
       expect([reply.status, reply.headers["content-length"]]).toEqual([200, "0"]);
     };
-    await giveBack(31, 5);
+    await returnRange(31, 5);
     expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 33 });
-    await giveBack(64, 40);
+    await returnRange(64, 40);
     expect(await client.json("GET hilo/next?tag=back")).toMatchObject({ Low: 41 });
     expect((await client.send("PUT hilo/return?tag=unknown&end=1&last=1")).status).toBe(200);
   });
 
-  test("leaves what else is in its document, and the collection, as it is", async () => {
+  test("preserves the other content and the collection of its document", async () => {
     await client.send("PUT docs?id=Raven/Hilo/mine", {
       Note: "x",
       Max: 64,
@@ -85,7 +85,7 @@ describe("HiLo", () => {
     ]);
   });
 
-  test("refuses requests without a tag, or with what is no number", async () => {
+  test("rejects requests without a tag, or with an invalid number", async () => {
     for (const what of [
       "GET hilo/next",
       "GET hilo/next?tag=u&lastBatchSize=x",
@@ -98,14 +98,14 @@ describe("HiLo", () => {
 });
 
 describe("identities", () => {
-  test("count from 1, whatever the spelling, together with the ids of documents", async () => {
+  test("count from 1 in any spelling, shared with document ids", async () => {
     expect(await client.json("POST identity/next?name=id%7C")).toEqual({ NewIdentityValue: 1 });
     expect(await client.json("POST identity/next?name=ID")).toEqual({ NewIdentityValue: 2 });
     expect(await client.json("PUT docs?id=Id%7C", {})).toMatchObject({ Id: "Id/3" });
     expect(await client.json("GET debug/identities")).toEqual({ "id|": 3 });
   });
 
-  test("pass over numbers that documents have, and in a batch they are a conflict", async () => {
+  test("skip numbers in use, except in a batch, where they are a conflict", async () => {
     await client.json("PUT docs?id=taken/1", { by: "hand" });
     await client.json("PUT docs?id=taken/2", { by: "hand" });
     expect(await client.json("PUT docs?id=taken%7C", {})).toMatchObject({ Id: "taken/3" });
@@ -118,18 +118,18 @@ describe("identities", () => {
     expect(Results).toMatchObject([{ by: "hand" }, { by: "hand" }]);
   });
 
-  test("give the same number to a request that is sent again", async () => {
+  test("return the same number for a repeated request", async () => {
     const next = (id: string) => client.json(`POST identity/next?name=again&raft-request-id=${id}`);
     expect(await next("one")).toEqual({ NewIdentityValue: 1 });
     expect(await next("one")).toEqual({ NewIdentityValue: 1 });
     expect(await next("two")).toEqual({ NewIdentityValue: 2 });
   });
 
-  test("are seeded: raised, or set when it is forced", async () => {
+  test("are raised by seeding, and lowered only if forced", async () => {
     const seed = (rest: string) => client.json(`POST identity/seed?name=s&${rest}`);
     expect(await seed("value=10")).toEqual({ NewSeedValue: 10 });
     expect(await seed("value=5")).toEqual({ NewSeedValue: 10 });
-    // As RavenDB 7.2.7 tells it.
+    // RavenDB 7.2.7 returns this.
     expect(await seed("value=-5&force=true")).toEqual({ NewSeedValue: 0 });
     expect(await client.json("POST identity/next?name=s")).toEqual({ NewIdentityValue: -4 });
     for (const what of [
@@ -143,33 +143,37 @@ describe("identities", () => {
 });
 
 describe("compare exchange", () => {
-  // As RavenDB 7.2.7.
-  test("tells a request that is sent again what it has done", async () => {
+  // As in RavenDB 7.2.7.
+  test("returns the first outcome for a repeated request", async () => {
     const put = (id: string) =>
       client.json(`PUT cmpxchg?key=again&index=0&raft-request-id=${id}`, '{"Object":5}');
-    const made = (await put("one")) as Record<string, unknown>;
-    expect(made).toMatchObject({ Value: { Object: 5 }, Successful: true });
-    expect(await put("one")).toEqual(made);
-    expect(await put("two")).toEqual({ ...made, Successful: false });
+    const created = (await put("one")) as Record<string, unknown>;
+    expect(created).toMatchObject({ Value: { Object: 5 }, Successful: true });
+    expect(await put("one")).toEqual(created);
+    expect(await put("two")).toEqual({ ...created, Successful: false });
     const remove = (id: string) =>
-      client.json(`DELETE cmpxchg?key=again&index=${made["Index"]}&raft-request-id=${id}`);
+      client.json(`DELETE cmpxchg?key=again&index=${created["Index"]}&raft-request-id=${id}`);
     const gone = (await remove("one")) as Record<string, unknown>;
     expect(gone).toMatchObject({ Value: { Object: 5 }, Successful: true });
     expect(await remove("one")).toEqual(gone);
     expect(await remove("two")).toMatchObject({ Successful: false });
-    // Refused before, and not kept: it may succeed now.
+    // A failure is not recorded, so the request may succeed now.
     expect(await put("two")).toMatchObject({ Successful: true });
   });
 
-  test("replaces a value only when the index is the current one", async () => {
+  test("replaces a value only if the index is current", async () => {
     const put = async (key: string, index: number | string, text: string) =>
       (await client.json(`PUT cmpxchg?key=${key}&index=${index}`, text)) as Record<string, unknown>;
-    const made = await put("a", 0, '{"Object":5}');
-    expect(made).toEqual({ Index: made["Index"], Value: { Object: 5 }, Successful: true });
-    expect(await put("A", 0, '{"Object":6}')).toEqual({ ...made, Successful: false });
-    const next = await put("a", String(made["Index"]), '{"Object":{"x":[1]},"@metadata":{"m":1}}');
+    const created = await put("a", 0, '{"Object":5}');
+    expect(created).toEqual({ Index: created["Index"], Value: { Object: 5 }, Successful: true });
+    expect(await put("A", 0, '{"Object":6}')).toEqual({ ...created, Successful: false });
+    const next = await put(
+      "a",
+      String(created["Index"]),
+      '{"Object":{"x":[1]},"@metadata":{"m":1}}',
+    );
     expect(next["Successful"]).toBe(true);
-    expect(next["Index"]).toBeGreaterThan(made["Index"] as number);
+    expect(next["Index"]).toBeGreaterThan(created["Index"] as number);
     expect(await put("none", 7, '{"Object":1}')).toEqual({
       Index: 0,
       Value: null,
@@ -194,7 +198,7 @@ describe("compare exchange", () => {
     });
   });
 
-  test("keeps the spelling of numbers", async () => {
+  test("preserves the spelling of numbers", async () => {
     await client.send("PUT cmpxchg?key=n&index=0", '{"Object":9223372036854775807, "f":1.50}');
     expect((await client.send("GET cmpxchg?key=n")).text).toContain(
       '{"Object":9223372036854775807,"f":1.50}',
@@ -216,7 +220,7 @@ describe("compare exchange", () => {
     expect((await client.send("GET cmpxchg?key=")).status).toBe(404);
   });
 
-  test("refuses what is no value or no index", async () => {
+  test("rejects invalid values and indexes", async () => {
     for (const [query, body] of [
       ["key=d", "{}"],
       ["index=0", "{}"],
@@ -232,15 +236,15 @@ describe("compare exchange", () => {
   });
 });
 
-describe("numbers that cannot be counted on", () => {
+describe("numbers at the limit", () => {
   const last = Number.MAX_SAFE_INTEGER;
 
-  test("are no identities: the last one is given once, and then none", async () => {
+  test("are rejected as identities: the last one is issued once, then none", async () => {
     const seed = (value: string) => client.send(`POST identity/seed?name=ends|&value=${value}`);
     expect((await seed(String(last - 1))).json).toEqual({ NewSeedValue: last - 1 });
     expect(await client.json("POST identity/next?name=ends|")).toEqual({ NewIdentityValue: last });
     for (const what of ["POST identity/next?name=ends|", "PUT docs?id=ends|"]) {
-      for (let turn = 0; turn < 2; turn++) {
+      for (let tick = 0; tick < 2; tick++) {
         const refused = await client.send(what, {});
         expect([refused.status, refused.json]).toMatchObject([
           400,
@@ -257,7 +261,7 @@ describe("numbers that cannot be counted on", () => {
     expect(await client.json("GET debug/identities")).toMatchObject({ "ends|": last });
   });
 
-  test("are in no range of HiLo, whether the document or the client says them", async () => {
+  test("are never in a HiLo range, from the document or from the client", async () => {
     await client.send("PUT docs?id=Raven/Hilo/ended", '{"Max":9007199254740993}');
     for (const tag of ["ended", "fresh"]) {
       const more = tag === "fresh" ? "&lastMax=9223372036854775807" : "";

@@ -1,4 +1,4 @@
-/** `indexes/test`: a definition tried on documents, without an index. */
+/** `indexes/test`: a definition is tried on documents, without an index. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -26,7 +26,7 @@ const noName =
 const attempt = async (IndexDefinition: object, more: object = {}) =>
   await client.send("POST indexes/test", { IndexDefinition, QueryParameters: {}, ...more });
 
-test("shows the entries of each document and what the reduce makes, and makes no index", async () => {
+test("returns the entries of each document and the results of the reduce, without an index", async () => {
   const reply = await attempt({
     Maps: ["map('Users', u => ({ City: u.City, N: 1, Boss: load(u.Boss, 'Users').Name }))"],
     Reduce:
@@ -45,7 +45,7 @@ test("shows the entries of each document and what the reduce makes, and makes no
   expect(await client.json("GET indexes?namesOnly=true")).toMatchObject({ Results: [] });
 });
 
-test("tries the named documents only, and tells where a map failed", async () => {
+test("tries only the named documents, and reports where a map failed", async () => {
   const Maps = [noName];
   const reply = await attempt({ Name: "Any", Maps }, { Ids: ["users/3", "users/1"] });
   expect(reply.json).toMatchObject({
@@ -63,7 +63,7 @@ test("tries the named documents only, and tells where a map failed", async () =>
   expect((first.json as { Documents: object[] }).Documents).toHaveLength(1);
 });
 
-test("C# is tried, too; endless loops, unknown documents and mistakes are told", async () => {
+test("supports C#, and reports endless loops, unknown documents and errors", async () => {
   const csharp = await attempt({ Maps: ["from u in docs.Users select new { u.City }"] });
   expect(csharp.json).toMatchObject({ IndexType: "Map", MapResults: [{ City: "Oslo" }, {}, {}] });
   const endless = await attempt({ Maps: ["map('Users', u => { for (;;) {} })"] });
@@ -77,7 +77,7 @@ test("C# is tried, too; endless loops, unknown documents and mistakes are told",
   expect(none.text).toContain("Index must have an IndexDefinition field");
 });
 
-test("errors of a deployed index have the line beside the message", async () => {
+test("errors of a deployed index have the line in addition to the message", async () => {
   const Maps = [noName];
   await client.send("PUT indexes", { Indexes: [{ Name: "Trimmed", Maps }] });
   for (;;) {

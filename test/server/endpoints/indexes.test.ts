@@ -31,7 +31,7 @@ async function settle(name: string): Promise<void> {
 }
 
 describe("a deployed index", () => {
-  test("is told of with its definition, options that nobody set being null", async () => {
+  test("is returned with its definition, unset options as null", async () => {
     const reply = await put({ Name: "I1", Maps: [map], Fields: { T: { Storage: "Yes" } } });
     expect(reply.status).toBe(201);
     expect(reply.json).toEqual({
@@ -86,7 +86,7 @@ describe("a deployed index", () => {
     });
   });
 
-  test("says whether another definition would change it", async () => {
+  test("reports whether another definition would change it", async () => {
     const changed = async (definition: Json) =>
       (await client.send("POST indexes/has-changed", definition)).json;
     const same = { Name: "I1", Maps: [map], Fields: { T: { Storage: "Yes" } } };
@@ -95,7 +95,7 @@ describe("a deployed index", () => {
     expect(await changed({ ...same, Name: "I9" })).toEqual({ Changed: true });
   });
 
-  test("is replaced by another when that has caught up, or at once", async () => {
+  test("is replaced when the new one has caught up, or immediately on request", async () => {
     await client.send("POST admin/indexes/stop");
     await put({ Name: "I1", Maps: ["map('Ss', s => ({ M: s.N }))"] });
     expect(await resultsOf("GET indexes?namesOnly=true")).toEqual(["I1", "ReplacementOf/I1"]);
@@ -114,7 +114,7 @@ describe("a deployed index", () => {
     expect(TotalResults).toBe(1);
   });
 
-  test("is locked, prioritised, paused and disabled", async () => {
+  test("is locked, prioritized, paused and disabled", async () => {
     const change = async (path: string, body: Json) => (await client.send(path, body)).status;
     expect(await change("POST indexes/set-lock", { IndexNames: ["I1"], Mode: "LockedError" })).toBe(
       204,
@@ -144,7 +144,7 @@ describe("a deployed index", () => {
     expect(await status()).toEqual([{ Name: "I1", Status: "Running" }]);
   });
 
-  test("is built again by RESET, and gone after DELETE", async () => {
+  test("is rebuilt by RESET, and removed by DELETE", async () => {
     expect((await client.send("RESET indexes?name=I1")).status).toBe(204);
     expect((await client.send("DELETE indexes?name=I1")).status).toBe(204);
     expect((await client.send("DELETE indexes?name=I1")).status).toBe(404);
@@ -154,10 +154,10 @@ describe("a deployed index", () => {
   });
 });
 
-describe("what cannot be deployed", () => {
+describe("an invalid definition", () => {
   const typeOf = (reply: { readonly json: unknown }) => (reply.json as Json)["Type"];
 
-  test("is refused by the type that clients know, with the text that is wrong", async () => {
+  test("is rejected with the error type that clients expect, and the invalid text", async () => {
     const bad = await put({ Name: "Bad", Maps: ["map('X', p => { bad( })"] });
     expect(bad.json).toMatchObject({
       Type: "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException",
@@ -185,7 +185,7 @@ describe("an index in C#", () => {
     LockMode: "LockedIgnore",
   };
 
-  test("is kept as it was sent, by administrators alone, and answers", async () => {
+  test("is stored verbatim, only by administrators, and answers queries", async () => {
     expect((await put(sharp)).json).toMatchObject({ Type: "System.UnauthorizedAccessException" });
     const reply = await client.send("PUT admin/indexes", { Indexes: [sharp] });
     expect(reply.status).toBe(201);
@@ -208,7 +208,7 @@ describe("an index in C#", () => {
     await client.send("DELETE indexes?name=Sharp/ByOdd");
   });
 
-  test("that is mistaken names its line and column", async () => {
+  test("reports line and column of an error", async () => {
     const Maps = ["from s in docs.Ss\nselect new { s.N"];
     const { json: error } = await client.send("PUT admin/indexes", {
       Indexes: [{ Name: "Sharp/Bad", Maps }],
@@ -222,7 +222,7 @@ describe("an index in C#", () => {
 });
 
 describe("errors of an index", () => {
-  test("are listed with their documents, and forgotten when that is asked for", async () => {
+  test("are listed with their documents, and deleted on request", async () => {
     await put({
       Name: "E",
       Maps: ["map('Ss', s => { if (s.N === 2) throw 'no'; return { N: 1 }; })"],
@@ -252,7 +252,7 @@ describe("errors of an index", () => {
 });
 
 describe("the history of an index", () => {
-  test("has its deployed definitions, newest first, and is gone with it", async () => {
+  test("contains its deployed definitions, newest first, and is deleted with it", async () => {
     const maps = ["map('Hs', h => ({ N: h.N }))", "map('Hs', h => ({ N: h.N * 2 }))"];
     for (const map of maps) await put({ Name: "History", Maps: [map] });
     const history = (await client.json("GET indexes/history?name=history")) as {
@@ -271,7 +271,7 @@ describe("the history of an index", () => {
     expect((await client.send("GET indexes/history?name=History")).status).toBe(404);
   });
 
-  test("like the source and the fields of an index that is not there, is not found", async () => {
+  test("of a missing index is not found, nor are its source and fields", async () => {
     for (const path of [
       "history?name=none",
       "source?name=none",

@@ -1,4 +1,4 @@
-/** Replies with documents that are too large to be composed at once. */
+/** Replies with documents too large to be composed in one step. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ interface Loaded {
   readonly Includes: Record<string, unknown>;
 }
 
-test("a large document comes whole, with its metadata and its length", async () => {
+test("a large document is returned completely, with its metadata and length", async () => {
   const reply = await client.send("GET docs?id=l/1");
   const { Results, Includes } = reply.json as Loaded;
   expect(Results[0]).toMatchObject({
@@ -43,7 +43,7 @@ test("a large document comes whole, with its metadata and its length", async () 
   expect(again.status).toBe(304);
 });
 
-test("it is compressed for a client that takes it, over HTTP/2 too", async () => {
+test("it is compressed for a client that accepts this, also over HTTP/2", async () => {
   const plain = await client.send("GET docs?id=l/1");
   const folded = await client.send("GET docs?id=l/1", undefined, { "accept-encoding": "gzip" });
   expect(folded.headers["content-encoding"]).toBe("gzip");
@@ -53,7 +53,7 @@ test("it is compressed for a client that takes it, over HTTP/2 too", async () =>
   expect(other.body.equals(plain.body)).toBe(true);
 });
 
-test("lists, loads of several and streams have it among others", async () => {
+test("lists, multiple loads and streams may include it", async () => {
   const ids = (loaded: unknown) =>
     (loaded as Loaded).Results.map((row) => row?.["@metadata"]["@id"] ?? null);
   for (const path of [
@@ -81,12 +81,12 @@ test("lists, loads of several and streams have it among others", async () => {
   ]);
 });
 
-test("only metadata of it is short", async () => {
+test("its metadata alone is short", async () => {
   const { Results } = (await client.json("GET docs?id=l/1&metadataOnly=true")) as Loaded;
   expect(Object.keys(Results[0] ?? {})).toEqual(["@metadata"]);
 });
 
-test("without room it is refused after a while, with a sentence, and small ones are not", async () => {
+test("without memory it is rejected after a while, with a message, and small ones are not", async () => {
   const taken = processMemory.useBytesMax("replies");
   processMemory.force("replies", taken);
   try {

@@ -1,4 +1,4 @@
-/** Figures as they change: batches of indexes, writes to files, queries that run; on request, too. */
+/** Live metrics: index batches, file writes and running queries; also on request. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
@@ -42,7 +42,7 @@ describe("batches of indexes", () => {
       Results.filter(({ Name }) => Name === index).flatMap(({ Performance: batches }) => batches),
     );
 
-  test("are told as they happen, with what they took in, and listed", async () => {
+  test("are reported as they happen, with the indexed items, and listed", async () => {
     const maps = ["map('Orders', (o) => ({ Company: o.Company, Count: 1 }))"];
     const reduce =
       "groupBy((x) => ({ Company: x.Company })).aggregate((g) => ({ Company: g.key.Company, Count: g.values.reduce((a, b) => a + b.Count, 0) }))";
@@ -97,7 +97,7 @@ describe("writes to files", () => {
       Environments.flatMap(({ Files }) => Files.flatMap(({ Recent }) => Recent)),
     );
 
-  test("of a database are told, with sizes and kinds, each once", async () => {
+  test("of a database are reported once, with sizes and types", async () => {
     const { frames, socket } = await watch<Disk>("debug/io-metrics/live");
     await expect.poll(() => frames.length).toBe(1);
     const before = rowsOf(frames).length;
@@ -117,7 +117,7 @@ describe("writes to files", () => {
     socket.close();
   });
 
-  test("of the server are told, and those of databases in memory are none", async () => {
+  test("of the server are reported, but not of databases in memory", async () => {
     const { frames, socket } = await watch<Disk>("/admin/debug/io-metrics/live");
     await expect.poll(() => frames[0]?.Environments[0]).toMatchObject({ Type: "System" });
     const listed = (await client.json("GET /admin/debug/io-metrics")) as Disk;
@@ -129,13 +129,13 @@ describe("writes to files", () => {
   });
 });
 
-test("queries are told while they run, with what ends them", async () => {
+test("running queries are reported, with the number needed to kill them", async () => {
   interface Running {
     readonly DatabaseName: string;
     readonly IndexName: string;
     readonly RunningQueries: readonly { readonly QueryId: number }[];
   }
-  // Ten times as long as the time between two figures, also on a fast machine.
+  // Ten times the reporting interval, also on a fast machine.
   for (let part = 0; part < 12; part++) {
     const Commands = Array.from({ length: 2_000 }, (_, n) => ({
       Type: "PUT",
@@ -158,7 +158,7 @@ test("queries are told while they run, with what ends them", async () => {
   socket.close();
 });
 
-test("threads are told with what they used of the processor", async () => {
+test("threads are reported with their processor usage", async () => {
   const { frames, socket } = await watch<{ ThreadsCount: number; List: { Id: number }[] }>(
     "/threads-info/watch",
   );
@@ -171,7 +171,7 @@ test("threads are told with what they used of the processor", async () => {
   socket.close();
 });
 
-test("tasks that there are not have an empty list, and the socket ends with its database", async () => {
+test("unsupported tasks have an empty list, and the socket closes with its database", async () => {
   for (const path of ["etl", "queue-sink", "cdc-sink"]) {
     const { frames, socket } = await watch(`${path}/performance/live`);
     await expect.poll(() => frames).toEqual([{ Results: [] }]);

@@ -1,4 +1,4 @@
-/** Health, metrics, the level of the log, the request log and the audit log, over the wire. */
+/** Health, metrics, log level, request log and audit log over HTTP. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const monitoringUrl = () => `http://127.0.0.1:${server.running.services.monitoring.port}`;
 
-test("health is yes or no, for everybody, and no when the server stops", async () => {
+test("health is yes or no, for all clients, and no when the server stops", async () => {
   for (const path of ["/livez", "/readyz", "/healthz"]) {
     const secure = await server.request(path, {}, noCertificate);
     expect([secure.status, secure.text]).toEqual([200, "ok\n"]);
@@ -44,7 +44,7 @@ test("health is yes or no, for everybody, and no when the server stops", async (
   expect((await server.request("/metrics", {}, noCertificate)).status).toBe(403);
 });
 
-test("metrics have requests by route, and databases that the caller may read", async () => {
+test("metrics include requests by route, and databases that the client may read", async () => {
   await server.request("/databases/mine/docs?id=users/1", { method: "PUT", body: "{}" });
   const reader = await server.client({ permissions: { mine: "Read" } });
   const { status, headers, text } = await server.request("/metrics", {}, reader);
@@ -61,7 +61,7 @@ test("metrics have requests by route, and databases that the caller may read", a
   expect((await server.request("/admin/monitoring/v1/prometheus", {}, reader)).status).toBe(403);
 });
 
-test("paths and names that callers make up add no series", async () => {
+test("paths and names sent by clients add no series", async () => {
   const seriesCount = async () =>
     (await (await fetch(`${monitoringUrl()}/metrics`)).text()).match(
       /^jackdaw_http_requests_total/gm,
@@ -76,7 +76,7 @@ test("paths and names that callers make up add no series", async () => {
   expect(await seriesCount()).toBe(before);
 });
 
-test("the dashboard uses metrics that there are", async () => {
+test("the dashboard uses only existing metrics", async () => {
   const text = await (await fetch(`${monitoringUrl()}/metrics`)).text();
   const path = `${projectRoot}docs/grafana-dashboard.json`;
   const board = JSON.parse(readFileSync(path, "utf8")) as {
@@ -86,7 +86,7 @@ test("the dashboard uses metrics that there are", async () => {
     targets.flatMap(({ expr }) => expr.match(/\b(?:jackdaw|process|nodejs)_\w+/g) ?? []),
   );
   expect(used.length).toBeGreaterThan(15);
-  // Some have samples only where there are indexes or backups.
+  // Some have samples only with indexes or backups.
   const known = new Set(
     [...parsePrometheus(text)].flatMap(([name, { kind }]) =>
       kind === "histogram" ? ["_bucket", "_sum", "_count"].map((end) => name + end) : [name],
@@ -95,7 +95,7 @@ test("the dashboard uses metrics that there are", async () => {
   expect(used.filter((name) => !known.has(name))).toEqual([]);
 });
 
-test("the level of the log is told and changed in RavenDB's shapes", async () => {
+test("the log level is read and changed in RavenDB's format", async () => {
   const path = "/admin/logs/configuration";
   const post = (body: string) => server.request(path, { method: "POST", body });
   expect((await post('{"Logs":{"MinLevel":"Debug"}}')).status).toBe(204);
@@ -108,7 +108,7 @@ test("the level of the log is told and changed in RavenDB's shapes", async () =>
   expect((await post('{"Logs":null}')).status).toBe(204);
 });
 
-test("the audit log says who changed what, and who was refused; nothing of bodies", async () => {
+test("the audit log records changes and rejections with the client, and no bodies", async () => {
   const body = JSON.stringify({ DatabaseName: "made", Settings: { secret: "s3cret" } });
   await server.request("/admin/databases?name=made%0A%7B", { method: "PUT", body });
   const deletion = JSON.stringify({ DatabaseNames: ["gone"] });
@@ -155,7 +155,7 @@ test("changes of certificates, databases, indexes and settings are audited, docu
   expect(audited.filter((one) => one.startsWith("GET"))).toEqual([]);
 });
 
-test("metrics do not open databases, and stay within their number", async () => {
+test("metrics do not open databases, and respect their limit", async () => {
   const few = await startTestServer({
     databases: [{ name: "a" }, { name: "b" }, { name: "c" }],
     flags: ["--Monitoring.MaxDatabases=2"],

@@ -1,6 +1,6 @@
 /**
- * Names and values that nothing may be made of, by every way in: each is refused with an error that says why, and the
- * database goes on. On a disk, so that what was refused is not there after the database is opened again either.
+ * Invalid names and values on every input path: each is rejected with a reason, and the database
+ * continues. On disk, so that rejected data is also absent after the database is reopened.
  */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -30,20 +30,23 @@ function put(id: string, document: object): Promise<Reply> {
   return client.send(`PUT docs?id=${encodeURIComponent(id)}`, document);
 }
 
-/** Half of a pair: JSON can say it, UTF-8 cannot. What takes it in makes it U+FFFD, as RavenDB 7.2.7 does. */
+/**
+ * A lone surrogate: valid in JSON, not in UTF-8. If it is accepted, it becomes U+FFFD, as in
+ * RavenDB 7.2.7.
+ */
 const half = "\ud800";
 const isWhole = (text: string) => !/\p{Surrogate}/u.test(text);
 const badNames: readonly (readonly [what: string, name: string])[] = [
   ["70,000 characters", "n".repeat(70_000)],
   ["513 bytes", `${"é".repeat(256)}x`],
-  ["half a surrogate pair", `a${half}b`],
+  ["a lone surrogate", `a${half}b`],
 ];
 
 interface Way {
   readonly what: string;
-  /** Is a wrong name of it counted as an error, and the rest imported? */
+  /** Whether an invalid name is counted as an error while the rest is imported. */
   readonly isCounted?: true;
-  /** @returns null where the name cannot be said in this way */
+  /** @returns null if this path cannot transmit the name */
   send(name: string): Promise<Reply> | null;
 }
 
@@ -72,12 +75,12 @@ function patch(Script: string, Values: object): Promise<Reply> {
   return client.send("PATCH docs?id=keep/1", { Patch: { Script, Values } });
 }
 
-/** A name in the address: half of a pair cannot be there. */
+/** A name in the URL, which cannot contain a lone surrogate. */
 function inAddress(name: string): string | null {
   return isWhole(name) ? encodeURIComponent(name) : null;
 }
 
-/** Long addresses are refused before anybody reads them. */
+/** Long URLs are rejected before they are parsed. */
 function sendAddress(what: string, name: string, after = "", body?: object): Promise<Reply> | null {
   const text = inAddress(name);
   return text === null ? null : client.send(`${what}${text}${after}`, body);
@@ -102,11 +105,11 @@ const collections: readonly Way[] = [
     send: (name) => bulkInsert({ Type: "PUT", Id: "c/4", Document: inCollection(name) }),
   },
   {
-    what: "put of a script",
+    what: "a put by a script",
     send: (name) => patch("put('c/5', {x: 1, '@metadata': {'@collection': args.c}})", { c: name }),
   },
   {
-    what: "a patch that makes the document",
+    what: "a patch that creates the document",
     send: (name) =>
       client.send("PATCH docs?id=c/6", {
         Patch: { Script: "this.x = 1" },
@@ -274,14 +277,14 @@ const others: readonly Way[] = [
   { what: "an index", send: (name) => deploy({ Name: name }) },
 ];
 
-/** @throws AssertionError unless the database serves and takes writes */
+/** @throws AssertionError unless the database serves reads and writes */
 async function expectServing(): Promise<void> {
   expect((await client.send("GET docs?id=keep/1")).status).toBe(200);
   expect((await put("keep/2", inCollection("Keeps"))).status).toBe(201);
 }
 
 describe.each(badNames)("a name with %s", (_what, name) => {
-  test.each([...collections, ...others])("is refused as $what", async ({ send, isCounted }) => {
+  test.each([...collections, ...others])("is rejected as $what", async ({ send, isCounted }) => {
     const reply = await send(name);
     if (reply === null) return;
     if (isCounted && isWhole(name) && reply.status === 200) {
@@ -301,20 +304,20 @@ describe.each(badNames)("a name with %s", (_what, name) => {
   });
 });
 
-describe("values that nothing can be made of", () => {
+describe("invalid values", () => {
   test.each([
     ["no @id", { x: 1, "@metadata": {} }],
     ["an empty @id", { "@metadata": { "@id": "" } }],
-    ["an @id that is no text", { "@metadata": { "@id": 5 } }],
+    ["an @id that is not a string", { "@metadata": { "@id": 5 } }],
     ["an @id that is null", { "@metadata": { "@id": null } }],
     ["no metadata", { x: 1 }],
-    ["metadata that is no object", { "@metadata": [] }],
+    ["metadata that is not an object", { "@metadata": [] }],
     ["a control character in its @id", { "@metadata": { "@id": "a\u0000b" } }],
     [
       "a time before 1970",
       { "@metadata": { "@id": "t/1", "@last-modified": "0001-01-01T00:00:00Z" } },
     ],
-  ])("a document or revision of a dump that has %s", async (_what, document) => {
+  ])("a document or revision of a dump with %s", async (_what, document) => {
     const vector = { "@change-vector": "A:1-AAAAAAAAAAAAAAAAAAAAAA" };
     const { "@metadata": metadata } = document as { "@metadata"?: object };
     const revision = { ...document, "@metadata": { ...metadata, ...vector } };
@@ -325,7 +328,7 @@ describe("values that nothing can be made of", () => {
     }
   });
 
-  test("a change vector that is longer than a record can hold", async () => {
+  test("a change vector too long for a record", async () => {
     const entry = `A:${"1".repeat(15)}-AAAAAAAAAAAAAAAAAAAAAA`;
     const vector = Array.from({ length: 2000 }, () => entry).join(", ");
     const metadata = { "@id": "v/1", "@change-vector": vector };
@@ -349,7 +352,7 @@ describe("values that nothing can be made of", () => {
     },
   );
 
-  test("a delta of very many digits is the end of the range, and costs nothing", async () => {
+  test("a delta with very many digits is clamped to the range, at no cost", async () => {
     const digits = "9".repeat(2_000_000);
     const body = `{"Documents":[{"DocumentId":"keep/1","Operations":[{"Type":"Increment","CounterName":"many","Delta":"-${digits}"}]}]}`;
     const reply = await client.send("POST counters", body);
@@ -360,9 +363,9 @@ describe("values that nothing can be made of", () => {
   test.each([
     ["before the year 1", "new Date(-62135596800001)"],
     ["after the year 9999", "new Date(253402300800000)"],
-    ["at the end of all times", "new Date(8640000000000000)"],
+    ["at the maximum timestamp", "new Date(8640000000000000)"],
     ["in the year 0", "'0000'"],
-  ])("a time of a series %s, of a script", async (_what, time) => {
+  ])("a time series timestamp %s, in a script", async (_what, time) => {
     for (const call of [
       `timeseries(this, 's').append(${time}, 1)`,
       `timeseries(this, 'INC:s').increment(${time}, 1)`,
@@ -370,7 +373,7 @@ describe("values that nothing can be made of", () => {
       const reply = await patch(call, {});
       expect([reply.status, reply.text]).toEqual([400, expect.stringContaining("years 1 to 9999")]);
     }
-    // A range may be wider than all times.
+    // A range may be wider than all timestamps.
     await patch("timeseries(this, 's').append('2020', 1)", {});
     for (const call of ["get", "delete"]) {
       const reply = await patch(`timeseries(this, 's').${call}(${time}, ${time})`, {});
@@ -380,7 +383,7 @@ describe("values that nothing can be made of", () => {
   });
 
   test.each(["-0001-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "0000-12-31T23:59:59.9999999Z"])(
-    "a time of a series of %s, over HTTP",
+    "a time series timestamp of %s, over HTTP",
     async (Timestamp) => {
       const sent = { Name: "h", Appends: [{ Timestamp, Values: [1] }] };
       expect((await client.send("POST timeseries?docId=keep/1", sent)).status).toBe(400);
@@ -397,7 +400,7 @@ describe("values that nothing can be made of", () => {
     },
   );
 
-  test("a range that ends with the year 9999 can be read", async () => {
+  test("a range that ends in the year 9999 can be read", async () => {
     const body = { Name: "r", Appends: [{ Timestamp: at, Values: [1] }] };
     expect((await client.send("POST timeseries?docId=keep/1", body)).status).toBe(204);
     const last = "9999-12-31T23:59:59.9999999Z";
@@ -407,7 +410,7 @@ describe("values that nothing can be made of", () => {
     }
   });
 
-  test("a revision that is to be deleted twice is deleted once", async () => {
+  test("a revision listed twice is deleted once", async () => {
     await client.send("POST admin/revisions/config", {
       Default: null,
       Collections: { Keeps: { Disabled: false } },
@@ -427,7 +430,7 @@ describe("values that nothing can be made of", () => {
   });
 });
 
-test("what was taken is there when the database is opened again, and what was refused is not", async () => {
+test("accepted data exists after the database is reopened, and rejected data does not", async () => {
   const { config, databases } = client.server.running.services;
   const database = openedDatabase((await databases.find("db")) as Database);
   expect(client.server.errors).toEqual([]);

@@ -1,4 +1,4 @@
-/** Operations that are tried, paused, limited, undone; and what the list tells of them. */
+/** Operations that are dry-run, paused, limited and undone, and their entries in the list. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
@@ -34,7 +34,7 @@ async function ended(id: number): Promise<Json> {
   return await stateOf(id);
 }
 
-test("a dry run over all tells what would change, with samples", async () => {
+test("a dry run over all documents reports the changes, with samples", async () => {
   const id = await started(
     "PATCH queries/dry-run?sample=1",
     body("from Ns update { if (this.N > 9) this.N = 9; }"),
@@ -58,13 +58,14 @@ test("a dry run over all tells what would change, with samples", async () => {
   });
   const { Results } = (await client.json("POST queries", { Query: "from Ns where N > 9" })) as Json;
   expect(Results).toHaveLength(890);
-  for (const mistake of ["sample=-1", "sample=101", "max=0"])
+  for (const internalError of ["sample=-1", "sample=101", "max=0"])
     expect(
-      (await client.send(`PATCH queries/dry-run?${mistake}`, body("from Ns update {}"))).status,
+      (await client.send(`PATCH queries/dry-run?${internalError}`, body("from Ns update {}")))
+        .status,
     ).toBe(400);
 });
 
-test("a patch is paused, limited and resumed; its progress counts what has changed", async () => {
+test("a patch is paused, limited and resumed; its progress counts changed documents", async () => {
   const id = await started(
     "PATCH queries?maxOpsPerSec=100",
     body("from Ns update { this.M = this.N; }"),
@@ -90,7 +91,7 @@ test("a patch is paused, limited and resumed; its progress counts what has chang
   expect((await client.send(`POST operations/resume?id=${id}`)).status).toBe(400);
 });
 
-test("a patch with undo=true is undone, others are refused", async () => {
+test("a patch with undo=true is undone, and other patches cannot be", async () => {
   const id = await started("PATCH queries?undo=true", body("from Ns update { this.N = -1; }"));
   expect(await ended(id)).toMatchObject({ Status: "Completed", CanUndo: true });
   const undo = await started(`POST operations/undo?id=${id}`);
@@ -107,7 +108,7 @@ test("a patch with undo=true is undone, others are refused", async () => {
   expect(again.text).toContain(`was undone already, by operation ${undo}`);
 });
 
-test("a deletion with undo=true gives back documents with their attachments", async () => {
+test("undoing a deletion with undo=true restores documents with their attachments", async () => {
   await client.send("PUT docs?id=pics/1", { A: 1, "@metadata": { "@collection": "Pics" } });
   await client.send("PUT attachments?id=pics/1&name=a.txt&contentType=text/plain", "the content");
   const id = await started("DELETE queries?undo=true", { Query: "from Pics" });
@@ -117,7 +118,7 @@ test("a deletion with undo=true gives back documents with their attachments", as
   expect((await client.send("GET attachments?id=pics/1&name=a.txt")).text).toBe("the content");
 });
 
-test("the list tells who has started an operation, and its text", async () => {
+test("the list shows who started an operation, and its text", async () => {
   const server = await startTestServer({ databases: [{ name: "shop" }] });
   const ann = await server.client({ clearance: "ClusterAdmin" }, "ann");
   const patch = JSON.stringify(body("from Orders update { this.A = 1 }"));

@@ -33,7 +33,7 @@ async function ended(reply: { readonly json: unknown }): Promise<Json> {
 }
 
 describe("queries", () => {
-  test("answer with rows and what is told beside them, in one order", async () => {
+  test("return rows and the other members in a fixed order", async () => {
     const reply = await post("from Users where Age > 25");
     expect(reply.status).toBe(200);
     expect(Object.keys(reply.json as Json)).toEqual(
@@ -49,13 +49,13 @@ describe("queries", () => {
     expect(idsOf(reply)).toEqual(["users/1"]);
   });
 
-  test("take 64-bit parameters as they are written", async () => {
+  test("accept 64-bit parameters exactly", async () => {
     const text = (n: string) => `{"Query":"from Ns where N = $n","QueryParameters":{"n":${n}}}`;
     expect(idsOf(await client.send("POST queries", text("9007199254740993")))).toEqual(["n/1"]);
     expect(idsOf(await client.send("POST queries", text("9007199254740992")))).toEqual([]);
   });
 
-  test("know what time it is, and that what they found then is not found again", async () => {
+  test("evaluate times, and are not answered with 304 if they depend on the current time", async () => {
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
     for (const [id, days] of [
       ["past", -2],
@@ -86,7 +86,7 @@ describe("queries", () => {
     expect(idsOf(get)).toEqual(["users/2"]);
   });
 
-  test("are not answered again while their etag holds", async () => {
+  test("return 304 while their etag is current", async () => {
     const query = { Query: "from Users where Name = 'ann'" };
     const first = await client.send("POST queries", query);
     const etag = first.headers.etag as string;
@@ -99,7 +99,7 @@ describe("queries", () => {
     await client.send("DELETE docs?id=users%2F3");
   });
 
-  test("include documents, and give metadata alone", async () => {
+  test("include documents, and return metadata alone", async () => {
     const included = (await post("from Users where id() = 'users/1' include Ref")).json as Json;
     expect(Object.keys(included["Includes"] as Json)).toEqual(["users/2"]);
     const reply = await client.send("POST queries?metadataOnly=true", { Query: "from Users" });
@@ -107,7 +107,7 @@ describe("queries", () => {
     expect(Object.keys(row ?? {})).toEqual(["@metadata"]);
   });
 
-  test("tell what is wrong by type; an index that is not there is 404 without a body", async () => {
+  test("report errors by type; a missing index is 404 without a body", async () => {
     const failed = await post("from Users where");
     expect(failed.json).toMatchObject({
       Type: "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException",
@@ -117,7 +117,7 @@ describe("queries", () => {
     expect([missing.status, missing.text]).toEqual([404, ""]);
   });
 
-  test("send large answers while rows still come", async () => {
+  test("send large results while more rows are produced", async () => {
     const big = "x".repeat(600_000);
     for (let n = 0; n < 10; n++) {
       await client.send(`PUT docs?id=big%2F${n}`, {
@@ -169,7 +169,7 @@ describe("streams", () => {
     );
   });
 
-  test("of a collection tell how many documents it has", async () => {
+  test("of a collection include its number of documents", async () => {
     for (const rest of [
       "",
       " where id() = 'users/1'",
@@ -181,7 +181,7 @@ describe("streams", () => {
     expect((await stream("", "from Nope")).json).toMatchObject({ TotalResults: 0 });
   });
 
-  test("refuse includes, and name the index that is not there", async () => {
+  test("reject includes, and name the missing index", async () => {
     expect((await stream("", "from Users include Ref")).json).toMatchObject({
       Type: "System.NotSupportedException",
     });
@@ -191,7 +191,7 @@ describe("streams", () => {
 });
 
 describe("set operations", () => {
-  test("answer a handle at once, and their state tells the rest", async () => {
+  test("return an operation id immediately; its state has the result", async () => {
     const reply = await client.send("PATCH queries?allowStale=&details=true", {
       Query: {
         Query: "from Users where Age > 25 update { this.P = $p }",
@@ -218,7 +218,7 @@ describe("set operations", () => {
     });
   });
 
-  test("refuse bodies that are not what they ask for", async () => {
+  test("reject invalid bodies", async () => {
     const typeOf = async (body: object) =>
       ((await client.send("PATCH queries", body)).json as Json)["Type"];
     expect(await typeOf({})).toBe("Raven.Client.Exceptions.BadRequestException");
@@ -226,7 +226,7 @@ describe("set operations", () => {
     expect(await typeOf({ Query: "from Users update { }" })).toBe("System.FormatException");
   });
 
-  test("can be tried out on one document", async () => {
+  test("can be tried on one document", async () => {
     const body = { Query: { Query: "from Users as u update { u.T = 9; output(u.Name); }" } };
     const reply = await client.send("PATCH queries/test?id=users%2F1", body);
     expect(reply.json).toMatchObject({
@@ -240,7 +240,7 @@ describe("set operations", () => {
 });
 
 describe("indexes", () => {
-  test("are listed, told about, stopped, disabled and dropped", async () => {
+  test("are listed, described, stopped, disabled and dropped", async () => {
     await post("from Ns where N > 1");
     const name = "Auto/Ns/ByN";
     const names = (await client.json("GET indexes?namesOnly=true")) as { Results: string[] };
@@ -293,7 +293,7 @@ describe("scores", () => {
     }
   }
 
-  test("are explained when that is asked for", async () => {
+  test("are explained on request", async () => {
     const client = await startEndpointClient();
     await put(client, "");
     const text =
@@ -314,7 +314,7 @@ describe("scores", () => {
     expect(both.json).toMatchObject({ Type: "System.IO.InvalidDataException" });
   });
 
-  test("are told with the documents of a database that is set to Lucene", async () => {
+  test("are returned with the documents of a database configured for Lucene", async () => {
     const client = await startEndpointClient();
     const Settings = { "Indexing.Auto.SearchEngineType": "Lucene" };
     await client.send("PUT /admin/databases?name=lucene", { DatabaseName: "lucene", Settings });
@@ -344,7 +344,7 @@ describe("scores", () => {
 });
 
 describe("highlights", () => {
-  test("come beside the rows, by field and document, also for what an index maps", async () => {
+  test("are returned beside the rows, by field and document, also for mapped fields", async () => {
     const client = await startEndpointClient();
     const document = {
       Body: "A fox is red, and foxes run.",

@@ -37,7 +37,7 @@ describe("include revisions", () => {
   const vectorsOf = (answer: Json) =>
     (answer["RevisionIncludes"] as Json[] | undefined)?.map((row) => row["ChangeVector"]);
 
-  test("sends those whose change vectors the documents name", async () => {
+  test("adds revisions whose change vectors the documents contain", async () => {
     for (const text of ["'Old'", "Old", "All", "In.X", "Old, All"]) {
       const answer = await reply(`from Users include revisions(${text})`);
       expect(vectorsOf(answer), text).toEqual([oldVector]);
@@ -49,7 +49,7 @@ describe("include revisions", () => {
     expect(vectorsOf(ofAlias)).toEqual([oldVector]);
   });
 
-  test("sends the newest of each document that is not later than a moment", async () => {
+  test("adds the newest revision of each document up to a time", async () => {
     const query = "from Users include revisions($at, 'Old')";
     const answer = await reply(query, { at: "2100-01-01T00:00:00.0000000Z" });
     expect(vectorsOf(answer)).toHaveLength(2);
@@ -60,7 +60,7 @@ describe("include revisions", () => {
     expect(vectorsOf(await reply(query, { at: "2000-01-01T00:00:00.0000000Z" }))).toHaveLength(1);
   });
 
-  test("is refused when a document has not the field", async () => {
+  test("is rejected if a document lacks the field", async () => {
     const answer = await post("from Users include revisions('Nothing')");
     expect(answer.json).toMatchObject({
       Type: "System.InvalidOperationException",
@@ -77,7 +77,7 @@ describe("include timeseries", () => {
     return ranges.map(({ Entries }) => Entries.map(({ Timestamp }) => Timestamp.slice(8, 10)));
   };
 
-  test("sends a range, the last entries, or all since a while before the last", async () => {
+  test("adds a range, the last entries, or all entries of the last interval", async () => {
     const cases: [string, string[]][] = [
       ["'Heart', null, null", ["01", "02", "03"]],
       ["'Heart', $from, null", ["02", "03"]],
@@ -93,7 +93,7 @@ describe("include timeseries", () => {
     }
   });
 
-  test("sends all series of a document, and those of documents that it names", async () => {
+  test("adds all series of a document, and of referenced documents", async () => {
     const all = await reply("from Users include timeseries(last(1))");
     expect(timesOf(all, "Blood")).toEqual([["03"]]);
     await client.send("PUT docs?id=visits/1", {
@@ -104,7 +104,7 @@ describe("include timeseries", () => {
     expect(timesOf(related, "Heart")).toEqual([["01", "02", "03"]]);
   });
 
-  test("is refused with unreadable arguments", async () => {
+  test("is rejected with invalid arguments", async () => {
     for (const text of ["'Heart'", "'Heart', 1, 2", "'Heart', last()", "'Heart', last(1, 'foo')"]) {
       const answer = await post(`from Users include timeseries(${text})`);
       expect(answer.json, text).toMatchObject({
@@ -115,7 +115,7 @@ describe("include timeseries", () => {
 });
 
 describe("a script of a query", () => {
-  test("has documents and compare-exchange values sent along", async () => {
+  test("can include documents and compare-exchange values", async () => {
     await client.send("PUT cmpxchg?key=k1&index=0", '{"Object":1}');
     const answer = await reply(
       `declare function f(u) {
@@ -144,7 +144,7 @@ describe("the ETag of a query", () => {
     expect(changed.headers.etag).not.toBe(etag);
   };
 
-  test("changes with what is sent along, though no document changes", async () => {
+  test("changes with included items, even if no document changes", async () => {
     const increment = (Delta: number) => () =>
       client.send("POST counters", {
         Documents: [
@@ -163,21 +163,21 @@ describe("the ETag of a query", () => {
 });
 
 describe("a projection", () => {
-  test("comes from the document alone, or from the index alone, when that is asked for", async () => {
-    const ask = (ProjectionBehavior: string, Query = "from Users select Old, Missing") =>
+  test("reads only the document, or only the index, on request", async () => {
+    const sendRequest = (ProjectionBehavior: string, Query = "from Users select Old, Missing") =>
       client.send("POST queries", { Query, ProjectionBehavior });
-    const fromDocument = (await ask("FromDocument")).json as { Results: Json[] };
+    const fromDocument = (await sendRequest("FromDocument")).json as { Results: Json[] };
     expect(fromDocument.Results[0]).toMatchObject({ Old: oldVector, Missing: null });
-    expect((await ask("FromDocumentOrThrow")).text).toContain(
+    expect((await sendRequest("FromDocumentOrThrow")).text).toContain(
       "Could not extract field 'Missing' from document",
     );
-    expect((await ask("FromDocumentOrThrow", "from Users select Old")).status).toBe(200);
+    expect((await sendRequest("FromDocumentOrThrow", "from Users select Old")).status).toBe(200);
     const indexed = "from Users where Old != 'x' select Old";
-    expect((await ask("FromIndexOrThrow", indexed)).text).toContain(
+    expect((await sendRequest("FromIndexOrThrow", indexed)).text).toContain(
       "Could not extract field 'Old' from index 'Auto/Users/ByOld'",
     );
-    const fromIndex = (await ask("FromIndex", indexed)).json as { Results: Json[] };
+    const fromIndex = (await sendRequest("FromIndex", indexed)).json as { Results: Json[] };
     expect(Object.keys(fromIndex.Results[0] ?? {})).toEqual(["@metadata"]);
-    expect((await ask("Nonsense")).status).toBe(400);
+    expect((await sendRequest("Nonsense")).status).toBe(400);
   });
 });

@@ -1,4 +1,4 @@
-/** `debug=plan`: how a query ran, and the index that would be better. */
+/** `debug=plan`: how a query ran, and a proposal for a better index. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -51,7 +51,7 @@ const rows = async (Query: string, more: object = {}) =>
     .Results;
 const step = ({ Steps }: Plan, name: string) => Steps.find(({ Step }) => Step === name);
 
-test("a filter is told to read every document, and an index that finds them is deployable", async () => {
+test("reports that a filter reads every document, and proposes a deployable index", async () => {
   const text = "from Users filter Home.City = 'Oslo' and Age >= 100";
   const slow = await plan(text);
   expect(slow).toMatchObject({ IndexName: "collection/Users", TotalResults: 20 });
@@ -82,7 +82,7 @@ test("a filter is told to read every document, and an index that finds them is d
   expect((await plan(text)).BetterIndex).toMatchObject({ IsDeployed: true });
 });
 
-test("the rows of a better query are the same where only the case of texts differs", async () => {
+test("the better query returns the same rows where texts differ only in case", async () => {
   const text = "from Users as u filter u.Name = $name and u.Age < 40 select u.Age";
   const QueryParameters = { name: "ann" };
   const { BetterIndex: better } = await plan(text, { QueryParameters });
@@ -101,7 +101,7 @@ test("a condition of an index beside a filter becomes part of the better index",
   );
 });
 
-test("no index is proposed that might find less, or would not read clearly less", async () => {
+test("proposes no index that might miss documents, or would not read clearly fewer", async () => {
   for (const text of [
     "from Users filter Name > 'b' and Age < 10",
     "from Users filter Home = null and Age < 10",
@@ -118,14 +118,14 @@ test("no index is proposed that might find less, or would not read clearly less"
   }
 });
 
-test("an index of another kind that has the name is left alone", async () => {
+test("does not replace an index of another type with the same name", async () => {
   const Maps = ["map('Users', doc => ({ Age: doc.Age + 1 }))"];
   await client.send("PUT indexes", { Indexes: [{ Name: "Users/ByAge", Maps }] });
   const { BetterIndex: better } = await plan("from Users filter Age < 10");
   expect(better?.Definition.Name).toBe("Users/ByAge2");
 });
 
-test("order, pages, includes and groups are told", async () => {
+test("reports order, pages, includes and groups", async () => {
   const sorted = await plan("from Users order by Age desc");
   expect(step(sorted, "order")?.Text).toBe("Sorted 200 entries by Age desc.");
   const Commands = Array.from({ length: 3000 }, (_, n) => ({
@@ -149,7 +149,7 @@ test("order, pages, includes and groups are told", async () => {
   expect(step(script, "return")?.Text).toBe("Returned 2 rows made by a script.");
 });
 
-test("mistakes are those of a query", async () => {
+test("errors are those of a query", async () => {
   const reply = await client.send("POST queries?debug=plan", { Query: "from Users where where" });
   expect(reply.status).toBe(400);
 });

@@ -1,4 +1,4 @@
-/** Statistics, several reads in one request, and streams of documents. */
+/** Statistics, multiple reads in one request, and streams of documents. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { routes } from "../../../server/endpoints/route-table.ts";
 import { InternalExchange } from "../../../server/http/internal-exchange.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 describe("statistics", () => {
-  test("count what there is as it comes and goes", async () => {
+  test("count added and removed items", async () => {
     const { send, json } = await startEndpointClient();
     expect(await json("GET stats/essential")).toEqual({
       CountOfIndexes: 0,
@@ -83,12 +83,12 @@ describe("statistics", () => {
 });
 
 describe("statistics of indexes", () => {
-  test("name each with its state", async () => {
-    const asked = await client.json("POST queries", {
+  test("report each index with its state", async () => {
+    const requested = await client.json("POST queries", {
       Query: "from Ss where n = 1",
       WaitForNonStaleResults: true,
     });
-    expect(asked).toMatchObject({ IsStale: false, TotalResults: 1 });
+    expect(requested).toMatchObject({ IsStale: false, TotalResults: 1 });
     expect(await client.json("GET stats")).toMatchObject({
       CountOfIndexes: 1,
       Indexes: [
@@ -115,7 +115,7 @@ describe("POST multi_get", () => {
       .Results;
   const url = "/databases/db/docs";
 
-  test("answers each read by itself, in order", async () => {
+  test("answers each read separately, in order", async () => {
     const { etag } = (await client.send("GET docs?id=s%2F1")).headers;
     const results = await get(
       { Url: url, Query: "?&id=s%2F1", Method: "GET", Headers: {} },
@@ -143,7 +143,7 @@ describe("POST multi_get", () => {
     expect(results[5]).toMatchObject({ StatusCode: 400 });
   });
 
-  test("has the status of RavenDB 7.2.7 in each item, and refuses items that are no objects", async () => {
+  test("has the status of RavenDB 7.2.7 in each item, and rejects items that are not objects", async () => {
     const queries = "/databases/db/queries";
     const results = await get(
       { Url: "/databases/db/nowhere", Query: "" },
@@ -176,7 +176,7 @@ describe("POST multi_get", () => {
     }
   });
 
-  test("gives for what is missing something that clients can read", async () => {
+  test("returns results for missing items that clients can parse", async () => {
     expect(
       await get(
         { Url: url, Query: "?id=none" },
@@ -188,7 +188,7 @@ describe("POST multi_get", () => {
     ]);
   });
 
-  test("has no other in it, however its path is spelled", async () => {
+  test("cannot be nested, in any spelling of its path", async () => {
     const spellings = ["multi_get?", "multi_get?x=1", "%6Dulti_get", "multi%5Fget"];
     const Requests: unknown[] = [];
     const nested = spellings.map((path) => ({
@@ -204,7 +204,7 @@ describe("POST multi_get", () => {
     expect(results[1]?.["Result"]).toMatchObject(refused);
   });
 
-  test("does no writes, and has no other in it", async () => {
+  test("executes no writes, and cannot be nested", async () => {
     const results = await get(
       { Url: url, Query: "?id=w", Method: "PUT", Content: "{}" },
       { Url: "/databases/db/multi_get", Query: "", Method: "POST", Content: { Requests: [] } },
@@ -213,7 +213,7 @@ describe("POST multi_get", () => {
     expect((await client.send("GET docs?id=w")).status).toBe(404);
   });
 
-  test("gives nobody what he could not read by himself", async () => {
+  test("does not bypass the client's access rights", async () => {
     const server = await startTestServer({ databases: [{ name: "mine" }, { name: "theirs" }] });
     const reader = await server.client({ permissions: { mine: "Read" } });
     const reply = await server.request(
@@ -234,7 +234,7 @@ describe("POST multi_get", () => {
     expect(Results.map(({ StatusCode }) => StatusCode)).toEqual([403, 403, 200]);
   });
 
-  test("refuses a body without requests", async () => {
+  test("rejects a body without requests", async () => {
     for (const body of ["", "{}", '{"Requests":5}']) {
       expect((await client.send("POST multi_get", body)).status, body).toBe(400);
     }
@@ -242,7 +242,7 @@ describe("POST multi_get", () => {
 });
 
 describe("GET streams/docs", () => {
-  test("gives a document a line, each ended by CRLF", async () => {
+  test("returns one document per line, each ended by CRLF", async () => {
     const reply = await client.send("GET streams/docs?format=jsonl&startsWith=s%2F&matches=2|3");
     const lines = reply.text.split("\r\n");
     expect(lines.pop()).toBe("");
@@ -252,7 +252,7 @@ describe("GET streams/docs", () => {
     expect([none.status, none.headers["content-length"]]).toEqual([200, "0"]);
   });
 
-  test("gives one object in the other format", async () => {
+  test("returns one object in the other format", async () => {
     const { Results } = (await client.json(
       "GET streams/docs?format=json&startsWith=s%2F&startAfter=s%2F1",
     )) as { Results: unknown[] };
@@ -263,7 +263,7 @@ describe("GET streams/docs", () => {
 });
 
 describe("an internal request", () => {
-  test("is cut off when its reply is larger than was allowed, streamed or whole", async () => {
+  test("is aborted if its reply exceeds the limit, streamed or whole", async () => {
     const statuses: (number | undefined)[] = [];
     const probe: Route = {
       kind: "database",

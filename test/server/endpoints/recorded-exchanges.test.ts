@@ -1,4 +1,7 @@
-/** Exchanges recorded from RavenDB 7.2.7, in test/cases/exchanges: each value with each operator, each mistake on each route. */
+/**
+ * Exchanges recorded from RavenDB 7.2.7, in test/cases/exchanges: each value with each operator,
+ * each error on each route.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";

@@ -27,14 +27,17 @@ const put = async (id: string, fields: object, collection = "Users") =>
 const revisions = async (query: string) => (await client.json(`GET revisions?${query}`)) as Shown;
 const flags = ({ Results }: Shown) => Results.map((each) => each?.["@metadata"]["@flags"]);
 
-/** DELETE admin/revisions; Node's client does not say by itself that a DELETE has a body. */
+/**
+ * DELETE admin/revisions with a body; Node's client does not announce the body of a DELETE by
+ * itself.
+ */
 const drop = async (body: object) => {
   const length = JSON.stringify(body).length;
   return (await client.send("DELETE admin/revisions", body, { "content-length": `${length}` }))
     .json;
 };
 
-/** Waits for an operation to end. @returns its result */
+/** Waits for an operation to complete. @returns its result */
 async function resultOf(reply: unknown): Promise<Record<string, unknown>> {
   const { OperationId } = reply as { OperationId: number };
   for (;;) {
@@ -78,7 +81,7 @@ describe("revisions", () => {
     expect(await client.json("GET revisions/count?id=r1")).toEqual({ RevisionsCount: 2 });
   });
 
-  test("of deleted documents are in the bin until the document is back", async () => {
+  test("of deleted documents are in the bin until the document is stored again", async () => {
     await put("b1", { n: 1 });
     await client.send("DELETE docs?id=b1");
     const bin = (await client.json("GET revisions/bin")) as Shown;
@@ -87,7 +90,7 @@ describe("revisions", () => {
     expect(await client.json("GET revisions/bin")).toEqual({ Results: [] });
   });
 
-  test("come with a load by change vector and by time", async () => {
+  test("are included in a load by change vector and by time", async () => {
     const first = await put("i1", { n: 1 });
     await put("i1", { n: 2 });
     await put("p1", { first, list: [first, "x"] }, "Pointers");
@@ -103,27 +106,27 @@ describe("revisions", () => {
     expect((await client.send("GET docs?id=p1&revisions=none")).status).toBe(400);
   });
 
-  test("give the contents of their attachments after the document lost them", async () => {
+  test("return the contents of their attachments after the document has lost them", async () => {
     await put("a1", {});
     await client.send("PUT attachments?id=a1&name=File.txt", "hello");
     const { Results } = await revisions("id=a1");
     await client.send("DELETE attachments?id=a1&name=File.txt");
-    const ask = (vector: string | undefined) =>
+    const sendRequest = (vector: string | undefined) =>
       client.send("POST attachments?id=a1&name=file.txt", {
         Type: "Revision",
         ChangeVector: vector,
       });
-    expect((await ask(Results[0]?.["@metadata"]["@change-vector"])).text).toBe("hello");
-    expect((await ask(Results[1]?.["@metadata"]["@change-vector"])).status).toBe(404);
+    expect((await sendRequest(Results[0]?.["@metadata"]["@change-vector"])).text).toBe("hello");
+    expect((await sendRequest(Results[1]?.["@metadata"]["@change-vector"])).status).toBe(404);
   });
 
-  test("are forced by commands of a batch", async () => {
+  test("are forced by batch commands", async () => {
     await put("f1", { n: 1 }, "Others");
     const force = { Type: "ForceRevisionCreation", Id: "f1" };
-    const made = (await client.json("POST bulk_docs", { Commands: [force, force] })) as {
+    const created = (await client.json("POST bulk_docs", { Commands: [force, force] })) as {
       Results: object[];
     };
-    expect(made.Results).toMatchObject([{ RevisionCreated: true }, { RevisionCreated: false }]);
+    expect(created.Results).toMatchObject([{ RevisionCreated: true }, { RevisionCreated: false }]);
     const document = { n: 2, "@metadata": { "@collection": "Others" } };
     const before = { Type: "PUT", Document: document, ForceRevisionCreationStrategy: "Before" };
     await client.send("POST bulk_docs", { Commands: [{ ...before, Id: "f1" }] });
@@ -133,7 +136,7 @@ describe("revisions", () => {
     expect(missing.status).toBe(400);
   });
 
-  test("are dropped by name, and by the rules when they are enforced", async () => {
+  test("are deleted by name, and by enforcing the configuration", async () => {
     await put("d1", { n: 1 });
     const second = await put("d1", { n: 2 });
     const one = { DocumentIds: ["d1"], RevisionsChangeVectors: [second] };
@@ -159,7 +162,7 @@ describe("revisions", () => {
     expect(await client.json("GET revisions/count?id=f3")).toEqual({ RevisionsCount: 0 });
   });
 
-  test("adopt what is left of documents that no revision says to be deleted", async () => {
+  test("are adopted if no revision marks their document as deleted", async () => {
     await put("w1", { n: 1 });
     await client.send("DELETE docs?id=w1");
     const [marker] = (await revisions("id=w1")).Results;
@@ -183,7 +186,7 @@ describe("revisions", () => {
     expect((await client.send("GET revisions/bin")).text).toContain('"@id":"w1"');
   });
 
-  test("are dropped from the bin when the database is configured to", async () => {
+  test("are dropped from the bin if the database is configured to", async () => {
     expect((await client.send("GET revisions/bin-cleaner/config")).status).toBe(404);
     const configure = async (body: object) =>
       (await client.send("POST admin/revisions/bin-cleaner/config", body)).status;
@@ -199,7 +202,7 @@ describe("revisions", () => {
     expect(await configure({ Disabled: true })).toBe(200);
   });
 
-  test("bring documents back to a moment or to a named state", async () => {
+  test("revert documents to a time or to a given revision", async () => {
     const first = await put("v1", { n: 1 });
     await put("v2", { n: 1 });
     await client.send("DELETE docs?id=v2");
@@ -218,14 +221,14 @@ describe("revisions", () => {
     const named = await client.send("POST revisions/revert/docs", {
       IdToChangeVector: { v1: first },
     });
-    expect(named.status).toBe(400); // two are kept: the first is gone
+    expect(named.status).toBe(400); // Two are retained; the first was dropped.
     const { Results } = await revisions("id=v3");
     const vector = Results[1]?.["@metadata"]["@change-vector"];
     await client.send("POST revisions/revert/docs", { IdToChangeVector: { v3: vector } });
     expect((await client.send("GET docs?id=v3")).text).toContain("HasRevisions, Reverted");
   });
 
-  test("bring attachments back with the document, and take away later ones", async () => {
+  test("restore attachments with the document, and remove later ones", async () => {
     await put("w1", { n: 1 });
     await client.send("PUT attachments?id=w1&name=old", "old content");
     const { Results } = await revisions("id=w1");
@@ -237,7 +240,8 @@ describe("revisions", () => {
     await client.send("POST bulk_docs", { Commands: commands });
     await client.send("PUT attachments?id=w1&name=new", "new content");
     await client.send("POST admin/revisions/config", { Collections: { Users: {} } });
-    // Two were kept until now: the state with the old attachment is gone, so a new one is made.
+    // Two were retained until now: the revision with the old attachment was dropped, so a new one
+    // is created.
     expect(
       (await client.send("POST revisions/revert/docs", { IdToChangeVector: { w1: vector } }))
         .status,
@@ -255,7 +259,7 @@ describe("revisions", () => {
     expect((await client.send("GET docs?id=w1")).text).toContain('"Name":"old"');
   });
 
-  test("are counted, for all and by collection", async () => {
+  test("are counted, in total and by collection", async () => {
     const { CountOfRevisionDocuments: count } = (await client.json("GET stats/essential")) as {
       CountOfRevisionDocuments: number;
     };
@@ -270,7 +274,7 @@ describe("revisions", () => {
 });
 
 describe("configurations", () => {
-  test("are in the database's record, and read back whole", async () => {
+  test("are stored in the database record, and read back completely", async () => {
     expect((await client.send("GET expiration/config")).status).toBe(404);
     await client.send("POST admin/expiration/config", { DeleteFrequencyInSec: 100 });
     const kept = { Disabled: false, DeleteFrequencyInSec: 100, MaxItemsToProcess: null };
@@ -288,7 +292,7 @@ describe("configurations", () => {
     expect(missing.status).toBe(400);
   });
 
-  test("of clients have an etag that grows", async () => {
+  test("of clients have an increasing etag", async () => {
     expect(await client.json("GET configuration/client")).toEqual({
       Etag: -2,
       Configuration: null,
@@ -303,7 +307,7 @@ describe("configurations", () => {
   });
 });
 
-test("GET replication/conflicts says that one node has none", async () => {
+test("GET replication/conflicts reports none on a single node", async () => {
   expect(await client.json("GET replication/conflicts?docId=users%2F1")).toEqual({
     Id: "users/1",
     LargestEtag: 0,

@@ -1,4 +1,6 @@
-/** Running queries and killing them over the wire: queries, streams, facets, operations by an index. */
+/**
+ * Listing and killing running queries over HTTP: queries, streams, facets, operations on an index.
+ */
 import { once } from "node:events";
 import http from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,7 +26,7 @@ afterAll(stopTestServers);
 
 type Running = Record<string, { QueryId: number; QueryInfo: object; IsStreaming: boolean }[]>;
 
-/** Waits for a query of this index, kills it, and gives what was listed. */
+/** Waits for a query of this index, kills it, and returns its entry in the list. */
 async function killed(indexName: string): Promise<object> {
   for (;;) {
     const listed = (await client.json("GET debug/queries/running")) as Running;
@@ -42,26 +44,23 @@ test.each([
   ["collection/Items", "POST queries", "from Items as i select slow(i)", false],
   ["Auto/Items/Byn", "POST queries", "from Items as i where i.n >= 0 select slow(i)", false],
   ["collection/Items", "POST streams/queries", "from Items as i select slow(i)", true],
-])(
-  "a query of %s by %s is listed, and ends when it is killed",
-  async (index, route, text, isStream) => {
-    const answer = client.send(route, { Query: `${slow} ${text}` });
-    expect(await killed(index)).toMatchObject({
-      IndexName: index,
-      IsStreaming: isStream,
-      QueryInfo: { PageSize: 2_147_483_647, Query: `${slow} ${text}`, Start: 0 },
-      StartTime: expect.stringMatching(/Z$/),
-      Duration: expect.stringMatching(/^00:00:/),
-    });
-    const { status, json } = await answer;
-    expect([status, json]).toMatchObject([
-      500,
-      { Type: "System.OperationCanceledException", Message: "The operation was canceled." },
-    ]);
-  },
-);
+])("a query of %s by %s is listed, and ends when killed", async (index, route, text, isStream) => {
+  const answer = client.send(route, { Query: `${slow} ${text}` });
+  expect(await killed(index)).toMatchObject({
+    IndexName: index,
+    IsStreaming: isStream,
+    QueryInfo: { PageSize: 2_147_483_647, Query: `${slow} ${text}`, Start: 0 },
+    StartTime: expect.stringMatching(/Z$/),
+    Duration: expect.stringMatching(/^00:00:/),
+  });
+  const { status, json } = await answer;
+  expect([status, json]).toMatchObject([
+    500,
+    { Type: "System.OperationCanceledException", Message: "The operation was canceled." },
+  ]);
+});
 
-test("a stream whose client does not read ends when it is killed, and its connection with it", async () => {
+test("killing a stream whose client does not read ends it and its connection", async () => {
   const { port } = client.server;
   const Query = `${slow} from Items as i select { text: 'x'.repeat(200000), n: i.n }`;
   const body = JSON.stringify({ Query });
@@ -77,7 +76,7 @@ test("a stream whose client does not read ends when it is killed, and its connec
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
   response.on("error", () => undefined);
   response.pause();
-  // It waits for its client when it makes no more rows.
+  // It waits for its client when it produces no more rows.
   await sleep(300);
   const listed = () => client.json("GET debug/queries/running") as Promise<Running>;
   expect(Object.keys(await listed())).toContain("collection/Items");
@@ -91,7 +90,7 @@ test("a stream whose client does not read ends when it is killed, and its connec
   expect(response.complete).toBe(false);
 });
 
-test("an operation by an index is listed; killing that cancels it, and what it has done stands", async () => {
+test("killing an operation on an index cancels it, and its changes persist", async () => {
   const body = "var s = 0; for (var i = 0; i < 9000; i++) { s += i % 7; } this.s = s;";
   const Query = { Query: `from Items where n >= 0 update { ${body} }` };
   const started = await client.send("PATCH queries", { Query });
@@ -108,39 +107,35 @@ test("an operation by an index is listed; killing that cancels it, and what it h
   ]);
 });
 
-test("a kill of what does not run is 404, and without a name or number a mistake", async () => {
+test("killing a query that is not running is 404, and an error without a name or number", async () => {
   const kill = (parameters: string) => client.send(`POST debug/queries/kill${parameters}`);
   expect((await kill("?indexName=Auto/Items/Byn&id=99999")).status).toBe(404);
   expect((await kill("?id=1")).status).toBe(400);
   expect((await kill("?indexName=x")).status).toBe(400);
 });
 
-// A database that is opened again before every read keeps none.
-test.skipIf(isCold)(
-  "the texts that are kept parsed are listed with what they are answered from",
-  async () => {
-    await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
-    await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
-    const listed = (await client.json("GET debug/queries/cache/list")) as {
-      TotalCachedQueries: number;
-      Results: { QueryText: string }[];
-    };
-    expect(listed.TotalCachedQueries).toBe(listed.Results.length);
-    const one = (text: string) =>
-      listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
-    const time = expect.stringMatching(/Z$/);
-    expect(one("from Items where n >= 0 limit 1")).toEqual({
-      CreatedAt: time,
-      LastQueriedAt: time,
-      IsDynamic: true,
-      CollectionName: "Items",
-      AutoIndexName: "Auto/Items/Byn",
-      QueryText: "from Items where n >= 0 limit 1",
-    });
-    expect(one("from Items group by")).toMatchObject({
-      IsGroupBy: true,
-      AutoIndexName: "Auto/Items/ByCountReducedByn",
-    });
-    expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
-  },
-);
+// A database that is reopened before every read caches none.
+test.skipIf(isCold)("cached query texts are listed with their execution path", async () => {
+  await client.send("POST queries", { Query: "from Items group by n select count(), n limit 1" });
+  await client.send("POST queries", { Query: "from index 'Auto/Items/Byn' where n = 3" });
+  const listed = (await client.json("GET debug/queries/cache/list")) as {
+    TotalCachedQueries: number;
+    Results: { QueryText: string }[];
+  };
+  expect(listed.TotalCachedQueries).toBe(listed.Results.length);
+  const one = (text: string) => listed.Results.find(({ QueryText }) => QueryText.startsWith(text));
+  const time = expect.stringMatching(/Z$/);
+  expect(one("from Items where n >= 0 limit 1")).toEqual({
+    CreatedAt: time,
+    LastQueriedAt: time,
+    IsDynamic: true,
+    CollectionName: "Items",
+    AutoIndexName: "Auto/Items/Byn",
+    QueryText: "from Items where n >= 0 limit 1",
+  });
+  expect(one("from Items group by")).toMatchObject({
+    IsGroupBy: true,
+    AutoIndexName: "Auto/Items/ByCountReducedByn",
+  });
+  expect(one("from index")).toMatchObject({ IndexName: "Auto/Items/Byn" });
+});

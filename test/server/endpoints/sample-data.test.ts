@@ -1,4 +1,4 @@
-/** Sample data: what is there after it was made, and when it is refused. */
+/** Sample data: its content, and when creating it is rejected. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
@@ -18,7 +18,7 @@ async function query(Query: string): Promise<Json[]> {
 }
 
 describe("a database with sample data", () => {
-  test("has the collections of the shop, histories, pictures, votes and measurements", async () => {
+  test("has the shop's collections, histories, pictures, votes and measurements", async () => {
     expect(await client.json("GET collections/stats")).toMatchObject({
       CountOfDocuments: 1059,
       CountOfRevisionDocuments: 5475,
@@ -45,7 +45,7 @@ describe("a database with sample data", () => {
     });
   });
 
-  test("has orders whose lines name products, and the revisions in which they were filled", async () => {
+  test("has orders whose lines refer to products, and revisions from their completion", async () => {
     const { Results } = (await client.json("GET docs?id=orders/1-A")) as { Results: Json[] };
     expect(Results[0]).toMatchObject({
       Company: "companies/85-A",
@@ -60,7 +60,7 @@ describe("a database with sample data", () => {
     expect(revisions.Results.map(({ Lines }) => Lines.length)).toEqual([3, 2, 1, 0, 3, 3, 3]);
   });
 
-  test("has pictures that are JPEG, each another one", async () => {
+  test("has different JPEG pictures", async () => {
     const one = await client.send("GET attachments?id=employees/1-A&name=photo.jpg");
     const other = await client.send("GET attachments?id=categories/1-A&name=image.jpg");
     for (const { headers, body } of [one, other]) {
@@ -109,7 +109,7 @@ describe("a database with sample data", () => {
     ).not.toHaveLength(0);
   });
 
-  test("takes no sample data again", async () => {
+  test("does not accept sample data again", async () => {
     expect((await client.send("POST studio/sample-data")).json).toMatchObject({
       Type: "System.InvalidOperationException",
       Message: "You cannot create sample data in a database that already contains documents",
@@ -117,7 +117,7 @@ describe("a database with sample data", () => {
   });
 });
 
-test("only what is asked for is made", async () => {
+test("creates only the requested types", async () => {
   const databases = ["some", "none", "odd"].map((name) => ({ name }));
   const server = await startTestServer({ unsecured: true, databases });
   const post = (database: string, types: string) =>

@@ -1,4 +1,7 @@
-/** Tasks and connection strings of all databases, of which there are none. Statuses and texts are those of RavenDB 7.2.7. */
+/**
+ * Tasks and connection strings of all databases, which are not supported. Statuses and texts are
+ * those of RavenDB 7.2.7.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -20,11 +23,11 @@ test.each([
   [`${configuration}/tasks?type=Replication&name=x`, { Results: [] }],
   [`${configuration}/connection-strings`, { Results: [] }],
   [`${configuration}/connection-strings?type=raven`, { Results: [] }],
-])("there is none at GET %s", async (path, reply) => {
+])("GET %s is empty", async (path, reply) => {
   expect(await client.json(`GET ${path}`)).toEqual(reply);
 });
 
-test("what backups may do is told as for a database", async () => {
+test("returns the backup settings as for a database", async () => {
   const limits = await client.json(`GET ${configuration}`);
   expect(limits).toEqual(await client.json("GET admin/periodic-backup/config"));
   expect(limits).toMatchObject({ LocalRootPath: null, AllowedAwsRegions: null });
@@ -52,7 +55,7 @@ test.each([
     "BadRequestException",
     "Unknown connection string type: Bogus",
   ],
-])("GET %s is refused", async (path, type, message) => {
+])("GET %s is rejected", async (path, type, message) => {
   const { status, json } = await client.send(`GET ${path}`);
   expect(status).toBe(400);
   expect(json).toMatchObject({

@@ -1,4 +1,6 @@
-/** Exports and imports over HTTP: what goes in and out, operations, options, who may, and what is no dump. */
+/**
+ * Exports and imports over HTTP: content, operations, options, access rights, and invalid dumps.
+ */
 import { readFileSync } from "node:fs";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -41,7 +43,7 @@ function doc(id: string, more = ""): string {
   return `{"x":1,"@metadata":{"@id":"${id}","@collection":"Rs"${more}}}`;
 }
 
-test("an export whose script fails before much of it is sent is answered with what is wrong", async () => {
+test("an export whose script fails early returns the error", async () => {
   for (let number = 1; number <= 40; number++) {
     await client.send(`PUT docs?id=failing/${number}`, {
       number,
@@ -60,7 +62,7 @@ test("an export whose script fails before much of it is sent is answered with wh
 });
 
 describe("imports", () => {
-  test("take plain text, gzip and zstd", async () => {
+  test("accept plain text, gzip and zstd", async () => {
     const text = `{"BuildVersion":72051,"Docs":[${doc("plain/1")}]}`;
     expect((await importing(text)).json).toMatchObject({
       $type: "Raven.Client.Documents.Smuggler.SmugglerResult, Raven.Client",
@@ -79,7 +81,7 @@ describe("imports", () => {
     });
   });
 
-  test("take a dump alone, as curl sends a file", async () => {
+  test("accept a bare dump, as curl sends a file", async () => {
     const type = { "content-type": "application/octet-stream" };
     const text = `{"Docs":[${doc("raw/1")}]}`;
     expect((await client.send("POST smuggler/import", text, type)).status).toBe(200);
@@ -107,21 +109,21 @@ describe("imports", () => {
     });
   });
 
-  test("that fail say why, and end their operation", async () => {
+  test("report the reason of a failure, and end their operation", async () => {
     const junk = await importing("junk", {}, "?operationId=902");
     expect(junk.status).toBe(400);
     expect(junk.json).toMatchObject({ Type: "System.IO.InvalidDataException" });
     expect(await client.json("GET operations/state?id=902")).toMatchObject({ Status: "Faulted" });
     const packed = gzipSync(`{"Docs":[${doc("cut/1")},${doc("cut/2")}]}`);
     expect((await importing(packed.subarray(0, packed.length - 12))).status).toBe(400);
-    const spoiled = Buffer.from(reference);
-    spoiled.fill(7, 400, 500);
-    expect((await importing(spoiled)).status).toBe(400);
+    const damaged = Buffer.from(reference);
+    damaged.fill(7, 400, 500);
+    expect((await importing(damaged)).status).toBe(400);
     expect((await client.send("POST smuggler/import")).json).toMatchObject({ Type: "Error" });
     expect((await client.send("GET docs?id=plain/1")).status).toBe(200);
   });
 
-  test("do as the options say, or refuse them before they begin", async () => {
+  test("obey the options, or reject them before starting", async () => {
     const text = `{"BuildVersion":72051,"Docs":[${doc("t/1")}],"Identities":[{"Key":"t|","Value":"3"}]}`;
     const script = "this.y = this.x + 1;";
     await importing(text, { OperateOnTypes: "Documents", TransformScript: script });
@@ -140,7 +142,7 @@ describe("imports", () => {
     expect(wrong.json).toMatchObject({ Type: "System.InvalidOperationException" });
   });
 
-  test("read documents of versions before 4.0", async () => {
+  test("accept documents of versions before 4.0", async () => {
     const old = `{"x":1,"@metadata":{"@id":"old/1","Raven-Entity-Name":"Olds","@etag":"01"}}`;
     await importing(`{"BuildVersion":30000,"Docs":[${old}]}`);
     expect(await client.json("GET docs?id=old/1")).toMatchObject({
@@ -148,7 +150,7 @@ describe("imports", () => {
     });
   });
 
-  test("stop a dump that unfolds without end", async () => {
+  test("stop a decompression bomb", async () => {
     const spaces = Buffer.alloc(64 * 1024 * 1024, " ");
     const packed = gzipSync(spaces, { level: 9 });
     const bomb = Buffer.concat(Array.from({ length: 7 }, () => packed));
@@ -157,7 +159,7 @@ describe("imports", () => {
 });
 
 describe("exports", () => {
-  test("are what was imported, and operations too", async () => {
+  test("contain the imported data, and are operations too", async () => {
     await importing(`{"Docs":[${doc("same/1", ',"mine":"k"')}]}`);
     const text = await exporting({ OperateOnTypes: "Documents" }, "?operationId=77");
     expect(text).toMatch(/^\{"BuildVersion":72051,"Docs":\[.*\]\}$/s);
@@ -167,7 +169,7 @@ describe("exports", () => {
       .toMatchObject({ Status: "Completed", Result: { Documents: { Skipped: false } } });
   });
 
-  test("have a name, and take the options of a form", async () => {
+  test("have a name, and accept the options of a form", async () => {
     const form = `DownloadOptions=${encodeURIComponent('{"OperateOnTypes":"Identities"}')}`;
     const type = { "content-type": "application/x-www-form-urlencoded" };
     const reply = await client.send("POST smuggler/export", form, type);
@@ -177,7 +179,7 @@ describe("exports", () => {
     expect(gunzipSync(reply.body).toString()).toMatch(/^\{"BuildVersion":72051,"Identities":\[/);
   });
 
-  test("whose script fails are cut off, and fail", async () => {
+  test("are cut off and fail if their script fails", async () => {
     const options = { TransformScript: "throw 'no'", OperateOnTypes: "Documents" };
     await client.send("POST smuggler/export?operationId=78", options).catch(() => undefined);
     await expect
@@ -188,7 +190,7 @@ describe("exports", () => {
   });
 });
 
-test("who may only read exports and does not import, who may write does not change the record", async () => {
+test("read access allows exports but no imports; write access does not change the record", async () => {
   const server = await startTestServer({ databases: [{ name: "db" }] });
   const reader = await server.client({ permissions: { db: "Read" } });
   const writer = await server.client({ permissions: { db: "ReadWrite" } });
@@ -209,7 +211,7 @@ test("who may only read exports and does not import, who may write does not chan
   expect(record.json).toMatchObject({ LockMode: "Unlock", Revisions: null });
 });
 
-test("a dump's indexes in C# are deployed only for who may administer the database", async () => {
+test("C# indexes of a dump are deployed only for database administrators", async () => {
   const server = await startTestServer({ databases: [{ name: "db" }] });
   const writer = await server.client({ permissions: { db: "ReadWrite" } });
   const administrator = await server.client({ permissions: { db: "Admin" } });

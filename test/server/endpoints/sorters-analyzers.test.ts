@@ -1,4 +1,7 @@
-/** Sorters and analyzers that are .NET code: there are none, and they are refused in a way that clients tell. */
+/**
+ * Sorters and analyzers in .NET code: not supported, and rejected with errors that clients
+ * recognize.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -13,7 +16,7 @@ describe.each([
   { path: "sorters", key: "Sorters", name: "Sorter" },
   { path: "analyzers", key: "Analyzers", name: "Analyzer" },
 ])("$path", ({ path, key, name }) => {
-  test("are refused as code that does not compile, for a database and for all", async () => {
+  test("are rejected as code that does not compile, for a database and for all", async () => {
     const body = { [key]: [{ Name: "Mine", Code: "public class Mine {}" }] };
     for (const where of [`admin/${path}`, `/admin/${path}`]) {
       expect((await client.send(`PUT ${where}`, body)).json).toMatchObject({
@@ -29,7 +32,7 @@ describe.each([
     }
   });
 
-  test("are none, and none is deleted", async () => {
+  test("lists are empty, and deletions have no effect", async () => {
     expect(await client.json(`GET ${path}`)).toEqual({ [key]: [] });
     for (const admin of [`admin/${path}`, `/admin/${path}`]) {
       expect((await client.send(`DELETE ${admin}?name=Mine`)).status).toBe(204);
@@ -40,7 +43,7 @@ describe.each([
   });
 });
 
-test("a query that wants a sorter says that there is none, however few rows it finds", async () => {
+test("a query with a sorter is rejected because no such sorter exists, even without rows", async () => {
   const Query = "from Nobody order by custom(Name, 'Mine')";
   expect((await client.send("POST queries", { Query })).json).toMatchObject({
     Type: "Raven.Client.Exceptions.Documents.Sorters.SorterDoesNotExistException",

@@ -1,4 +1,4 @@
-/** What takes the room on the disk, and which index keeps deletions. */
+/** Disk usage, and the index that retains tombstones. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-test("the report has the sizes of the log, and the collections in it", async () => {
+test("the report has the sizes of the log and its collections", async () => {
   const short = (await client.json("GET debug/storage/report")) as {
     Results: { Name: string; Type: string; Report: { DataFile: DataFile } }[];
     BasePath: string;
@@ -49,7 +49,7 @@ test("the report has the sizes of the log, and the collections in it", async () 
   });
 });
 
-test("other environments there are not, and the server has its own", async () => {
+test("has no other environments, and the server has its own", async () => {
   const path = "GET debug/storage/environment/report";
   expect((await client.send(`${path}?name=other&type=Documents`)).status).toBe(404);
   expect((await client.send(`${path}?name=db&type=Index`)).status).toBe(404);
@@ -61,7 +61,7 @@ test("other environments there are not, and the server has its own", async () =>
   expect(server.Report.DataFile.UsedSpaceInBytes).toBeGreaterThan(0);
 });
 
-test("tombstones stay for the index that has seen the fewest deletions", async () => {
+test("tombstones are retained for the index that has read the fewest deletions", async () => {
   const maps = ["map('Notes', (n) => ({ A: n.A }))"];
   await client.send("PUT /databases/db/admin/indexes", {
     Indexes: [{ Name: "ByA", Maps: maps }],
@@ -80,7 +80,7 @@ test("tombstones stay for the index that has seen the fewest deletions", async (
   expect((await cell())?.Component).toBe("Index 'ByA'");
 });
 
-test("doubles have a fraction, and etags of 64 bits all their digits", async () => {
+test("doubles have a decimal point, and 64-bit etags all their digits", async () => {
   await client.send("PUT admin/indexes", {
     Indexes: [{ Name: "Rates", Maps: ["from n in docs.Notes select new { n.Text }"] }],
   });

@@ -1,4 +1,4 @@
-/** The studio's page and files, for everybody who reaches the server: they have no data. */
+/** The studio's page and files, which contain no data and are open to all clients. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import {
   type TestServer,
 } from "../../support/start-test-server.ts";
 
-/** The routes, over a studio that was built into `folder`. */
+/** The routes, with a studio that was built into `folder`. */
 function routesIn(folder: string): Route[] {
   const files = studioFilesIn(folder);
   const handle = (exchange: Exchange) => replyStudioFile(exchange, files);
@@ -40,27 +40,27 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const ask = (path: string) =>
+const send = (path: string) =>
   server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
 
-test("every address of a page shows the page, also with dots in a name", async () => {
+test("every page address returns the page, also with dots in a name", async () => {
   for (const path of [
     "/studio/databases",
     "/studio/db/my.js/doc/a%2Fb.js?view=tree",
     "/studio/index.html",
   ]) {
-    expect(await ask(path), path).toMatchObject({ status: 200, text: "<title>studio</title>" });
+    expect(await send(path), path).toMatchObject({ status: 200, text: "<title>studio</title>" });
   }
-  expect((await ask("/studio")).headers["location"]).toBe("/studio/databases");
+  expect((await send("/studio")).headers["location"]).toBe("/studio/databases");
 });
 
-test("its scripts are files, and those of another version are not there", async () => {
-  expect(await ask("/studio/main-12345678.js")).toMatchObject({ status: 200, text: "run()" });
-  expect((await ask("/studio/main-87654321.js")).status).toBe(404);
+test("its scripts are files, and files of another version do not exist", async () => {
+  expect(await send("/studio/main-12345678.js")).toMatchObject({ status: 200, text: "run()" });
+  expect((await send("/studio/main-87654321.js")).status).toBe(404);
 });
 
-test("nothing foreign and nothing inline runs in it", async () => {
-  const { headers } = await ask("/studio/databases");
+test("the page runs nothing foreign or inline", async () => {
+  const { headers } = await send("/studio/databases");
   const policy = String(headers["content-security-policy"]);
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("frame-ancestors 'none'");
@@ -73,7 +73,7 @@ test("nothing foreign and nothing inline runs in it", async () => {
   });
 });
 
-test("a server that was built without it says so", async () => {
+test("a server built without it reports so", async () => {
   const other = await startTestServer({ routes: routesIn(join(folder, "missing")) });
   const reply = await other.request("/studio/databases", {}, noCertificate);
   expect(reply.status).toBe(404);

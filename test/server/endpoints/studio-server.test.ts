@@ -1,4 +1,7 @@
-/** What RavenDB's Studio asks of a server: notifications over web sockets, limits, versions, secrets, revisions. */
+/**
+ * Requests of RavenDB's Studio to a server: notifications over web sockets, limits, versions,
+ * secrets, revisions.
+ */
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -22,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => stopTestServers());
 
-const ask = async (path: string, method = "GET", body?: unknown) => {
+const send = async (path: string, method = "GET", body?: unknown) => {
   const reply = await server.request(path, {
     method,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -34,33 +37,33 @@ const ask = async (path: string, method = "GET", body?: unknown) => {
   };
 };
 const put = (id: string, collection: string) =>
-  ask(`/databases/shop/docs?id=${id}`, "PUT", { "@metadata": { "@collection": collection } });
+  send(`/databases/shop/docs?id=${id}`, "PUT", { "@metadata": { "@collection": collection } });
 
 async function watch(path: string, pair: CertificatePair = server.admin) {
-  const told: Notification[] = [];
+  const reported: Notification[] = [];
   const socket = new WebSocket(server.url.replace("https", "wss") + path, {
     ...tlsOptions(server.authority, pair),
   });
-  socket.on("message", (data) => told.push(JSON.parse(String(data)) as Notification));
+  socket.on("message", (data) => reported.push(JSON.parse(String(data)) as Notification));
   await once(socket, "open");
-  return { told, socket };
+  return { reported, socket };
 }
 
 describe("notifications", () => {
-  test("of a database tell of operations and, once a second, of what was written", async () => {
-    const { told, socket } = await watch("/databases/shop/notification-center/watch");
+  test("of a database report operations and, once a second, writes", async () => {
+    const { reported, socket } = await watch("/databases/shop/notification-center/watch");
     await put("notes/1", "Notes");
-    await ask("/databases/shop/queries", "PATCH", {
+    await send("/databases/shop/queries", "PATCH", {
       Query: { Query: "from Notes update { this.A = 1 }" },
     });
-    await expect.poll(() => told.map(({ Severity }) => Severity)).toContain("Success");
-    const exported = await ask("/databases/shop/smuggler/export?operationId=99", "POST", {});
+    await expect.poll(() => reported.map(({ Severity }) => Severity)).toContain("Success");
+    const exported = await send("/databases/shop/smuggler/export?operationId=99", "POST", {});
     expect(exported.status).toBe(200);
-    await expect.poll(() => told.map(({ Id }) => Id)).toContain("OperationChanged/99");
-    const ofExport = told.filter(({ Id }) => Id === "OperationChanged/99");
+    await expect.poll(() => reported.map(({ Id }) => Id)).toContain("OperationChanged/99");
+    const ofExport = reported.filter(({ Id }) => Id === "OperationChanged/99");
     // RavenDB's Studio fails on an export that runs and has no progress.
     expect(JSON.stringify(ofExport)).not.toContain('"Progress":null,"Result":null');
-    const ended = told.find(({ Severity }) => Severity === "Success");
+    const ended = reported.find(({ Severity }) => Severity === "Success");
     expect(ended).toMatchObject({
       Type: "OperationChanged",
       Title: "Update by Query",
@@ -68,8 +71,8 @@ describe("notifications", () => {
       Killable: false,
       State: { Status: "Completed", Result: { Total: 1 } },
     });
-    await expect.poll(() => told.map(({ Type }) => Type)).toContain("DatabaseStatsChanged");
-    expect(told.find(({ Type }) => Type === "DatabaseStatsChanged")).toMatchObject({
+    await expect.poll(() => reported.map(({ Type }) => Type)).toContain("DatabaseStatsChanged");
+    expect(reported.find(({ Type }) => Type === "DatabaseStatsChanged")).toMatchObject({
       CountOfDocuments: 1,
       ModifiedCollections: [{ Name: "Notes", Count: 1 }],
     });
@@ -85,12 +88,12 @@ describe("notifications", () => {
     expect(code).toBe(1001);
   });
 
-  test("of the server tell of databases that come and go, to those who may see them", async () => {
+  test("of the server report created and deleted databases to clients with access", async () => {
     const reader = await server.client({ permissions: { seen: "Read" } });
     const mine = await watch("/server/notification-center/watch", reader);
     const all = await watch("/server/notification-center/watch");
     await expect
-      .poll(() => all.told[0])
+      .poll(() => all.reported[0])
       .toMatchObject({
         Type: "ClusterTopologyChanged",
         Leader: "A",
@@ -99,7 +102,7 @@ describe("notifications", () => {
     for (const name of ["seen", "hidden"]) {
       await server.running.services.databases.create(name, { DatabaseName: name });
     }
-    const ids = (of: typeof mine) => of.told.map(({ Id }) => Id);
+    const ids = (of: typeof mine) => of.reported.map(({ Id }) => Id);
     const seen = "DatabaseChanged/Put/seen";
     await expect.poll(() => ids(mine), { timeout: 5000 }).toContain(seen);
     await expect.poll(() => ids(all), { timeout: 5000 }).toContain("DatabaseChanged/Put/hidden");
@@ -111,13 +114,13 @@ describe("notifications", () => {
   });
 });
 
-test("revisions of all documents are listed newest first, by kind and by collection", async () => {
-  await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
+test("revisions of all documents are listed newest first, by type and by collection", async () => {
+  await send("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
   for (const id of ["a/1", "a/2"]) await put(id, "As");
   await put("b/1", "Bs");
-  await ask("/databases/shop/docs?id=a/1", "DELETE");
+  await send("/databases/shop/docs?id=a/1", "DELETE");
   const list = async (query: string) =>
-    (await ask(`/databases/shop/studio/revisions/preview${query}`)).json as {
+    (await send(`/databases/shop/studio/revisions/preview${query}`)).json as {
       TotalResults?: number;
       Results: { Id: string; Flags: string; Collection: string }[];
     };
@@ -132,16 +135,16 @@ test("revisions of all documents are listed newest first, by kind and by collect
   expect(await list("?collection=Bs")).toMatchObject({ TotalResults: 1, Results: [{ Id: "b/1" }] });
   expect(await list("?collection=Bs&type=Deleted")).toEqual({ Results: [] });
   expect(await ids("?collection=Nothing")).toEqual([]);
-  expect((await ask("/databases/shop/studio/revisions/preview?type=Foo")).text).toContain(
+  expect((await send("/databases/shop/studio/revisions/preview?type=Foo")).text).toContain(
     "All, Regular, Deleted",
   );
 });
 
-test("ids that have revisions are found by their beginning", async () => {
-  const find = (query: string) => ask(`/databases/shop/studio/revisions/ids${query}`);
-  await ask("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
+test("ids with revisions are found by prefix", async () => {
+  const find = (query: string) => send(`/databases/shop/studio/revisions/ids${query}`);
+  await send("/databases/shop/admin/revisions/config", "POST", { Default: { Disabled: false } });
   for (const id of ["found/2", "Found/1"]) await put(id, "As");
-  await ask("/databases/shop/docs?id=found/2", "DELETE");
+  await send("/databases/shop/docs?id=found/2", "DELETE");
   const both = { Results: [{ Id: "Found/1" }, { Id: "found/2" }] };
   expect((await find("?prefix=FOUND")).json).toEqual(both);
   expect((await find("?prefix=found/&pageSize=1")).json).toEqual({ Results: [{ Id: "Found/1" }] });
@@ -153,58 +156,62 @@ test("ids that have revisions are found by their beginning", async () => {
   expect((await find("?prefix=f&pageSize=x")).status).toBe(400);
 });
 
-test("errors of indexes are counted by what failed", async () => {
+test("counts index errors by type", async () => {
   const maps = ["map('As', (a) => { throw 'no'; })"];
-  await ask("/databases/shop/indexes", "PUT", { Indexes: [{ Name: "Bad", Maps: maps }] });
-  const counted = async () => (await ask("/databases/shop/studio/indexes/errors-count")).json;
+  await send("/databases/shop/indexes", "PUT", { Indexes: [{ Name: "Bad", Maps: maps }] });
+  const counted = async () => (await send("/databases/shop/studio/indexes/errors-count")).json;
   const bad = { Name: "Bad", Errors: [{ Action: "Map", NumberOfErrors: expect.any(Number) }] };
   await expect.poll(counted).toEqual({ Results: [bad] });
   // RavenDB 7.2.7 lists indexes without errors, too.
   const fine = { Name: "Fine", Maps: ["map('As', (a) => ({ a: 1 }))"] };
-  await ask("/databases/shop/indexes", "PUT", { Indexes: [fine] });
+  await send("/databases/shop/indexes", "PUT", { Indexes: [fine] });
   const { Results } = (await counted()) as { Results: object[] };
   expect(Results).toHaveLength(2);
   expect(Results).toContainEqual({ Name: "Fine", Errors: [] });
-  const named = await ask("/databases/shop/studio/indexes/errors-count?name=Fine");
+  const named = await send("/databases/shop/studio/indexes/errors-count?name=Fine");
   expect(named.json).toEqual({ Results: [{ Name: "Fine", Errors: [] }] });
-  await ask("/databases/shop/indexes?name=Fine", "DELETE");
+  await send("/databases/shop/indexes?name=Fine", "DELETE");
 });
 
-test("limits are counted, secrets are new each time, and what there is not is said to be not there", async () => {
-  await ask("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
-  expect((await ask("/license/limits-usage")).json).toMatchObject({
+test("counts limits, creates a new secret each time, and reports unsupported features as absent", async () => {
+  await send("/databases/shop/subscriptions", "PUT", { Query: "from Notes" });
+  expect((await send("/license/limits-usage")).json).toMatchObject({
     NumberOfStaticIndexesInCluster: 1,
     NumberOfAutoIndexesInCluster: 0,
     NumberOfSubscriptionsInCluster: 1,
   });
-  const secrets = [await ask("/secrets/generate"), await ask("/secrets/generate")];
+  const secrets = [await send("/secrets/generate"), await send("/secrets/generate")];
   for (const { text } of secrets) expect(Buffer.from(text, "base64")).toHaveLength(32);
   expect(secrets[0]?.text).not.toBe(secrets[1]?.text);
-  expect((await ask("/databases/shop/etl/stats")).json).toMatchObject({ Results: [] });
-  expect((await ask("/databases/shop/tasks/errors")).json).toMatchObject({ Results: [] });
-  expect((await ask("/configuration/studio")).status).toBe(404);
-  expect((await ask("/databases/shop/schema-validation/config")).status).toBe(404);
-  expect((await ask("/databases/shop/notifications")).json).toEqual({
+  expect((await send("/databases/shop/etl/stats")).json).toMatchObject({ Results: [] });
+  expect((await send("/databases/shop/tasks/errors")).json).toMatchObject({ Results: [] });
+  expect((await send("/configuration/studio")).status).toBe(404);
+  expect((await send("/databases/shop/schema-validation/config")).status).toBe(404);
+  expect((await send("/databases/shop/notifications")).json).toEqual({
     Results: [],
     TotalResults: 0,
   });
-  expect((await ask("/build/version/updates", "POST")).json).toMatchObject({ Version: null });
-  expect((await ask("/studio-tasks/bootstrap")).status).toBe(200);
-  expect((await ask("/assistant/settings")).json).toMatchObject({ DisableAiAssistant: true });
-  expect((await ask("/admin/server-wide/tasks")).json).toEqual({ Tasks: [] });
+  expect((await send("/build/version/updates", "POST")).json).toMatchObject({ Version: null });
+  expect((await send("/studio-tasks/bootstrap")).status).toBe(200);
+  expect((await send("/assistant/settings")).json).toMatchObject({ DisableAiAssistant: true });
+  expect((await send("/admin/server-wide/tasks")).json).toEqual({ Tasks: [] });
 });
 
 describe("all documents of a collection", () => {
   const idsLeft = async () => {
-    const { json } = await ask("/databases/shop/queries", "POST", { Query: "from @all_docs" });
+    const { json } = await send("/databases/shop/queries", "POST", { Query: "from @all_docs" });
     const { Results } = json as { Results: { "@metadata": { "@id": string } }[] };
     const ids = Results.map((one) => one["@metadata"]["@id"]);
     return ids.filter((id) => /^(temps|others)/.test(id)).sort();
   };
   const remove = (name: string, body: unknown) =>
-    ask(`/databases/shop/studio/collections/docs?name=${encodeURIComponent(name)}`, "DELETE", body);
+    send(
+      `/databases/shop/studio/collections/docs?name=${encodeURIComponent(name)}`,
+      "DELETE",
+      body,
+    );
 
-  test("are deleted by an operation, but those that are excluded, in any case of letters", async () => {
+  test("are deleted by an operation, except the excluded ones, in any letter case", async () => {
     for (const id of ["temps/a", "temps/b", "temps/c"]) await put(id, "O'Temps");
     await put("others/a", "Others");
     const { status, json } = await remove("O'Temps", { ExcludeIds: ["TEMPS/b"] });

@@ -1,4 +1,7 @@
-/** What single pages of RavenDB's Studio ask for: classes, fields, defaults, limits, licence, assistant. */
+/**
+ * Requests of single pages of RavenDB's Studio: classes, fields, defaults, limits, licence,
+ * assistant.
+ */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -12,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-test("classes are made of documents, of the sample data and of indexes", async () => {
+test("generates classes from documents, sample data and indexes", async () => {
   const metadata = { "@collection": "Orders" };
   await client.send("PUT docs?id=orders/1", { Company: "a", "@metadata": metadata });
   expect((await client.send("GET docs/class?id=orders/1")).text).toContain(
@@ -50,7 +53,7 @@ test("classes are made of documents, of the sample data and of indexes", async (
   });
 });
 
-test("the fields of a map are told while it is written", async () => {
+test("returns the fields of a map during editing", async () => {
   const fields = (map: string) => client.json("POST studio/index-fields", { Map: map });
   expect(await fields("from o in docs.Orders select new { o.Company, Tot = 1 }")).toEqual({
     Results: ["Company", "Tot"],
@@ -58,7 +61,7 @@ test("the fields of a map are told while it is written", async () => {
   expect(await fields("from o in docs.Ord")).toEqual([]);
 });
 
-test("the type of an index is told before it is deployed", async () => {
+test("returns the type of an index before it is deployed", async () => {
   const type = (Maps: string[], Reduce?: string) =>
     client.json("POST studio/index-type", { Name: "a", Maps, Reduce });
   expect(await type(["from o in docs.Orders select new { o.Company }"])).toEqual({
@@ -81,7 +84,7 @@ test("the type of an index is told before it is deployed", async () => {
   expect((await client.send("POST studio/index-type", { Maps: [] })).status).toBe(400);
 });
 
-test("what there is not is said to be not there", async () => {
+test("reports unsupported features as absent", async () => {
   expect(await client.json("GET indexes/suggest-index-merge")).toEqual({
     Unmergables: {},
     Suggestions: [],
@@ -109,7 +112,7 @@ test("what there is not is said to be not there", async () => {
   expect(await client.json("GET /sorters")).toEqual({ Sorters: [] });
 });
 
-test("folders are shown where backups may be, and nowhere else", async () => {
+test("lists folders only where backups are permitted", async () => {
   const root = mkdtempSync(join(tmpdir(), "jackdaw-folders-"));
   mkdirSync(join(root, "b", "c"), { recursive: true });
   mkdirSync(join(root, "a"));

@@ -1,4 +1,4 @@
-/** Previews of collections, their fields, the footer, lists of databases and checks of names. */
+/** Previews of collections, their fields, the footer, lists of databases and name checks. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -14,7 +14,7 @@ interface Preview {
 }
 
 const long = `${"é".repeat(254)}\n"`;
-/** Takes longer than one turn to look through. */
+/** Takes longer than one tick to scan. */
 const huge = { Name: "huge", Text: "x".repeat(3_000_000), List: Array.from({ length: 200_000 }) };
 
 let client: EndpointClient;
@@ -45,7 +45,7 @@ async function preview(query: string): Promise<Preview> {
 }
 
 describe("a preview of a collection", () => {
-  test("a row tells by its flags alone of attachments, counters and time series, as on RavenDB 7.2.7", async () => {
+  test("shows by flags alone whether a row has attachments, counters and time series, as RavenDB 7.2.7 does", async () => {
     const metadata = {
       "@collection": "Rich",
       Foo: "x",
@@ -76,7 +76,7 @@ describe("a preview of a collection", () => {
     await client.send("DELETE docs?id=rich/1");
   });
 
-  test("shows scalars, cut texts, and the sizes of the rest, newest first", async () => {
+  test("shows scalars, truncated texts, and the sizes of other values, newest first", async () => {
     const { TotalResults, AvailableColumns, Results } = await preview("collection=invoices");
     expect(TotalResults).toBe(2);
     expect(AvailableColumns).toEqual("No Sum Extra Lines O Exact Note Customer Empty".split(" "));
@@ -97,7 +97,7 @@ describe("a preview of a collection", () => {
     expect(Results[0]?.["@metadata"]).toMatchObject({ $a: { Lines: 0 }, $o: { O: 0 }, $t: [] });
   });
 
-  test("has only the fields that are bound, whole where that is asked", async () => {
+  test("has only the bound fields, in full on request", async () => {
     const { Results } = await preview(
       "collection=Invoices&start=1&binding=No&fullBinding=Note&fullBinding=Customer",
     );
@@ -136,7 +136,7 @@ describe("a preview of a collection", () => {
     expect(none.json).toMatchObject({ TotalResults: 0, Results: [] });
   });
 
-  test("of a huge document shows its beginning; what is asked for whole is cut where it is too long", async () => {
+  test("of a huge document shows its beginning, and truncates fields requested in full", async () => {
     const { Results } = await preview("collection=Huges&fullBinding=Text");
     expect(Results).toEqual([expect.objectContaining({ Name: "huge", Text: "x".repeat(255) })]);
     expect(Results[0]?.["@metadata"]).toMatchObject({ $a: { List: 200_000 }, $t: ["Text"] });
@@ -175,7 +175,7 @@ describe("the fields of a collection", () => {
     expect(await fields("collection=Nested&prefix=E")).toEqual({});
   });
 
-  test("of all collections list the types that differ", async () => {
+  test("of all collections list differing types", async () => {
     expect(await fields("")).toMatchObject({ No: "Number, String", Lines: "Array" });
   });
 });
@@ -193,7 +193,7 @@ test("the footer counts documents and indexes", async () => {
 });
 
 describe("lists of databases", () => {
-  test("have what is known at once, and what takes longer", async () => {
+  test("contain cached values immediately, and slower ones on request", async () => {
     const list = (path: string) => client.send(`GET /studio-tasks/databases${path}`);
     const row = (await client.json("GET /studio-tasks/databases?name=DB")) as Listed;
     expect(row.Databases[0]).toMatchObject({ Name: "db", IsDisabled: false, LockMode: "Unlock" });
@@ -219,7 +219,7 @@ test.each([
 });
 
 test.each(["type=Nope&name=a", "type=constructor&name=a", "name=a", "type=Index"])(
-  "the name check refuses %s",
+  "the name check rejects %s",
   async (query) => {
     const reply = await client.send(`GET /studio-tasks/is-valid-name?${query}`);
     expect(reply.status).toBe(400);
@@ -227,7 +227,7 @@ test.each(["type=Nope&name=a", "type=constructor&name=a", "name=a", "type=Index"
   },
 );
 
-test("the next time of a cron expression, and what is wrong with one", async () => {
+test("returns the next time of a cron expression, or its error", async () => {
   const path = "GET /studio-tasks/next-cron-expression-occurrence?expression=";
   const next = (await client.json(`${path}0%202%20*%20*%20*`)) as Json;
   expect(next).toMatchObject({ IsValid: true, Utc: expect.stringMatching(/:00:00\.0000000Z$/) });

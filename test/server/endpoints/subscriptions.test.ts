@@ -1,4 +1,4 @@
-/** Subscription tasks over HTTP. Shapes and statuses as measured on RavenDB 7.2.7. */
+/** Subscription tasks over HTTP. Formats and statuses as measured on RavenDB 7.2.7. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";
@@ -17,7 +17,7 @@ interface Failure {
   readonly Message: string;
 }
 
-/** Status, last segment of the type, and message of a refusal. */
+/** Status, last segment of the type, and message of a rejection. */
 async function refusal(what: string, body?: object | string): Promise<string> {
   const { status, json } = await client.send(what, body);
   const { Type, Message } = json as Failure;
@@ -28,9 +28,9 @@ const put = (body: object, query = "") => client.send(`PUT subscriptions${query}
 const state = (name: string) => client.json(`GET subscriptions/state?name=${name}`);
 
 test("a task is defined, read, listed and removed", async () => {
-  const made = await put({ Name: "One", Query: "from Bs" });
-  expect(made.status).toBe(201);
-  expect(made.json).toEqual({ Name: "One", RaftCommandIndex: expect.any(Number) });
+  const created = await put({ Name: "One", Query: "from Bs" });
+  expect(created.status).toBe(201);
+  expect(created.json).toEqual({ Name: "One", RaftCommandIndex: expect.any(Number) });
   expect(await state("ONE")).toEqual({
     Query: "from Bs",
     ChangeVectorForNextBatchStartingPoint: null,
@@ -61,7 +61,7 @@ test("a task is defined, read, listed and removed", async () => {
   );
 });
 
-test("a task is changed, or there is nothing to change", async () => {
+test("a task is changed, or reported as unchanged", async () => {
   await put({ Name: "U", Query: "from Bs" }, "?id=4711");
   const update = async (body: object) =>
     (await client.send("POST subscriptions/update", body)).status;
@@ -82,7 +82,7 @@ test("a task is changed, or there is nothing to change", async () => {
   );
 });
 
-describe("what cannot be is refused", () => {
+describe("rejects invalid tasks", () => {
   test.each([
     [{ Name: "x", Query: "from" }, "400 QueryParser+ParseException"],
     [{}, "400 QueryParser+ParseException"],
@@ -138,7 +138,7 @@ test("a query is tried", async () => {
   expect(await refusal("POST subscriptions/try", { Query: "from Bs" })).toMatch("pageSize");
 });
 
-test("a task is among the ongoing tasks, and is switched off and on there", async () => {
+test("lists a task among the ongoing tasks, which disable and enable it", async () => {
   await put({ Name: "T", Query: "from Bs" }, "?id=815");
   const task = { TaskId: 815, TaskType: "Subscription", TaskName: "T", TaskState: "Enabled" };
   expect(await client.json("GET task?key=815&type=Subscription")).toMatchObject(task);
@@ -156,7 +156,7 @@ test("a task is among the ongoing tasks, and is switched off and on there", asyn
   expect(await refusal("GET subscriptions/state?name=T")).toMatch("SubscriptionDoesNotExist");
 });
 
-test("where a task is served is told for databases that there are", async () => {
+test("returns the node that serves a task of an existing database", async () => {
   const path = "/info/remote-task/tcp?remote-task=x&verify-database=true&database";
   expect((await client.send(`GET ${path}=db`)).status).toBe(200);
   expect(await refusal(`GET ${path}=none`)).toMatch("400 DatabaseDoesNotExistException");

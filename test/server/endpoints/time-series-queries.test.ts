@@ -55,7 +55,7 @@ describe("rows of series queries", () => {
     });
   });
 
-  it("have the names of values when they are asked for", async () => {
+  it("have the names of values on request", async () => {
     await client.send("POST timeseries/names/config", {
       Collection: "Users",
       TimeSeries: "HeartRates",
@@ -81,7 +81,7 @@ describe("rows of series queries", () => {
     expect(plain.Results[0]?.["@metadata"]).not.toHaveProperty("@timeseries-named-values");
   });
 
-  it("come through static and automatic indexes", async () => {
+  it("are returned by static and automatic indexes", async () => {
     await client.send("PUT admin/indexes", {
       Indexes: [{ Name: "ByName", Maps: ["map('Users', u => ({ Name: u.Name }))"] }],
     });
@@ -100,7 +100,7 @@ describe("rows of series queries", () => {
     const first = await client.send("POST queries", text);
     const etag = String(first.headers["etag"]);
     const again = await client.send("POST queries", text, { "if-none-match": etag });
-    // A database that is opened again has another ETag.
+    // A reopened database has another ETag.
     if (!isCold) expect(again.status).toBe(304);
     const Appends = [{ Timestamp: timeText(start + 3 * hour), Values: [61, 1] }];
     await client.send("POST timeseries?docId=users/1", { Name: "HeartRates", Appends });
@@ -110,7 +110,7 @@ describe("rows of series queries", () => {
     await client.send("POST timeseries?docId=users/1", { Name: "HeartRates", Deletes });
   });
 
-  it("are lists in streams, behind the metadata", async () => {
+  it("are lists in streams, after the metadata", async () => {
     const text =
       "from Users where id() = 'users/1' select timeseries(from HeartRates last 0 h) as C";
     const lines = await client.send("POST streams/queries?format=jsonl", { Query: text });
@@ -146,7 +146,7 @@ describe("scripts", () => {
     expect(Results).toMatchObject([{ N: "Ada!", H: { Count: 3 }, L: { Count: 1 } }]);
   });
 
-  it("call them with a limited number of different arguments", async () => {
+  it("call them with a limited number of distinct arguments", async () => {
     const reply = await query(
       `declare timeseries hr(u, x) { from u.HeartRates where Value > x }
        from Users as u where id() = 'users/1' select { All: Array.from({ length: 999 }, (_, i) => hr(u, i).Count) }`,
@@ -165,7 +165,7 @@ describe("scripts", () => {
     expect((await query(text)).Message).toMatch(/readonly/);
   });
 
-  it("call only those that there are", async () => {
+  it("call only declared ones", async () => {
     const known = "declare timeseries hr(u) { from u.HeartRates }";
     for (const declared of ["", known]) {
       const reply = await query(
@@ -180,7 +180,7 @@ describe("scripts", () => {
     expect(odd).toHaveProperty("Type");
   });
 
-  it("of patches have no series queries", async () => {
+  it("of patches cannot use series queries", async () => {
     const reply = await client.json("PATCH docs?id=users/1", {
       Patch: { Script: "__timeSeriesQuery('f', [])" },
     });
@@ -209,7 +209,7 @@ describe("a long series", () => {
     }
   });
 
-  it("is sent in pieces, entry by entry", async () => {
+  it("is sent in chunks, entry by entry", async () => {
     const { Results } = await query("from Longs select timeseries(from Numbers)");
     const [row] = Results;
     expect(row?.Count).toBe(count);
@@ -226,7 +226,7 @@ describe("a long series", () => {
     expect(stream.Results[0]?.N).toHaveLength(count / 2);
   });
 
-  it("is aggregated whole, with the documents that its tags name", async () => {
+  it("is aggregated completely, with the documents named by its tags", async () => {
     const { Results } = await query(
       `from Longs select timeseries(from Numbers load Tag as t where t.Name = 'Ada' group by '1 d', tag
        select count(), percentile(50), sum())`,
@@ -239,7 +239,7 @@ describe("a long series", () => {
     expect(Results[0]?.Count).toBe(6 * Math.ceil(20_000 / 3));
   });
 
-  it("of too many entries for a query's memory is refused, and nothing stays held", async () => {
+  it("is rejected if it exceeds a query's memory, and nothing stays reserved", async () => {
     const limits = workLimits;
     setWorkLimits({ ...limits, bytesMax: 4 * 1024 * 1024 });
     try {
@@ -254,7 +254,7 @@ describe("a long series", () => {
     }
   });
 
-  it("that changes meanwhile is read as of one moment", async () => {
+  it("is read from one view while it changes", async () => {
     const reading = query("from Longs select timeseries(from Numbers select count(), sum())");
     const change = { Name: "Numbers", Deletes: [{ From: null, To: null }] };
     const [found] = await Promise.all([

@@ -46,7 +46,7 @@ async function fill(name = "Heart"): Promise<void> {
 }
 
 describe("GET timeseries", () => {
-  it("gives all entries in the order of time, whatever the spelling of the name", async () => {
+  it("returns all entries in time order, in any spelling of the name", async () => {
     await fill();
     expect(await get("name=HEART")).toEqual({
       From: null,
@@ -71,7 +71,7 @@ describe("GET timeseries", () => {
     [`from=${at(0)}&to=${at(5)}`, at(0), at(5), [1, 2, 3, 5], 4],
     [`from=${at(5)}&to=${at(2)}`, at(5), at(2), [], undefined],
     [`from=${at(6)}`, at(6), null, [], undefined],
-  ])("with %s gives From %s, To %s and entries %j", async (query, from, to, seconds, total) => {
+  ])("with %s returns From %s, To %s and entries %j", async (query, from, to, seconds, total) => {
     await fill();
     const reply = (await get(`name=Heart&${query}`)) as {
       From: unknown;
@@ -83,7 +83,7 @@ describe("GET timeseries", () => {
     expect([reply.From, reply.To, reply.TotalResults]).toEqual([from, to, total]);
   });
 
-  it("brings the document and those that tags name", async () => {
+  it("includes the document and those named by tags", async () => {
     await fill();
     const reply = await get("name=Heart&includeDocument=true&includeTags=true");
     expect(Object.keys((reply as { Includes: object }).Includes)).toEqual([id, "watches/1"]);
@@ -91,7 +91,7 @@ describe("GET timeseries", () => {
     expect(page).not.toHaveProperty("Includes");
   });
 
-  it("answers 304 until the series or an included document changes", async () => {
+  it("returns 304 until the series or an included document changes", async () => {
     await fill();
     const path = `GET timeseries?docId=${id}&name=Heart&includeTags=true`;
     const etagOf = async () => (await client.send(path)).headers.etag as string;
@@ -106,7 +106,7 @@ describe("GET timeseries", () => {
     expect(await etagOf()).not.toBe(changed);
   });
 
-  it("answers 404 for what is not there, 400 for what makes no sense", async () => {
+  it("returns 404 for a missing series, 400 for an invalid request", async () => {
     await fill();
     const statusOf = async (query: string) => (await client.send(`GET timeseries?${query}`)).status;
     expect(await statusOf(`docId=${id}&name=none`)).toBe(404);
@@ -116,7 +116,7 @@ describe("GET timeseries", () => {
     expect(await statusOf(`docId=${id}&name=Heart&pageSize=-1`)).toBe(400);
   });
 
-  it("keeps bounds that are finer than a millisecond", async () => {
+  it("keeps bounds with a precision below a millisecond", async () => {
     await fill();
     const [from, to] = ["2020-01-01T00:00:01.0000001Z", "2020-01-01T00:00:03.0000009Z"];
     const range = { From: from, To: to, Entries: [entry(2, [2]), entry(3, [3, 4.5])] };
@@ -135,7 +135,7 @@ describe("GET timeseries", () => {
     expect(found).toMatchObject({ TimeSeriesIncludes: { [id]: { Heart: [range] } } });
   });
 
-  it("takes the first and the last moment for open bounds", async () => {
+  it("uses the first and the last timestamp for open bounds", async () => {
     await fill();
     const bounds = "from=0001-01-01T00:00:00.0000000Z&to=9999-12-31T23:59:59.9999999Z";
     expect(await get(`name=Heart&${bounds}`)).toMatchObject({ From: null, To: null });
@@ -159,7 +159,7 @@ describe("GET timeseries/ranges", () => {
       Values: Record<string, { From: unknown; Entries: object[]; TotalResults?: number }[]>;
     }>;
 
-  it("gives several ranges of several series", async () => {
+  it("returns several ranges of several series", async () => {
     await fill();
     await fill("Steps");
     const { Values } = await ranges(
@@ -185,7 +185,7 @@ describe("GET timeseries/ranges", () => {
     expect((await ranges(`${both}&pageSize=0`)).Values).toEqual({});
   });
 
-  it("needs every series to be there, and as many bounds as names", async () => {
+  it("requires every series to exist, and as many bounds as names", async () => {
     await fill();
     const statusOf = async (query: string) =>
       (await client.send(`GET timeseries/ranges?docId=${id}&${query}`)).status;
@@ -198,7 +198,7 @@ describe("GET timeseries/ranges", () => {
 });
 
 describe("GET timeseries/stats", () => {
-  it("tells size and bounds of each series", async () => {
+  it("returns size and bounds of each series", async () => {
     await fill("b");
     await post("A", { Appends: [{ Timestamp: at(7), Values: [1] }] });
     expect(await client.json(`GET timeseries/stats?docId=${id}`)).toEqual({
@@ -211,7 +211,7 @@ describe("GET timeseries/stats", () => {
     expect((await client.send("GET timeseries/stats?docId=none")).status).toBe(404);
   });
 
-  it("is counted in the statistics of the database and of the collection", async () => {
+  it("is included in the statistics of the database and of the collection", async () => {
     const counts = async () => {
       const all = (await client.json("GET stats")) as { CountOfTimeSeriesSegments: number };
       const detailed = (await client.json("GET collections/stats/detailed")) as {
@@ -235,7 +235,7 @@ describe("POST timeseries", () => {
     expect(await get("name=Heart")).toMatchObject({ Entries: [entry(8, [8])], TotalResults: 1 });
   });
 
-  it("adds up increments, and shows the values of the node to who asks", async () => {
+  it("adds increments, and lists the values per node on request", async () => {
     await post("INC:d", { Increments: [{ Timestamp: at(1), Values: [1] }] });
     await post("INC:d", { Increments: [{ Timestamp: at(1), Values: [2, 1] }] });
     const { Entries } = (await get("name=inc:d&full=true")) as {
@@ -276,14 +276,14 @@ describe("POST timeseries", () => {
       { Appends: [{ Timestamp: at(1), Values: ["NaN"] }] },
     ],
     ["System.InvalidOperationException", { Increments: [{ Timestamp: at(1), Values: [1] }] }],
-  ])("refuses with %s what is wrong: %j", async (type, change) => {
+  ])("rejects with %s the request: %j", async (type, change) => {
     const reply = await post("Heart", change);
     expect(reply.status).toBe(400);
     expect(typeOf(reply.json)).toBe(type);
     expect(await client.json(`GET timeseries/stats?docId=${id}`)).toMatchObject({ TimeSeries: [] });
   });
 
-  it("refuses names that it cannot have, and documents that are not there", async () => {
+  it("rejects invalid names, and missing documents", async () => {
     const Appends = [{ Timestamp: at(1), Values: [1] }];
     expect(typeOf((await post("a@b", { Appends })).json)).toBe("System.InvalidOperationException");
     expect(typeOf((await post("INC:a", { Appends })).json)).toBe(
@@ -297,7 +297,7 @@ describe("POST timeseries", () => {
     );
   });
 
-  it("keeps policies of collections, in the order of their times", async () => {
+  it("stores policies of collections, in the order of their times", async () => {
     const seconds = (Value: number) => ({ Value, Unit: "Second" });
     const forever = { Value: 2_147_483_647, Unit: "None" };
     const policy = (Name: string, every: number, kept: object = forever) => ({
@@ -315,7 +315,8 @@ describe("POST timeseries", () => {
     await configure({ Policies: [policy("ByDay", 86_400)] }, { PolicyCheckFrequency });
     const put = (body: object) => client.send("PUT admin/timeseries/policy?collection=users", body);
     expect((await put(policy("ByHour", 3600))).status).toBe(200);
-    // The Java client sends null for the unit None, and RavenDB 7.2.7 reads a member that is missing or null as its default.
+    // The Java client sends null for the unit None, and RavenDB 7.2.7 reads a missing or null
+    // member as its default.
     for (const RetentionTime of [{ Value: 10, Unit: null }, { Value: 10 }]) {
       expect((await put({ Name: "rawpolicy", RetentionTime })).status).toBe(200);
       expect(await client.json("GET timeseries/config")).toMatchObject({
@@ -344,7 +345,7 @@ describe("POST timeseries", () => {
       NamedValues: {},
     });
     await deleteOf("byhour");
-    // What is left would not keep entries until they are rolled up.
+    // The remaining policies would delete entries before their rollup.
     expect((await deleteOf("ByHour")).status).toBe(400);
     await deleteOf("rawpolicy");
     const { Collections } = (await client.json("GET timeseries/config")) as {
@@ -353,7 +354,7 @@ describe("POST timeseries", () => {
     expect(Collections.Users.Policies.map(({ Name }) => Name)).toEqual(["ByHour", "ByDay"]);
   });
 
-  it("refuses policies that contradict each other, in RavenDB's words", async () => {
+  it("rejects contradictory policies with RavenDB's messages", async () => {
     const seconds = (Value: number) => ({ Value, Unit: "Second" });
     const months = (Value: number) => ({ Value, Unit: "Month" });
     const forever = { Value: 2_147_483_647, Unit: "None" };
@@ -432,7 +433,7 @@ describe("a batch", () => {
   const appends = (...seconds: number[]) =>
     seconds.map((second) => ({ Timestamp: at(second), Values: [second] }));
 
-  it("changes series, and writes their document once more", async () => {
+  it("changes series, and writes their document once", async () => {
     const reply = await batch(
       { Type: "PUT", Id: id, Document: { "@metadata": { "@collection": "Users" } } },
       { Type: "TimeSeries", Id: id, TimeSeries: { Name: "A", Appends: appends(1) } },
@@ -459,7 +460,7 @@ describe("a batch", () => {
     });
   });
 
-  it("copies a part of a series", async () => {
+  it("copies a section of a series", async () => {
     await fill();
     const copy = { Type: "TimeSeriesCopy", Id: id, Name: "heart", DestinationId: "watches/1" };
     const reply = await batch(
@@ -477,7 +478,7 @@ describe("a batch", () => {
     });
   });
 
-  it("does nothing of it when one command fails", async () => {
+  it("has no effect if one command fails", async () => {
     const reply = await batch(
       { Type: "TimeSeries", Id: id, TimeSeries: { Name: "A", Appends: appends(1) } },
       { Type: "TimeSeries", Id: "none", TimeSeries: { Name: "A", Appends: appends(1) } },
@@ -486,7 +487,7 @@ describe("a batch", () => {
     expect((await client.send(`GET timeseries?docId=${id}&name=A`)).status).toBe(404);
   });
 
-  it("takes the appends of a bulk insert", async () => {
+  it("accepts the appends of a bulk insert", async () => {
     const commands = [
       { Id: `${id}/b`, Type: "PUT", Document: { "@metadata": { "@collection": "Users" } } },
       {
@@ -525,7 +526,7 @@ describe("GET docs with time series", () => {
     return reply.TimeSeriesIncludes[id];
   };
 
-  it("brings ranges, under the names that were asked for", async () => {
+  it("includes ranges, under the requested names", async () => {
     await fill();
     expect(
       await load(`timeseries=heart&from=${at(2)}&to=${at(3)}&timeseries=none&from=&to=`),
@@ -535,7 +536,7 @@ describe("GET docs with time series", () => {
     });
   });
 
-  it("brings the last entries, by number and by time", async () => {
+  it("includes the last entries, by number and by time", async () => {
     await fill();
     await post("Months", {
       Appends: [
@@ -564,14 +565,14 @@ describe("GET docs with time series", () => {
     expect(await load("timeseriescount=none&countType=Last&countValue=2")).toEqual({});
   });
 
-  it("brings all series of the document", async () => {
+  it("includes all series of the document", async () => {
     await fill();
     await fill("Steps");
     const all = await load("timeseriescount=@all_timeseries&countType=Last&countValue=1");
     expect(Object.keys(all ?? {})).toEqual(["Heart", "Steps"]);
   });
 
-  it("answers 304 until a series changes", async () => {
+  it("returns 304 until a series changes", async () => {
     await fill();
     const path = `GET docs?id=${id}&timeseries=Heart&from=&to=`;
     const etag = (await client.send(path)).headers.etag as string;
@@ -587,7 +588,7 @@ describe("GET docs with time series", () => {
     "timeseriestime=Heart&timeType=Last&timeValue=1&timeUnit=Year",
     "timeseriescount=Heart&countType=First&countValue=1",
     "timeseriescount=Heart&countType=Last&countValue=x",
-  ])("refuses %s", async (query) => {
+  ])("rejects %s", async (query) => {
     expect((await client.send(`GET docs?id=${id}&${query}`)).status).toBe(400);
   });
 });
@@ -601,7 +602,7 @@ describe("a patch script", () => {
     };
 
   it("appends, reads, increments and deletes", async () => {
-    const made = await patch(`
+    const created = await patch(`
       const series = timeseries(this, 'S');
       series.append('${at(1)}', 1, 'tag');
       series.append('${at(2)}', [1, 2]);
@@ -609,12 +610,12 @@ describe("a patch script", () => {
       output(series.get('${at(2)}', '${at(9)}'));
       output(series.getStats());
     `);
-    expect(made.Status).toBe("Patched");
-    expect(made.Debug.Info.map((text) => JSON.parse(text) as unknown)).toEqual([
+    expect(created.Status).toBe("Patched");
+    expect(created.Debug.Info.map((text) => JSON.parse(text) as unknown)).toEqual([
       [entry(2, [1, 2])],
       { Start: at(1), End: at(2), Count: 2 },
     ]);
-    expect(made.Debug.Actions["AppendTimeSeries"]).toMatchObject([
+    expect(created.Debug.Actions["AppendTimeSeries"]).toMatchObject([
       { Name: "S", Tag: "tag", Created: true },
       { Name: "S", Created: false },
     ]);
@@ -623,7 +624,7 @@ describe("a patch script", () => {
     };
     expect(document.Results[0]?.["@metadata"]).toMatchObject({
       "@timeseries": ["INC:s", "S"],
-      "@change-vector": made.ChangeVector,
+      "@change-vector": created.ChangeVector,
     });
     const gone = await patch(
       `timeseries(this, 'S').delete(); output(timeseries(this, 'S').getStats().Count)`,
@@ -634,7 +635,7 @@ describe("a patch script", () => {
 });
 
 describe("a revision", () => {
-  it("has the sizes of the series at its time", async () => {
+  it("contains the sizes of the series at its time", async () => {
     await client.send("POST admin/revisions/config", {
       Collections: { Tracked: { Disabled: false } },
     });
@@ -652,7 +653,7 @@ describe("a revision", () => {
 });
 
 // Observed on RavenDB 7.2.7.
-test("increments of one time and request need equally many values; those of later requests may have more", async () => {
+test("increments of one time and request must have equally many values; later requests may have more", async () => {
   const increment = (...lists: number[][]) =>
     post("INC:Steps", { Increments: lists.map((Values) => ({ Timestamp: at(1), Values })) });
   const refused = await increment([1], [1, 2]);
@@ -670,7 +671,7 @@ test("increments of one time and request need equally many values; those of late
   expect(await get("name=INC:Steps")).toMatchObject({ Entries: [{ Values: [3, 3] }] });
 });
 
-test("truth values are numbers in an append", async () => {
+test("booleans are numbers in an append", async () => {
   expect(
     (await post("Flags", { Appends: [{ Timestamp: at(1), Values: [true, false] }] })).status,
   ).toBe(204);
@@ -678,7 +679,7 @@ test("truth values are numbers in an append", async () => {
 });
 
 // Counted since the database was opened.
-test.skipIf(isCold)("deleted ranges and deleted series are counted", async () => {
+test.skipIf(isCold)("counts deleted ranges and deleted series", async () => {
   const ranges = async () =>
     ((await client.json("GET stats/detailed")) as { CountOfTimeSeriesDeletedRanges: number })
       .CountOfTimeSeriesDeletedRanges;

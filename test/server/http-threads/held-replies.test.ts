@@ -47,7 +47,7 @@ function closed(connections: readonly FakeConnection[]): number[] {
 }
 
 describe("replies that the kernel has not accepted", () => {
-  test("are counted until it has", () => {
+  test("are counted until it accepts them", () => {
     const { replies, connections } = open(2);
     connections[0]?.hold(100_000);
     connections[1]?.hold(200_000);
@@ -58,14 +58,14 @@ describe("replies that the kernel has not accepted", () => {
     expect(replies.bytes).toBe(0);
   });
 
-  test("are counted by the sweep where nobody reports them", () => {
+  test("are counted by the sweep if nothing reports them", () => {
     const { replies, connections } = open(100);
     for (const connection of connections) connection.heldBytes = 1000;
     replies.sweep();
     expect(replies.bytes).toBe(100_000);
   });
 
-  test("of 256 KB make further requests of the connection wait, until half of that was read", () => {
+  test("of 256 KB delay further requests of the connection until half of it was read", () => {
     const { connections } = open(2);
     const [one, other] = connections as [FakeConnection, FakeConnection];
     one.hold(256 * 1024);
@@ -78,7 +78,7 @@ describe("replies that the kernel has not accepted", () => {
 });
 
 describe("over the limit", () => {
-  test("the connections that hold most and do not read are closed, and no others", () => {
+  test("closes only the connections that hold most and do not read", () => {
     const { replies, connections } = open(20);
     const hold = () => {
       for (const [n, connection] of connections.entries())
@@ -92,7 +92,7 @@ describe("over the limit", () => {
     expect(replies.bytes).toBeLessThanOrEqual(replies.bytesMax);
   });
 
-  test("connections that read are not closed", () => {
+  test("keeps connections that read", () => {
     const { replies, connections } = open(20);
     for (let sweep = 0; sweep < 10; sweep++) {
       for (const connection of connections) {
@@ -115,7 +115,7 @@ describe("over the limit", () => {
     expect(closed(connections)).toEqual([7]);
   });
 
-  test("a connection that has just begun to hold replies is not taken for one that does not read", () => {
+  test("does not treat a connection that just started to hold replies as unread", () => {
     const { replies, connections } = open(20);
     for (const connection of connections) connection.hold(megabyte);
     replies.sweep();
@@ -124,7 +124,7 @@ describe("over the limit", () => {
     expect(closed(connections).length).toBe(4);
   });
 
-  test("a slow reader of one large reply is not closed", () => {
+  test("keeps a slow reader of one large reply", () => {
     const { replies, connections } = open(2);
     connections[0]?.hold(30 * megabyte);
     for (let sweep = 0; sweep < 5; sweep++) {
@@ -134,7 +134,7 @@ describe("over the limit", () => {
     expect(closed(connections)).toEqual([]);
   });
 
-  test("requests wait from 64 KB on", () => {
+  test("delays requests from 64 KB on", () => {
     const { connections } = open(200);
     for (const connection of connections) connection.hold(100_000);
     expect(connections[0]?.isFull).toBe(false);
@@ -142,7 +142,7 @@ describe("over the limit", () => {
     expect(connections[0]?.isFull).toBe(true);
   });
 
-  test("beyond twice the limit connections are closed without waiting for a sweep", async () => {
+  test("beyond twice the limit, closes connections without waiting for a sweep", async () => {
     const { replies, connections } = open(50);
     for (const connection of connections) connection.hold(megabyte);
     await tick();
@@ -150,7 +150,7 @@ describe("over the limit", () => {
     expect(closed(connections).length).toBe(18);
   });
 
-  test("beyond twice the limit connections that read stay, too", async () => {
+  test("beyond twice the limit, keeps connections that read", async () => {
     const { replies, connections } = open(50);
     for (const connection of connections.slice(0, 8)) {
       connection.hold(8 * megabyte);
@@ -163,7 +163,7 @@ describe("over the limit", () => {
     expect(replies.bytes).toBeGreaterThan(2 * replies.bytesMax);
   });
 
-  test("the only connection that holds something is never closed", async () => {
+  test("never closes the only connection with held replies", async () => {
     const { replies, connections } = open(3);
     connections[1]?.hold(100 * megabyte);
     await tick();

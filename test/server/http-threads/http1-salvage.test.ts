@@ -15,7 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => stopTestServers());
 
-/** Sends `parts`, each once the one before was answered. @returns all replies, once the connection is closed */
+/**
+ * Sends each of `parts` after the reply to the previous one. @returns all replies, once the
+ * connection is closed.
+ */
 async function exchange(...parts: readonly string[]): Promise<string[]> {
   const socket = net.connect(server.port, "127.0.0.1");
   await once(socket, "connect");
@@ -65,7 +68,7 @@ describe("the reply to a request that cannot be parsed", () => {
   });
 });
 
-test("the method of a rejected request is that of the last one in its packet", () => {
+test("finds the method of a rejected request from the last request in its packet", () => {
   const packet = Buffer.from(`${head}GARBAGE\r\n\r\n`);
   expect(methodIn(packet, packet.length - 4)).toBeUndefined();
   expect(methodIn(Buffer.from(`${get}HEAD /x y\r\n`), get.length + 7)).toBe("HEAD");
@@ -73,19 +76,19 @@ test("the method of a rejected request is that of the last one in its packet", (
   expect(methodIn(undefined)).toBeUndefined();
 });
 
-describe("a request that asks for a web socket", () => {
+describe("a web socket request", () => {
   const upgrade =
     `${host}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-  // RavenDB 7.2.7 ignores the upgrade, and answers as it would without it.
+  // RavenDB 7.2.7 ignores the upgrade, and replies as without it.
   test.each([
     ["OPTIONS", "/admin/traffic-watch"],
     ["POST", "/admin/traffic-watch"],
     ["PUT", "/databases/none/changes"],
     ["DELETE", "/nothing/at/all"],
     ["OPTIONS", "/build/version"],
-  ])("with %s %s is answered as one that does not, in JSON", async (method, path) => {
+  ])("with %s %s has the same JSON reply as without the upgrade", async (method, path) => {
     const [reply = ""] = await exchange(`${method} ${path} HTTP/1.1\r\n${upgrade}`);
     const [other = ""] = await exchange(`${method} ${path} HTTP/1.1\r\n${host}\r\n`);
     expect(reply.split("\r\n")[0]).toBe(other.split("\r\n")[0]);
@@ -94,13 +97,13 @@ describe("a request that asks for a web socket", () => {
   });
 
   // RavenDB 7.2.7 answers 200 with the version.
-  test("where there is none is answered", async () => {
+  test("to a route without web sockets is answered", async () => {
     const [reply = ""] = await exchange(`GET /build/version HTTP/1.1\r\n${upgrade}`);
     expect(reply).toMatch(/^HTTP\/1\.1 200 /);
     expect(bodyOf(reply)).toMatchObject({ ProductVersion: "7.2" });
   });
 
-  test("gets one where there is one", async () => {
+  test("to a route with web sockets is accepted", async () => {
     const socket = net.connect(server.port, "127.0.0.1");
     socket.write(`GET /admin/traffic-watch HTTP/1.1\r\n${upgrade}`);
     const [chunk] = (await once(socket, "data")) as [Buffer];
@@ -108,13 +111,13 @@ describe("a request that asks for a web socket", () => {
     socket.destroy();
   });
 
-  test("that is refused does not keep its connection open", async () => {
+  test("does not keep its connection open if rejected", async () => {
     const socket = net.connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
     socket.resume();
     const failed = new Promise((resolve) => socket.once("error", resolve));
     socket.write(`GET /build/version HTTP/1.1\r\n${upgrade}`);
     await once(socket, "end");
-    // Its own side stays open, and it goes on sending.
+    // The client's side stays open and continues to send.
     const timer = setInterval(() => socket.write("x"), 50);
     expect(String(await failed)).toMatch(/EPIPE|ECONNRESET/);
     clearInterval(timer);

@@ -1,4 +1,4 @@
-/** What bodies are charged for: alone, and over HTTP while their requests are under way. */
+/** Memory charged for bodies: in isolation, and over HTTP during requests. */
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { processMemory } from "../../../engine/base/memory-budget.ts";
@@ -9,7 +9,7 @@ import { stopTestServers, type TestServer } from "../../support/start-test-serve
 const mega = 1024 * 1024;
 const held = () => processMemory.workBytesOf("bodies");
 
-describe("a room", () => {
+describe("a reservation", () => {
   test("counts a large body twice, a small one once", () => {
     expect([1, mega, mega + 1, 10 * mega].map(memoryOfBody)).toEqual([
       1,
@@ -19,7 +19,7 @@ describe("a room", () => {
     ]);
   });
 
-  test("leaves the first bytes uncounted, doubles what it takes, and gives all of it back once", () => {
+  test("does not count the first bytes, doubles when it grows, and releases everything once", () => {
     const room = new BodyRoom();
     const before = held();
     void room.grow(16 * 1024, false);
@@ -34,7 +34,7 @@ describe("a room", () => {
     expect(held()).toBe(before);
   });
 
-  test("gives back what comes after its release", async () => {
+  test("immediately releases memory added after its release", async () => {
     const room = new BodyRoom();
     const before = held();
     room.release();
@@ -57,7 +57,7 @@ describe("over HTTP", () => {
     destroy(): void;
   }
 
-  function begin(method: string, path: string, headers: Record<string, string | number>): Begun {
+  function start(method: string, path: string, headers: Record<string, string | number>): Begun {
     const sent = request(`${server.url}/databases/db/${path}`, { method, headers });
     const status = new Promise<number>((resolve, reject) => {
       sent.on("response", (reply) => {
@@ -66,7 +66,7 @@ describe("over HTTP", () => {
       });
       sent.on("error", reject);
     });
-    // A test that cuts a request off does not wait for its reply.
+    // A test that aborts a request does not wait for its reply.
     status.catch(() => undefined);
     return {
       write: (bytes) => sent.write(bytes),
@@ -78,9 +78,9 @@ describe("over HTTP", () => {
 
   const text = `{"t":"${"a".repeat(3 * mega)}"}`;
 
-  test("a large body of known length is charged twice before it comes, and given back at the end", async () => {
+  test("a large body of known length is charged twice in advance, and released at the end", async () => {
     const before = held();
-    const put = begin("PUT", "docs?id=large", { "content-length": text.length });
+    const put = start("PUT", "docs?id=large", { "content-length": text.length });
     put.write(text.slice(0, 1000));
     await vi.waitFor(() => expect(held() - before).toBe(2 * text.length));
     put.end(text.slice(1000));
@@ -88,18 +88,18 @@ describe("over HTTP", () => {
     await vi.waitFor(() => expect(held()).toBe(before));
   });
 
-  test("so is one that its client cuts off", async () => {
+  test("a body whose client disconnects is released, too", async () => {
     const before = held();
-    const put = begin("PUT", "docs?id=cut", { "content-length": text.length });
+    const put = start("PUT", "docs?id=cut", { "content-length": text.length });
     put.write(text.slice(0, 1000));
     await vi.waitFor(() => expect(held()).toBeGreaterThan(before));
     put.destroy();
     await vi.waitFor(() => expect(held()).toBe(before));
   });
 
-  test("the commands of a form are charged as they come", async () => {
+  test("the commands of a form are charged as they arrive", async () => {
     const before = held();
-    const form = begin("POST", "bulk_docs", {
+    const form = start("POST", "bulk_docs", {
       "content-type": "multipart/mixed; boundary=b",
     });
     const document = `{"t":"${"a".repeat(2 * mega)}"}`;
@@ -111,19 +111,19 @@ describe("over HTTP", () => {
     await vi.waitFor(() => expect(held()).toBe(before));
   });
 
-  test("a document over the limit is refused in a body, a form and a bulk insert, and nothing stays charged", async () => {
+  test("a document over the limit is rejected in a body, a form and a bulk insert, and nothing stays charged", async () => {
     const before = held();
     const over = `{"t":"${"a".repeat(9 * mega)}"}`;
-    const put = begin("PUT", "docs?id=over", {});
+    const put = start("PUT", "docs?id=over", {});
     put.end(over);
-    const form = begin("POST", "bulk_docs", { "content-type": "multipart/mixed; boundary=b" });
+    const form = start("POST", "bulk_docs", { "content-type": "multipart/mixed; boundary=b" });
     form.end(
       '--b\r\nContent-Disposition: form-data; name="main"\r\n\r\n' +
         `{"Commands":[{"Id":"over","Type":"PUT","Document":${over}}]}\r\n--b--\r\n`,
     );
-    const bulk = begin("POST", "bulk_insert?id=1", {});
+    const bulk = start("POST", "bulk_insert?id=1", {});
     bulk.end(`[{"Id":"over","Type":"PUT","Document":${over}}]`);
-    // A bulk insert's own error says how far it came.
+    // The error of a bulk insert reports its progress.
     expect([await put.status, await form.status, await bulk.status]).toEqual([413, 413, 400]);
     expect((await server.request("/databases/db/docs?id=over")).status).toBe(404);
     await vi.waitFor(() => expect(held()).toBe(before));

@@ -1,4 +1,4 @@
-/** .NET's text of spans and dates. */
+/** .NET's text formats of time spans and dates. */
 import { expect, test } from "vitest";
 import { timeSpanText, unzonedDateText } from "../../../server/http/dates.ts";
 import { parseTimeSpanMs } from "../../../server/http/request.ts";
@@ -12,6 +12,6 @@ test.each([
   expect(parseTimeSpanMs(text)).toBe(ms);
 });
 
-test("a date without zone has seven digits", () => {
+test("a date without time zone has seven decimals", () => {
   expect(unzonedDateText(new Date(Date.UTC(2020, 1, 3)))).toBe("2020-02-03T00:00:00.0000000");
 });

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { ZipFile } from "yazl";
 import { folderFiles, zipFiles } from "../../../server/http/file-source.ts";
 
-const comment = "a comment behind the directory";
+const comment = "a comment after the directory";
 
 async function archiveOf(files: Record<string, string>, compress: boolean): Promise<Buffer> {
   const zip = new ZipFile();
@@ -21,16 +21,19 @@ async function archiveOf(files: Record<string, string>, compress: boolean): Prom
 
 const files = { "index.html": "<p>ä</p>", "assets/deep/main.js": "run();".repeat(1000) };
 
-test.each([true, false])("an archive has its files, packed or stored: %s", async (compress) => {
-  const source = zipFiles(await archiveOf(files, compress));
-  expect([...source.names()].sort()).toEqual(Object.keys(files).sort());
-  for (const [name, text] of Object.entries(files)) {
-    expect(String(await source.read(name))).toBe(text);
-  }
-  await expect(source.read("other")).rejects.toThrow("no file other");
-});
+test.each([true, false])(
+  "reads the files of an archive, compressed or stored: %s",
+  async (compress) => {
+    const source = zipFiles(await archiveOf(files, compress));
+    expect([...source.names()].sort()).toEqual(Object.keys(files).sort());
+    for (const [name, text] of Object.entries(files)) {
+      expect(String(await source.read(name))).toBe(text);
+    }
+    await expect(source.read("other")).rejects.toThrow("no file other");
+  },
+);
 
-test("what is no archive, or is damaged, is refused, wherever it is cut or changed", async () => {
+test("rejects anything but an intact archive, wherever it is truncated or changed", async () => {
   expect(() => zipFiles(Buffer.from("text"))).toThrow("no zip archive");
   const whole = await archiveOf(files, true);
   for (let length = 0; length < whole.length; length++) {
@@ -51,7 +54,7 @@ test("what is no archive, or is damaged, is refused, wherever it is cut or chang
   }
 });
 
-test("a folder has those of the folders in it, too", async () => {
+test("reads files of a folder, including subfolders", async () => {
   const folder = mkdtempSync(join(tmpdir(), "file-source-"));
   try {
     mkdirSync(join(folder, "inner", "most"), { recursive: true });

@@ -6,12 +6,12 @@ const form = "application/x-www-form-urlencoded; charset=UTF-8";
 const field = (body: string, type = form) =>
   formField({ header: () => type }, Buffer.from(body), "Options").toString();
 
-test("a field of a form is decoded, one that is not there is empty", () => {
+test("decodes a field of a form; a missing field is empty", () => {
   expect(field("a=1&Options=%7B%22N%22%3A%22x+%26+y%22%7D")).toBe('{"N":"x & y"}');
   expect(field("a=1")).toBe("");
 });
 
-test("any other body is taken as it is, also one that curl labels a form", () => {
+test("returns any other body unchanged, also if curl labels it as a form", () => {
   expect(field('{"N":"a=1"}')).toBe('{"N":"a=1"}');
   expect(field("Options=1", "application/json")).toBe("Options=1");
 });

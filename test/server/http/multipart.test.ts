@@ -28,7 +28,7 @@ async function read(
   return contents;
 }
 
-/** Contents full of what looks like a delimiter. */
+/** Contents full of text that looks like a delimiter. */
 const content = fc
   .array(
     fc.constantFrom("\r", "\n", "\r\n", "-", "--", "--Xy", "\r\n--X", "\r\n--XyY", "a", "\u0000"),
@@ -39,7 +39,7 @@ const content = fc
 const headers = fc.constantFrom("", "A: b\r\n", "A: b\r\nContent-Type: text/plain; x=\r\n y\r\n");
 
 describe("multipartContents", () => {
-  test("gives the parts as they were, however the body is cut", async () => {
+  test("returns the sections unchanged, for any chunk boundaries", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(headers, content), { minLength: 1, maxLength: 4 }),
@@ -62,7 +62,7 @@ describe("multipartContents", () => {
     );
   });
 
-  test("unfolds a part that says it is folded, and no other, for those who want it", async () => {
+  test("decompresses sections with a content encoding on request, and no others", async () => {
     const part = (headers: string, content: Buffer) =>
       Buffer.concat([Buffer.from(`--b\r\n${headers}\r\n`), content, Buffer.from("\r\n")]);
     const small = Buffer.from("small");
@@ -85,7 +85,7 @@ describe("multipartContents", () => {
     await expect(read(broken, [], "b", true)).rejects.toThrow("gzip");
   });
 
-  test("passes over what was not read of a folded part", async () => {
+  test("skips the unread rest of a compressed section", async () => {
     const noise = randomBytes(300_000);
     const body = Buffer.concat([
       Buffer.from("--b\r\nContent-Encoding: gzip\r\n\r\n"),
@@ -103,7 +103,7 @@ describe("multipartContents", () => {
     expect(found.slice(1).join("")).toBe("two");
   });
 
-  test("passes over what was not read of a part", async () => {
+  test("skips the unread rest of a section", async () => {
     const body = Buffer.from("--b\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--");
     const found: string[] = [];
     for await (const part of multipartContents(pieces(body, [9, 12, 20]), "b")) {
@@ -116,7 +116,7 @@ describe("multipartContents", () => {
     expect(found.join(" ")).toBe("unread two");
   });
 
-  test("fails when the body ends before its last boundary, or headers have no end", async () => {
+  test("fails if the body ends before its last boundary, or if headers are unterminated", async () => {
     const body = Buffer.from("--b\r\nA: b\r\n\r\none\r\n--b--");
     for (let length = 0; length < body.length - 1; length++) {
       await expect(read(body.subarray(0, length), [], "b"), String(length)).rejects.toThrow(

@@ -1,10 +1,10 @@
-/** Query strings as clients send them, and the texts for values that cannot be read. */
+/** Query strings as sent by clients, and the messages for invalid values. */
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { parseTimeSpanMs, QueryString } from "../../../server/http/request.ts";
 
 describe("a query string", () => {
-  test("is read however it is written", () => {
+  test("is parsed in any notation", () => {
     const query = new QueryString("&id=a%2F1&ID=b+c&&flag&empty=&x=1=2&bad=%zz&%6eame=v&");
     expect(query.all("id")).toEqual(["a/1", "b c"]);
     expect(query.get("Id")).toBe("a/1");
@@ -18,7 +18,7 @@ describe("a query string", () => {
     expect(new QueryString("").all("id")).toEqual([]);
   });
 
-  test("decodes slashes alone as it does with other escapes", () => {
+  test("decodes slashes alone as together with other escapes", () => {
     const cases = [
       "users%2F7",
       "users%2f7",
@@ -38,14 +38,14 @@ describe("a query string", () => {
     }
   });
 
-  test("knows whether it has one name only", () => {
+  test("detects whether it has a single name", () => {
     expect(new QueryString("").hasOnly("id")).toBe(true);
     expect(new QueryString("id=1&ID=2&").hasOnly("id")).toBe(true);
     expect(new QueryString("id=1&include=2").hasOnly("id")).toBe(false);
     expect(new QueryString("include=2").hasOnly("id")).toBe(false);
   });
 
-  test("has names that are not confused with JavaScript's own", () => {
+  test("has names that do not collide with JavaScript's own", () => {
     const query = new QueryString("__proto__=1&constructor=2");
     expect(query.get("__proto__")).toBe("1");
     expect(query.get("constructor")).toBe("2");
@@ -61,7 +61,7 @@ function message(read: () => unknown): string {
     expect((error as EngineError).code).toBe("invalid-argument");
     return (error as EngineError).message;
   }
-  throw new Error("nothing was thrown");
+  throw new Error("no exception was thrown");
 }
 
 describe("values", () => {
@@ -70,7 +70,7 @@ describe("values", () => {
       "&span=1.02:03:04.5&ms=250&date=2020-01-02T03:04:05.1234567Z&day=2020-01-02&float=1.5e3",
   );
 
-  test("are typed, and absent or blank ones are the fallback", () => {
+  test("are typed, and absent or blank values return the default", () => {
     expect(query.int("one", 7)).toBe(1);
     expect(query.int("neg", 7)).toBe(-5);
     expect(query.int("blank", 7)).toBe(7);
@@ -88,7 +88,7 @@ describe("values", () => {
     expect(query.required("one")).toBe("1");
   });
 
-  test("that cannot be read are told as RavenDB tells them", () => {
+  test("that cannot be parsed are reported with RavenDB's messages", () => {
     expect(message(() => query.required("none"))).toBe(
       "Query string none is mandatory, but wasn't specified.",
     );

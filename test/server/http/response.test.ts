@@ -1,4 +1,4 @@
-/** Error bodies, and which encoding is chosen. */
+/** Error bodies, and the choice of an encoding. */
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { errorStatus } from "../../../server/http/error-status.ts";
@@ -41,7 +41,7 @@ describe("an error's reply", () => {
         Error: `${type}: why`,
         ...(status === 409 ? vectors : {}),
       });
-      expect(status, code).not.toBe(404); // clients read 404 as null
+      expect(status, code).not.toBe(404); // Clients read 404 as null.
     }
   });
 
@@ -49,7 +49,7 @@ describe("an error's reply", () => {
     expect(errorReply(overloaded(5), "/x", nothing).headers).toEqual({ "retry-after": "1" });
   });
 
-  test("of an unknown error has a number and nothing else of it", () => {
+  test("of an unknown error has a reference number and no details", () => {
     const logged: unknown[] = [];
     const error = new Error("secret");
     const reply = errorReply(error, "/x", (reference, what) => logged.push(reference, what));

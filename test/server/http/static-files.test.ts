@@ -1,4 +1,4 @@
-/** Files of a folder as replies: what they are, how they may be kept, and what is not among them. */
+/** Files of a folder as replies: types, caching, and access only to files in the folder. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,12 +41,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const ask = (name: string, headers: Record<string, string> = {}) =>
+const send = (name: string, headers: Record<string, string> = {}) =>
   server.request(`/files/${name}`, { headers: { "accept-encoding": "identity", ...headers } });
 
 describe("a file", () => {
-  test("has its type, its own headers, and is asked for anew each time", async () => {
-    const reply = await ask("page.html");
+  test("has its type and headers, and is revalidated each time", async () => {
+    const reply = await send("page.html");
     expect(reply).toMatchObject({ status: 200, text: "<p>page</p>" });
     expect(reply.headers).toMatchObject({
       "content-type": "text/html; charset=utf-8",
@@ -55,32 +55,32 @@ describe("a file", () => {
     });
   });
 
-  test("whose name has its hash may be kept for ever", async () => {
-    const { headers } = await ask("main-Ab3_d-9x.js");
+  test("whose name contains its hash may be cached forever", async () => {
+    const { headers } = await send("main-Ab3_d-9x.js");
     expect(headers["cache-control"]).toContain("immutable");
     expect(headers["content-type"]).toBe("text/javascript; charset=utf-8");
   });
 
-  test("is sent compressed to who takes that", async () => {
-    const { headers, body } = await ask("main-Ab3_d-9x.js", { "accept-encoding": "gzip, br" });
+  test("is sent compressed to clients that accept this", async () => {
+    const { headers, body } = await send("main-Ab3_d-9x.js", { "accept-encoding": "gzip, br" });
     expect(headers["content-encoding"]).toBe("gzip");
     expect(body.length).toBeLessThan(200);
     expect(gunzipSync(body).toString()).toMatch(/^let x = 1;/);
   });
 
-  test("that has not changed is not sent again", async () => {
-    const { headers } = await ask("page.html");
-    const again = await ask("page.html", { "if-none-match": String(headers["etag"]) });
+  test("is not sent again if it is unchanged", async () => {
+    const { headers } = await send("page.html");
+    const again = await send("page.html", { "if-none-match": String(headers["etag"]) });
     expect(again).toMatchObject({ status: 304, text: "" });
   });
 });
 
-test("only files in the folder are there", async () => {
+test("only files in the folder are accessible", async () => {
   for (const name of ["other.html", "inner", "../page.html", "%2e%2e/page.html"]) {
-    expect((await ask(name)).status, name).not.toBe(200);
+    expect((await send(name)).status, name).not.toBe(200);
   }
 });
 
-test("a folder that is not there has no files", () => {
+test("a missing folder has no files", () => {
   expect(new StaticFiles(folderFiles(join(folder, "missing")), {}).has("page.html")).toBe(false);
 });

@@ -1,8 +1,8 @@
-/** How often something is logged. */
+/** Rate limit of log messages. */
 import { expect, test } from "vitest";
 import { LineLimit } from "../../../server/logging/line-limit.ts";
 
-test("a burst, then one after each pause, with the number of those left out", () => {
+test("allows a burst, then one message after each pause, with the number of omitted ones", () => {
   let nowMs = 0;
   const limit = new LineLimit(2, 100, () => nowMs);
   const taken = () => Array.from({ length: 3 }, () => limit.take());

@@ -1,4 +1,4 @@
-/** Files of a log: order, archives, retention, a disk that refuses. */
+/** Log files: order, archives, retention, write errors. */
 import {
   mkdtempSync,
   readdirSync,
@@ -45,7 +45,7 @@ const messages = (text: string) =>
     .split("\n")
     .map((line) => (JSON.parse(line) as { msg: string }).msg);
 
-test("lines are appended in order, behind those of an earlier run", async () => {
+test("appends lines in order, after those of an earlier run", async () => {
   for (const run of ["a", "b"]) {
     const file = await LogFile.open(options("order", {}, { aboveBytes: 1e9 }));
     for (let i = 0; i < 100; i++) file.write(event(`${run}${i}`));
@@ -55,7 +55,7 @@ test("lines are appended in order, behind those of an earlier run", async () => 
   expect(messages(readFileSync(join(root, "order", "server.log"), "utf8"))).toEqual(expected);
 });
 
-test("a large file and one of yesterday become archives; old ones and further ones are deleted", async () => {
+test("archives a large file and yesterday's; deletes old and excess archives", async () => {
   let nowMs = startMs;
   const opened = options("archives", { nowMs: () => nowMs }, { countMax: 2, isCompressed: true });
   const file = await LogFile.open(opened);
@@ -78,7 +78,7 @@ test("a large file and one of yesterday become archives; old ones and further on
   expect(readdirSync(opened.folder)).toEqual(["server.log", "server.notes.log"]);
 });
 
-test("what the disk refuses is counted and complained of once, and nothing throws", async () => {
+test("counts write errors, reports them once, and throws nothing", async () => {
   const errors: unknown[] = [];
   const opened = options("full", {
     failed: (error: unknown) => errors.push(error),
@@ -89,7 +89,7 @@ test("what the disk refuses is counted and complained of once, and nothing throw
   symlinkSync("/dev/full", join(opened.folder, "server.log"));
   const file = await LogFile.open(opened);
   file.write(event("lost"));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await expect.poll(() => errors.length).toBe(1);
   file.write(event("lost too"));
   await file.close();
   expect(file.droppedCount).toBe(2);

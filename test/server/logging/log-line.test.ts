@@ -1,4 +1,4 @@
-/** Lines of the log: their fields, and that nothing in them passes for another line. */
+/** Log lines: their fields, and protection against forged lines. */
 import { expect, test } from "vitest";
 import { jsonLine, textLine } from "../../../server/logging/log-line.ts";
 
@@ -15,23 +15,23 @@ test("a JSON line has pino's fields, and those of the event", () => {
   expect(others).toEqual({ ...expected, msg: "A write was slow" });
 });
 
-test("fields cannot replace those of every line", () => {
+test("fields cannot replace the standard fields", () => {
   const line = jsonLine({ level: "Info", timeMs, message: "m", fields: { level: 1, pid: 2 } });
   expect(JSON.parse(line)).toMatchObject({ level: 30, pid: process.pid });
 });
 
-test("control characters, separators and marks of direction are escaped in both forms", () => {
+test("control characters, separators and direction marks are escaped in both formats", () => {
   const event = { level: "Info", timeMs, message: hostile, fields: { name: hostile } } as const;
   for (const line of [jsonLine(event), textLine(event)]) expect(line).toMatch(/^[\x20-\x7e]+$/);
   expect((JSON.parse(jsonLine(event)) as { name: string }).name).toBe(hostile);
 });
 
-test("a text value with spaces is quoted, so that it cannot pass for another field", () => {
+test("a text value with spaces is quoted, so it cannot be mistaken for another field", () => {
   const line = textLine({ level: "Warn", timeMs, message: "m", fields: { a: "x b=1", c: "y" } });
   expect(line).toBe('2026-11-23T10:00:00.000Z Warning: m a="x b=1" c=y');
 });
 
-test("what an error says in further lines is indented in text, and a field in JSON", () => {
+test("further lines of an error are indented in text, and a field in JSON", () => {
   const error = new Error("first\n2026-11-23T10:00:00.000Z forged");
   const text = textLine({ level: "Error", timeMs, message: "It failed", error });
   expect(text).toMatch(
@@ -42,7 +42,7 @@ test("what an error says in further lines is indented in text, and a field in JS
   expect(JSON.parse(json)).toMatchObject({ err: { type: "Error", message: error.message } });
 });
 
-test("long texts are cut off", () => {
+test("long texts are truncated", () => {
   const long = "x".repeat(1_000_000);
   const line = jsonLine({ level: "Info", timeMs, message: long, fields: { long }, error: long });
   expect(line.length).toBeLessThan(40_000);

@@ -1,4 +1,4 @@
-/** Watching the log over a web socket: levels of its own, requests, and no more than may. */
+/** Watching the log over a web socket: separate levels, requests, and the limit on watchers. */
 import { EventEmitter } from "node:events";
 import { afterAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -17,7 +17,7 @@ class Socket extends EventEmitter {
   }
 }
 
-test("lines are told in RavenDB's form from the level of the watchers on, whatever is written", () => {
+test("sends lines in RavenDB's format from the watchers' level on, independent of the log's level", () => {
   const log = new Log("Off", [], () => Date.UTC(2026, 10, 24, 16));
   const socket = new Socket();
   log.info("nobody hears this");
@@ -45,14 +45,14 @@ test("lines are told in RavenDB's form from the level of the watchers on, whatev
   ]);
 });
 
-test("no more than 32 watch", () => {
+test("at most 32 watchers", () => {
   const watch = new LogWatch();
   const add = () => watch.add(new Socket() as LogSocket, "A");
   expect(Array.from({ length: logWatchersMax }, add)).not.toContain(false);
   expect(add()).toBe(false);
 });
 
-test("requests are lines for watchers, by the pattern of their route, and the level can be set", async () => {
+test("watchers receive requests, by route pattern, and can set the level", async () => {
   const { server, send, json } = await startEndpointClient();
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/admin/logs/watch`);
   const lines: { Message: string; Level: string; Resource: string }[] = [];

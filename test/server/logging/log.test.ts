@@ -1,4 +1,4 @@
-/** The log: levels, what the engine reports, references of errors. */
+/** The log: levels, engine messages, references of errors. */
 import { expect, test } from "vitest";
 import { Log, levelNamed, silentLog } from "../../../server/logging/log.ts";
 import type { LogEvent } from "../../../server/logging/log-line.ts";
@@ -13,7 +13,7 @@ function gathering(minLevel: "Info" | "Off" = "Info") {
   return { log: new Log(minLevel, [sink], () => 5), events };
 }
 
-test("the level decides what is logged, and can be changed", () => {
+test("the level filters messages, and can be changed", () => {
   const { log, events } = gathering();
   log.write("Debug", "a");
   log.info("b");
@@ -25,7 +25,7 @@ test("the level decides what is logged, and can be changed", () => {
   expect([log.configuredLevel, log.minLevel, log.droppedCount]).toEqual(["Info", "Off", 3]);
 });
 
-test("what the engine reports has a level, and says what to do", () => {
+test("messages of the engine have a level and a remedy", () => {
   const { log, events } = gathering();
   log.report("The disk is full", undefined, "disk-full");
   log.report("It has room", undefined, "disk-has-room");
@@ -36,7 +36,7 @@ test("what the engine reports has a level, and says what to do", () => {
   expect(events[0]?.message).toMatch(/^The disk is full\. Free space /);
 });
 
-test("an error of a request has its reference", () => {
+test("an error of a request has the request's reference", () => {
   const { log, events } = gathering();
   log.logError("abc", new Error("x"));
   expect(events[0]).toMatchObject({ level: "Error", message: "Error abc" });

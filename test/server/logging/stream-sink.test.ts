@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { StreamSink } from "../../../server/logging/stream-sink.ts";
 
-test("drops lines while the reader does not keep up, keeps little, and tells how many", () => {
+test("drops lines if the reader lags, buffers little, and reports the number of dropped lines", () => {
   const waiting: (() => void)[] = [];
   let taken = "";
   const stream = new Writable({
@@ -29,8 +29,8 @@ test("drops lines while the reader does not keep up, keeps little, and tells how
   expect(lines).toHaveLength(1000 - sink.droppedCount + 2);
 });
 
-test("is text on a terminal and JSON elsewhere, unless one is asked for", () => {
-  const begin = (isTTY: boolean, format: "auto" | "json" | "text") => {
+test("is text on a terminal and JSON elsewhere, unless configured", () => {
+  const start = (isTTY: boolean, format: "auto" | "json" | "text") => {
     let taken = "";
     const stream = {
       isTTY,
@@ -44,6 +44,6 @@ test("is text on a terminal and JSON elsewhere, unless one is asked for", () => 
     new StreamSink(stream, format).write({ level: "Info", timeMs: 0, message: "m" });
     return taken[0];
   };
-  expect([begin(true, "auto"), begin(false, "auto")]).toEqual(["1", "{"]);
-  expect([begin(true, "json"), begin(false, "text")]).toEqual(["{", "1"]);
+  expect([start(true, "auto"), start(false, "auto")]).toEqual(["1", "{"]);
+  expect([start(true, "json"), start(false, "text")]).toEqual(["{", "1"]);
 });

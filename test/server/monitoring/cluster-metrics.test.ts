@@ -1,4 +1,4 @@
-/** The metrics of a cluster: which there are, and that the documentation and the rules for alarms know them. */
+/** The metrics of a cluster, and their use in the documentation and the alerting rules. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { ClusterFigures } from "../../../server/monitoring/cluster-figures.ts";
@@ -37,7 +37,7 @@ function seriesOf(name: string, given: Partial<ClusterFigures> = {}): (string | 
   return samples.map(({ labels, value }) => [...Object.values(labels), value]);
 }
 
-test("what is not known has no series, and a role has one for each", () => {
+test("unknown values have no series, and a role has one series per value", () => {
   expect(seriesOf("jackdaw_cluster_has_leader")).toEqual([[0]]);
   expect(seriesOf("jackdaw_cluster_nodes")).toEqual([[2]]);
   expect(seriesOf("jackdaw_cluster_node_silent_seconds")).toEqual([]);
@@ -50,7 +50,7 @@ test("what is not known has no series, and a role has one for each", () => {
   expect(seriesOf("jackdaw_replica_behind_seconds")).toEqual([["shop", 1.5]]);
 });
 
-test("a scrub that failed, and none", () => {
+test("a failed scrub, and a missing one", () => {
   expect(seriesOf("jackdaw_nats_scrub_failed")).toEqual([[1]]);
   expect(seriesOf("jackdaw_nats_scrub_age_seconds")).toEqual([[4]]);
   const nats = { isConnected: true, restarts: 0, scrub: null };
@@ -59,7 +59,7 @@ test("a scrub that failed, and none", () => {
   expect(seriesOf("jackdaw_nats_connected", { nats: null })).toEqual([]);
 });
 
-test("docs/cluster.md has all, and the rules for alarms use those that there are", () => {
+test("docs/cluster.md lists all metrics, and alerting rules use only existing ones", () => {
   const read = (path: string) => readFileSync(`${projectRoot}${path}`, "utf8");
   const own = clusterMetrics(figures, [copy], 9_000).map(({ name }) => name);
   const page = read("docs/cluster.md");

@@ -1,4 +1,4 @@
-/** Figures of the last day: what is counted, what is kept, and that idle databases cost nothing. */
+/** Metrics of the last day: counts, retention, and no cost for idle databases. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LatencyCounts } from "../../../engine/base/latency-counts.ts";
 import { CountedLatency } from "../../../server/monitoring/counted-latency.ts";
@@ -14,7 +14,7 @@ import {
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer({ databases: [{ name: "Shop" }, { name: "idle" }] });
-  // The samples are taken by the tests, at times of their own.
+  // The tests take the samples, at simulated times.
   server.running.services.monitoring.figures.stop();
 });
 afterAll(stopTestServers);
@@ -33,7 +33,7 @@ const figuresOf = async (path: string) => (await server.request(path)).json as R
 const sum = (values: readonly (number | null)[] = []) =>
   values.reduce<number>((all, one) => all + (one ?? 0), 0);
 
-test("a ring keeps the newest samples, and what was not sampled is missing", () => {
+test("a ring keeps the newest samples, and marks missing ones", () => {
   const ring = new FigureRing({ ms: 1_000, count: 300 });
   ring.add(1_000_000, { A: 1 });
   ring.add(1_001_000, { A: 2, B: 7 });
@@ -46,12 +46,12 @@ test("a ring keeps the newest samples, and what was not sampled is missing", () 
   const { startMs, columns } = ring.read(0, 1_399_000);
   expect(startMs).toBe(1_100_000);
   expect(columns["A"]).toEqual(Array.from({ length: 300 }, (_, at) => at + 100));
-  // A pause longer than the ring leaves nothing of what was before.
+  // A pause longer than the ring clears it.
   ring.add(9_000_000, { A: 1 });
   expect(ring.read(0, 9_000_000).columns["A"]?.filter((one) => one !== null)).toEqual([1]);
 });
 
-test("percentiles are of what was counted since the last look", () => {
+test("percentiles cover the values since the last read", () => {
   const counts = new LatencyCounts();
   const latency = new CountedLatency(counts);
   for (let at = 0; at < 99; at++) counts.add(0.2);
@@ -67,9 +67,9 @@ test("percentiles are of what was counted since the last look", () => {
   expect(latency.look([0.5]).ms[0]).toBeGreaterThan(5);
 });
 
-// A database that is opened again has no figures of before.
+// A reopened database has no earlier metrics.
 test.skipIf(isCold)(
-  "requests, changes and written bytes are told by the database, in any spelling of its name",
+  "reports requests, changes and written bytes per database, in any spelling of its name",
   async () => {
     await put("a");
     const { figures } = server.running.services.monitoring;
@@ -88,13 +88,13 @@ test.skipIf(isCold)(
     const all = figures.read(undefined, 1_000, nowMs - 10_000, nowMs + 3_000)?.columns ?? {};
     expect(sum(all["Memory"])).toBeGreaterThan(1024 * 1024);
     expect(sum(all["Changes"])).toBeGreaterThanOrEqual(20);
-    // A database that nobody uses has no memory.
+    // An idle database uses no memory.
     const idle = await server.running.services.databases.find("idle");
     expect(figures.read(idle, 1_000, 0, nowMs + 3_000)).toBeNull();
   },
 );
 
-test("each step is sampled at its own pace", async () => {
+test("samples each step at its own interval", async () => {
   const nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
   const figures = new Figures(
     { opened: () => [], operations: () => server.running.services.operations },
@@ -116,7 +116,7 @@ test("each step is sampled at its own pace", async () => {
   expect(figureSteps.map(({ ms, count }) => ms * count)).toEqual([300_000, 3_600_000, 86_400_000]);
 });
 
-test("the routes answer with samples and with what has happened", async () => {
+test("the routes return samples and events", async () => {
   await server.request("/databases/Shop/queries", {
     method: "PATCH",
     body: JSON.stringify({ Query: { Query: "from @all_docs update { this.A = 1 }" } }),
@@ -143,14 +143,14 @@ test("the routes answer with samples and with what has happened", async () => {
   await expect.poll(columns).toEqual(expect.arrayContaining(["Requests", "FsyncP99", "Memory"]));
   const later = await figuresOf(`/admin/metrics?since=${new Date(Date.now() + 1e6).toISOString()}`);
   expect(later.Events).toEqual([]);
-  // Another database's events are nobody else's business.
+  // Events of other databases are not returned.
   const other = await figuresOf("/databases/idle/metrics");
   expect(other.Events.map(({ Database }) => Database)).toEqual([null]);
   expect((await server.request("/admin/metrics?range=1y")).status).toBe(400);
   expect((await server.request("/admin/metrics?since=noon")).status).toBe(400);
 });
 
-test("the use of a certificate is told: when, and how many connections are open", async () => {
+test("reports the last use of a certificate and its open connections", async () => {
   const pair = await server.client({ clearance: "Operator" }, "a user");
   const session = server.session(pair);
   await new Promise((resolve) => session.once("connect", resolve));

@@ -1,4 +1,7 @@
-/** What keeps a server from being ready: a full disk, a folder that cannot be written, an index that has failed; and back. */
+/**
+ * Reasons for not being ready: a full disk, a folder that cannot be written, a failed index; and
+ * recovery.
+ */
 import files, { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
@@ -13,19 +16,19 @@ import {
   stopTestServers,
 } from "../../support/start-test-server.ts";
 
-/** What the system tells of free blocks; null: the truth. */
+/** Simulated free blocks of the file system; null for the real value. */
 const disk: { freeBytes: number | null } = { freeBytes: null };
 const actual = files.statfs;
-const told = async (path: string) => {
+const reported = async (path: string) => {
   const found = await actual(path);
   return disk.freeBytes === null ? found : { ...found, bsize: 1, bavail: disk.freeBytes };
 };
-/** Everybody who imports it gets it. */
+/** Replaced for all importers. */
 function setStatfs(statfs: typeof actual): void {
   files.statfs = statfs;
   syncBuiltinESMExports();
 }
-setStatfs(told as typeof actual);
+setStatfs(reported as typeof actual);
 afterAll(() => setStatfs(actual));
 
 let root: string;
@@ -37,7 +40,7 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** Of the cluster; null: it is well, or there is none. */
+/** Simulated reason of the cluster; null if it is ready or does not exist. */
 const trouble: { cluster: string | null } = { cluster: null };
 
 function withLog(dataFolder: string) {
@@ -59,10 +62,10 @@ function withLog(dataFolder: string) {
     nowMs += ms;
     return [...(await health.findings()).keys()];
   };
-  return { later, told: () => events.map(({ message }) => message) };
+  return { later, reported: () => events.map(({ message }) => message) };
 }
 
-test("a full disk answers 503 on the wire, and 200 when there is room again", async () => {
+test("a full disk answers 503 over HTTP, and 200 when there is space again", async () => {
   const server = await startTestServer({
     databases: [{ name: "mine" }],
     flags: ["--RunInMemory=false", `--DataDir=${join(root, "data")}`],
@@ -82,38 +85,38 @@ test("a full disk answers 503 on the wire, and 200 when there is room again", as
   await expect.poll(ready, { timeout: 4_000 }).toEqual([200, "ok\n"]);
 });
 
-test("a full disk is told once, with the way back", async () => {
-  const { later, told } = withLog(root);
+test("a full disk is logged once, with its remedy", async () => {
+  const { later, reported } = withLog(root);
   expect(await later(0)).toEqual([]);
   disk.freeBytes = 1024;
-  expect(await later(500)).toEqual([]); // it looks at most once a second
+  expect(await later(500)).toEqual([]); // It checks at most once a second.
   expect(await later(600)).toEqual(["disk"]);
   expect(await later(1_100)).toEqual(["disk"]);
   disk.freeBytes = null;
   expect(await later(1_100)).toEqual([]);
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     "The server is not ready: disk (the disk is full)",
     "The server is ready again",
   ]);
 });
 
-test("a folder that cannot be written is found by the next probe, and so is its end", async () => {
+test("the next probe detects an unwritable folder, and its recovery", async () => {
   const folder = join(root, "folder");
-  // A file in its place refuses all writes, also those of the superuser.
+  // A file in its place rejects all writes, also those of the superuser.
   await writeFile(folder, "");
-  const { later, told } = withLog(folder);
+  const { later, reported } = withLog(folder);
   expect(await later(0)).toEqual(["disk"]);
   await rm(folder);
   await files.mkdir(folder);
-  expect(await later(5_000)).toEqual(["disk"]); // it writes at most once in ten seconds
+  expect(await later(5_000)).toEqual(["disk"]); // It writes at most once in ten seconds.
   expect(await later(6_000)).toEqual([]);
   expect(await files.readdir(folder)).toEqual([]);
   await rm(folder, { recursive: true });
   expect(await later(11_000)).toEqual(["disk"]);
-  expect(told()[0]).toMatch(
+  expect(reported()[0]).toMatch(
     /^The server is not ready: disk \(the data folder cannot be written: ENOTDIR/,
   );
-  expect(told()[2]).toMatch(/cannot be read: ENOENT/);
+  expect(reported()[2]).toMatch(/cannot be read: ENOENT/);
 });
 
 test("an index that fails on all documents answers 503 until it is deleted", async () => {

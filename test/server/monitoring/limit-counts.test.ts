@@ -5,7 +5,7 @@ import { Log } from "../../../server/logging/log.ts";
 import type { LogEvent } from "../../../server/logging/log-line.ts";
 import { LimitCounts, limitOf } from "../../../server/monitoring/limit-counts.ts";
 
-test("limits are told from other errors", () => {
+test("distinguishes limits from other errors", () => {
   const disabled = "Raven.Client.Exceptions.Database.DatabaseDisabledException";
   expect(
     [
@@ -20,7 +20,7 @@ test("limits are told from other errors", () => {
   ).toEqual(["query-work", "disk", "load", "size", undefined, undefined, undefined]);
 });
 
-test("each hit is counted, and a few of each limit are told, with what to do", () => {
+test("counts each hit, and logs a few of each limit with the remedy", () => {
   const events: LogEvent[] = [];
   const sink = {
     droppedCount: 0,

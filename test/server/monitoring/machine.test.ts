@@ -1,4 +1,4 @@
-/** What the system tells of processors, memory and disks. */
+/** System information on processors, memory and disks. */
 import { tmpdir } from "node:os";
 import { expect, test, vi } from "vitest";
 import {
@@ -10,7 +10,7 @@ import {
   RoomWatch,
 } from "../../../server/monitoring/machine.ts";
 
-test("the processor time of this process shows while it works", () => {
+test("the processor time of this process increases while it works", () => {
   const watch = new ProcessorWatch();
   const untilMs = performance.now() + 150;
   while (performance.now() < untilMs);
@@ -28,7 +28,7 @@ test("memory is that of this process and machine", () => {
   expect(memory.swapUsedBytes).toBeGreaterThanOrEqual(0);
 });
 
-test("the line of a device is read as the kernel documents it", () => {
+test("a line of /proc/diskstats is parsed as the kernel documents it", () => {
   const text =
     "   8       0 sda 1 0 2 0 3 0 4 0 0 0 0\n 254       1 vda1 1033 20 8000 5 501 7 9000 6 3 70 90 0 0 0 0\n";
   expect(deviceCounts(text, "254:1")).toMatchObject({
@@ -39,21 +39,21 @@ test("the line of a device is read as the kernel documents it", () => {
     underWay: 3,
   });
   expect(deviceCounts(text, "9:9")).toBeNull();
-  // Whatever this machine tells, it is no failure.
+  // Unavailable values on this machine are not a failure.
   expect(() => new DiskWatch(tmpdir()).look()).not.toThrow();
   expect(new DiskWatch("/no/such/folder").look()).toBeNull();
 });
 
-test("the room of a disk is asked for beside, and each answer is told once", async () => {
+test("disk space is queried in the background, and each result is reported once", async () => {
   const watch = new RoomWatch(tmpdir());
   expect(watch.look()).toBeUndefined();
-  const told = await vi.waitUntil(() => watch.look(), { timeout: 5_000 });
-  expect(told?.totalBytes).toBeGreaterThan(0);
-  expect(told?.freeBytes).toBeLessThanOrEqual(told?.totalBytes ?? 0);
+  const reported = await vi.waitUntil(() => watch.look(), { timeout: 5_000 });
+  expect(reported?.totalBytes).toBeGreaterThan(0);
+  expect(reported?.freeBytes).toBeLessThanOrEqual(reported?.totalBytes ?? 0);
   expect(watch.look()).toBeUndefined();
 });
 
-test("a folder that is not there has no room that is told", async () => {
+test("a missing folder has no reported space", async () => {
   const watch = new RoomWatch("/no/such/folder");
   expect(watch.look()).toBeUndefined();
   await expect.poll(() => watch.look()).toBeNull();

@@ -1,4 +1,4 @@
-/** Queries without what may be a part of a document. */
+/** Query texts without values that may come from documents. */
 import { expect, test } from "vitest";
 import { maskedQuery } from "../../../server/monitoring/masked-query.ts";
 

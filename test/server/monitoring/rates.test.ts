@@ -1,4 +1,4 @@
-/** Rates between two looks; changes counted by kind while they are followed. */
+/** Rates between two reads; changes counted by type while a database is followed. */
 import { afterAll, expect, test } from "vitest";
 import { ChangeCounts, Rates } from "../../../server/monitoring/rates.ts";
 import { startEndpointClient } from "../../support/endpoint-client.ts";
@@ -6,7 +6,7 @@ import { stopTestServers } from "../../support/start-test-server.ts";
 
 afterAll(stopTestServers);
 
-test("counts become rates by second, 0 at first and where they began anew", () => {
+test("counts become rates per second, 0 at first and after a restart", () => {
   let nowMs = 0;
   const rates = new Rates<"a">(() => nowMs);
   expect(rates.look("x", { a: 100 })).toEqual({ a: 0 });
@@ -17,10 +17,10 @@ test("counts become rates by second, 0 at first and where they began anew", () =
   expect(rates.look("x", { a: 0 })).toEqual({ a: 0 });
 });
 
-test("changes are counted by kind from when a database is followed until it is left", async () => {
+test("changes are counted by type while a database is followed", async () => {
   const { server, send } = await startEndpointClient();
   const database = await server.running.services.databases.find("db");
-  if (database === undefined) throw new Error("there is a database");
+  if (database === undefined) throw new Error("the database does not exist");
   const counts = new ChangeCounts();
   await send("PUT docs?id=a/1", {});
   counts.follow([database]);

@@ -1,4 +1,7 @@
-/** Lines on slow queries: of answers, streams, patches and deletions by query, with their plan and without any value. */
+/**
+ * Log lines for slow queries: replies, streams, patches and deletions by query, with their plan and
+ * without values.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Log } from "../../../server/logging/log.ts";
 import type { LogEvent } from "../../../server/logging/log-line.ts";
@@ -23,8 +26,8 @@ beforeAll(async () => {
 });
 afterAll(stopTestServers);
 
-/** The next line of this message. */
-async function told(message: string): Promise<Record<string, unknown>> {
+/** The next line with this message. */
+async function reported(message: string): Promise<Record<string, unknown>> {
   const find = () => events.findIndex((event) => event.message === message);
   await expect.poll(find).toBeGreaterThanOrEqual(0);
   const [event] = events.splice(find(), 1);
@@ -36,7 +39,7 @@ const slow = "declare function f(x) { for (var i = 0; i < 900; i++) { } return {
 test.each([
   ["POST queries", "/databases/:database/queries"],
   ["POST streams/queries", "/databases/:database/streams/queries"],
-])("a slow answer to %s has a line with its plan", async (route, path) => {
+])("a slow reply to %s is logged with its plan", async (route, path) => {
   events.length = 0;
   const Query = `${slow} from Items as i where i.secret != 's3cret1' and i.n >= $low select f(i)`;
   await client.send(route, {
@@ -44,7 +47,7 @@ test.each([
     QueryParameters: { low: 7 },
     WaitForNonStaleResults: true,
   });
-  expect(await told("A query was slow")).toMatchObject({
+  expect(await reported("A query was slow")).toMatchObject({
     event: "slow-query",
     route: path,
     database: "db",
@@ -56,12 +59,12 @@ test.each([
   });
 });
 
-test("a filter is told as what it costs, and nothing of its values", async () => {
+test("a filter is logged with its cost, without its values", async () => {
   events.length = 0;
   await client.send("POST queries", {
     Query: `${slow} from Items as i filter i.secret != 's3cret9' select f(i)`,
   });
-  const line = await told("A query was slow");
+  const line = await reported("A query was slow");
   expect(line).toMatchObject({
     plan: "collection Items: all of it; filter on each document; rows by script",
   });
@@ -73,12 +76,12 @@ test.each([
   ["PATCH", "A patch by query was slow", " update { this.done = 's3cret'; }", 400],
   ["DELETE", "A deletion by query was slow", "", 400],
 ])(
-  "an operation started by %s has a line when it has ended",
+  "an operation started by %s is logged when it has ended",
   async (method, message, tail, results) => {
     const Query = `from Items${tail}`;
     const body = method === "PATCH" ? { Query: { Query } } : { Query };
     expect((await client.send(`${method} queries`, body)).status).toBe(200);
-    const line = await told(message);
+    const line = await reported(message);
     expect(line).toMatchObject({
       method,
       ended: "completed",

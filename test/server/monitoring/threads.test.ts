@@ -1,9 +1,9 @@
-/** Threads of this process, and the lines that the kernel tells them in. */
+/** Threads of this process, and the lines of the kernel that describe them. */
 import { platform } from "node:os";
 import { expect, test } from "vitest";
 import { threadOf, threadsOfProcess } from "../../../server/monitoring/threads.ts";
 
-test("a line is read though its name has brackets and spaces", () => {
+test("a line is parsed although its name contains brackets and spaces", () => {
   const line =
     "4711 (a (b) c) S 1 1 1 0 -1 4194368 9 0 0 0 150 25 0 0 20 0 11 0 340000 1 2 18446744073709551615";
   expect(threadOf(line)).toEqual({
@@ -16,7 +16,7 @@ test("a line is read though its name has brackets and spaces", () => {
   });
 });
 
-test.runIf(platform() === "linux")("the main thread of this process is among them", () => {
+test.runIf(platform() === "linux")("includes the main thread of this process", () => {
   const threads = threadsOfProcess();
   expect(threads.map(({ id }) => id)).toContain(process.pid);
   expect(threads.reduce((sum, { userMs }) => sum + userMs, 0)).toBeGreaterThan(0);

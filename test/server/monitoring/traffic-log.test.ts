@@ -1,4 +1,4 @@
-/** What of the traffic goes to the log: the configuration of RavenDB 7.2.7, whose replies these are, and that it is obeyed. */
+/** The traffic log: the configuration of RavenDB 7.2.7, whose replies these are, and its effect. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Log } from "../../../server/logging/log.ts";
 import type { LogEvent } from "../../../server/logging/log-line.ts";
@@ -43,7 +43,7 @@ const whole = {
   CertificateThumbprints: ["AA"],
 };
 
-test("nothing is configured at first", async () => {
+test("nothing is configured initially", async () => {
   expect(await client.json(`GET ${path}`)).toEqual({
     ...empty,
     Databases: null,
@@ -75,7 +75,7 @@ test.each([
     { TrafficWatchMode: "Off", MinimumDurationInMs: 7.5 },
     { ...empty, MinimumDurationInMs: 7 },
   ],
-])("what is sent is kept: %j", async (sent, kept) => {
+])("stores the configuration: %j", async (sent, kept) => {
   expect((await client.send(`POST ${path}`, sent)).status).toBe(204);
   expect(await client.json(`GET ${path}`)).toEqual(kept);
 });
@@ -91,14 +91,14 @@ test.each([
   [{ ChangeTypes: ["Bogus"] }, "System.ArgumentException"],
   [{ ChangeTypes: ["documents"] }, "System.ArgumentException"],
   [{ ChangeTypes: [1] }, "System.InvalidCastException"],
-])("what cannot be meant is refused, and changes nothing: %j", async (sent, type) => {
+])("rejects an invalid configuration without changes: %j", async (sent, type) => {
   await client.send(`POST ${path}`, whole);
   const { status, text } = await client.send(`POST ${path}`, sent);
   expect([status, JSON.parse(text).Type]).toEqual([400, type]);
   expect(await client.json(`GET ${path}`)).toEqual(whole);
 });
 
-/** The requests with a line, as `GET /docs 200`. */
+/** The logged requests, as `GET /docs 200`. */
 async function logged(configuration: object): Promise<string[]> {
   await client.send(`POST ${path}`, { TrafficWatchMode: "ToLogFile", ...configuration });
   events.length = 0;
@@ -122,7 +122,7 @@ const ofDatabase = [
   "POST /queries 200",
 ] as const;
 
-test("a line is written for each request that fits", async () => {
+test("logs each request that matches", async () => {
   const [put, get, missing, query] = ofDatabase;
   expect(await logged({})).toEqual([...ofDatabase, "GET /databases 200"]);
   expect(await logged({ Databases: ["DB"] })).toEqual(ofDatabase);
@@ -141,7 +141,7 @@ test("a line is written for each request that fits", async () => {
   expect(await logged({ TrafficWatchMode: "None" })).toEqual([]);
 });
 
-test("a line has no value of a query or a document", async () => {
+test("a line contains no values of queries or documents", async () => {
   await logged({ ChangeTypes: ["Queries"] });
   const line = events.find(({ message }) => message === "traffic");
   expect(line?.fields).toMatchObject({

@@ -1,4 +1,4 @@
-/** Watching requests over a web socket: the messages, who gets which, and that nothing of documents is in them. */
+/** Watching requests over a web socket: the messages, their recipients, and no document data. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Exchange } from "../../../server/http/exchange.ts";
@@ -36,7 +36,7 @@ async function watch(query = ""): Promise<{ messages: Message[]; socket: WebSock
   return { messages, socket };
 }
 
-test("each request that ends is told in RavenDB's words, of one database where that is asked for", async () => {
+test("each completed request is sent in RavenDB's format, of one database on request", async () => {
   const all = await watch();
   const other = await watch("?resourceName=OTHER");
   const body = '{"secret":"s3cret"}';
@@ -88,7 +88,7 @@ test("each request that ends is told in RavenDB's words, of one database where t
   await expect.poll(() => server.running.services.requests.traffic.isOn).toBe(false);
 });
 
-test("only operators may watch", async () => {
+test("only operators can watch", async () => {
   const user = await server.client({ permissions: { mine: "Admin" } });
   const address = `${server.url.replace(/^http/, "ws")}/admin/traffic-watch`;
   const socket = new WebSocket(address, tlsOptions(server.authority, user));
@@ -99,7 +99,7 @@ test("only operators may watch", async () => {
   expect(status).toBe(403);
 });
 
-test("a watcher that does not keep up misses messages, and too many are refused", () => {
+test("a slow watcher misses messages, and excess watchers are rejected", () => {
   const traffic = new TrafficWatch();
   const sent: string[] = [];
   let close = (): void => undefined;
@@ -133,7 +133,7 @@ test("a watcher that does not keep up misses messages, and too many are refused"
   expect(traffic.isOn).toBe(true);
 });
 
-test("requests have RavenDB's kinds", () => {
+test("requests have RavenDB's types", () => {
   const of = (what: string) => {
     const [method = "", path = ""] = what.split(" ");
     return trafficKind(method, path.replace("~", "/databases/:database"));

@@ -1,4 +1,4 @@
-/** Classes of C# for documents and indexes. */
+/** C# classes for documents and indexes. */
 import { expect, test } from "vitest";
 import {
   classNameOf,
@@ -7,7 +7,7 @@ import {
   singular,
 } from "../../../server/replies/csharp-classes.ts";
 
-test("a document becomes classes, what it contains first, one for each shape", () => {
+test("a document becomes classes, nested ones first, one for each shape", () => {
   const text = documentClasses(
     "My.Space",
     new Map([
@@ -56,7 +56,7 @@ test("a document becomes classes, what it contains first, one for each shape", (
   expect(text).toContain("namespace My.Space\n{");
 });
 
-test("the class is the one that its program named, or one of the collection", () => {
+test("the class has the name of the client type or of the collection", () => {
   expect(classNameOf({ "Raven-Clr-Type": "A.B.Thing, My" })).toEqual({
     space: "A.B",
     name: "Thing",

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { foldedName } from "../../../engine/base/case-folding.ts";
 import { matchesPattern } from "../../../server/replies/document-listing.ts";
 
-/** As RavenDB 7.2.7 answers for `startsWith` with `matches`. */
+/** The result of RavenDB 7.2.7 for `startsWith` with `matches`. */
 test.each([
   ["ΟΔΟΣ/1", "οδος/*", true],
   ["οδος/1", "*Δ?Σ/1", true],

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Exchange } from "../../../server/http/exchange.ts";
 import { queryOfBody, wrappedQueryOfBody } from "../../../server/replies/query-request.ts";
 
-/** A request whose body is there. */
+/** A request whose body is already received. */
 function exchangeOf(body: object): Exchange {
   const bytes = Buffer.from(JSON.stringify(body));
   return {
@@ -11,7 +11,7 @@ function exchangeOf(body: object): Exchange {
   } as unknown as Exchange;
 }
 
-test("requests that come together are each read as they are, long and short", async () => {
+test("simultaneous requests are each read unchanged, long and short", async () => {
   const queries = Array.from({ length: 12 }, (_, n) => ({
     Query: `from Users where Name = 'n${n}' ${" ".repeat(n % 3 === 0 ? 70_000 : n * 7)}`,
     QueryParameters: { n },

@@ -1,4 +1,7 @@
-/** A query that is repeated is answered from what is known, and never after something that it reads has changed. */
+/**
+ * A repeated query is answered from the reply cache, but never after a change of data that it
+ * reads.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   startTestServer,
@@ -29,8 +32,11 @@ async function post(path: string, content: unknown): Promise<void> {
   expect(reply.status).toBeLessThan(300);
 }
 
-/** The answer without what differs from one query to the next. `isNew`: as to a request that never came before. */
-async function ask(query: string, parameters: object = {}, isNew = false): Promise<unknown> {
+/**
+ * The reply without parts that differ between queries. `isNew`: sent with a text that was never
+ * sent before.
+ */
+async function send(query: string, parameters: object = {}, isNew = false): Promise<unknown> {
   const body = JSON.stringify({
     Query: query,
     QueryParameters: parameters,
@@ -100,11 +106,14 @@ const changes: readonly [string, () => Promise<unknown>][] = [
         }),
       }),
   ],
-  ["another field is asked for", () => ask("from Users where Company = 'companies/1' and Age = 1")],
+  [
+    "another field is requested",
+    () => send("from Users where Company = 'companies/1' and Age = 1"),
+  ],
 ];
 
 describe("a repeated query", () => {
-  test("gets the same answer, with the time of now", async () => {
+  test("returns the same reply, with the current time", async () => {
     const body = JSON.stringify({
       Query: "from Users where Age = 3",
       WaitForNonStaleResults: true,
@@ -125,32 +134,32 @@ describe("a repeated query", () => {
     expect(new Set(times).size).toBe(times.length);
   });
 
-  test("is not answered to a caller who has the answer", async () => {
+  test("is not answered again to a client that has the reply", async () => {
     const body = JSON.stringify({
       Query: "from Users where Age = 0",
       WaitForNonStaleResults: true,
     });
-    const ask = (headers: Record<string, string>) =>
+    const send = (headers: Record<string, string>) =>
       server.request("/databases/db/queries", { method: "POST", body, headers });
-    for (let n = 0; n < 3; n++) await ask({});
-    const { headers } = await ask({});
+    for (let n = 0; n < 3; n++) await send({});
+    const { headers } = await send({});
     const etag = headers.etag ?? "";
-    expect((await ask({ "if-none-match": etag })).status).toBe(304);
-    expect((await ask({ "if-none-match": "1" })).status).toBe(200);
+    expect((await send({ "if-none-match": etag })).status).toBe(304);
+    expect((await send({ "if-none-match": "1" })).status).toBe(200);
   });
 
-  test.each(changes)("sees that %s", async (_what, change) => {
+  test.each(changes)("detects that %s", async (_what, change) => {
     const deployed = { Name: "ByName", Maps: ["map('Users', u => ({ Name: u.Name }))"] };
     if (changes.findIndex(([what]) => what === _what) === 0) {
       const body = JSON.stringify({ Indexes: [deployed] });
       await server.request("/databases/db/admin/indexes", { method: "PUT", body });
     }
-    for (const query of queries) for (let n = 0; n < 3; n++) await ask(query, { a: 1 });
+    for (const query of queries) for (let n = 0; n < 3; n++) await send(query, { a: 1 });
     await change();
     for (const query of queries) {
-      const fresh = await ask(query, { a: 1 }, true);
-      for (let n = 0; n < 3; n++) expect(await ask(query, { a: 1 }), query).toEqual(fresh);
-      expect(await ask(query, { a: 2 }), query).toEqual(await ask(query, { a: 2 }, true));
+      const fresh = await send(query, { a: 1 }, true);
+      for (let n = 0; n < 3; n++) expect(await send(query, { a: 1 }), query).toEqual(fresh);
+      expect(await send(query, { a: 2 }), query).toEqual(await send(query, { a: 2 }, true));
     }
   });
 });

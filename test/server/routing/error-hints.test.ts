@@ -1,4 +1,4 @@
-/** `hint` beside the message of an error: what helps, in the names that the caller may see. */
+/** `hint` in the body of an error: suggestions, with names that the caller may see. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
 import { hintOf } from "../../../server/routing/error-hints.ts";
@@ -19,7 +19,7 @@ const hint = async (Query: string) => {
   return json as { hint?: string; Message: string; Error: string };
 };
 
-test("the nearest names of an index that is not there", async () => {
+test("suggests the nearest names for a missing index", async () => {
   const { json } = await client.send("POST indexes/replace?name=Orders/Total");
   expect(json).toMatchObject({ hint: "Did you mean 'Orders/Totals'?" });
   const stats = await client.send("GET indexes/terms?name=Orders/Old&field=x");
@@ -30,7 +30,7 @@ test("the nearest names of an index that is not there", async () => {
   expect(Object.keys(stats.json as object)).toEqual(["Url", "Type", "Message", "Error", "hint"]);
 });
 
-test("the nearest field, or the fields that there are", async () => {
+test("suggests the nearest field, or lists the existing ones", async () => {
   expect((await hint("from index 'Orders/Totals' where Contry = 'x'")).hint).toBe(
     "Did you mean 'Country'?",
   );
@@ -39,7 +39,7 @@ test("the nearest field, or the fields that there are", async () => {
   );
 });
 
-test("the place of a mistake, as editors count it", async () => {
+test("has the position of an error in the text, as editors count", async () => {
   expect((await hint("from Orders where where")).hint).toBe(
     "The error is at line 1, column 19 of the query.",
   );
@@ -48,7 +48,7 @@ test("the place of a mistake, as editors count it", async () => {
   );
 });
 
-test("an error without a helpful sentence has no such key", async () => {
+test("an error without a hint lacks the key", async () => {
   const { json } = await client.send("PUT docs?id=x", "[1]");
   expect(Object.keys(json as object)).not.toContain("hint");
   const names = { databases: () => [], indexes: () => [], fields: () => [] };
@@ -57,12 +57,12 @@ test("an error without a helpful sentence has no such key", async () => {
   expect(hintOf(new EngineError("timeout", "too late"), names)).toContain("Increase the timeout");
 });
 
-test("databases that the caller may not see are not proposed", async () => {
+test("does not suggest databases that the caller may not see", async () => {
   const server = await startTestServer({ databases: [{ name: "shop" }, { name: "shop-secret" }] });
   const reader = await server.client({ permissions: { shop: "Read", shops: "Read" } });
   const session = server.session(reader);
-  const asked = await requestHttp2(session, "/databases/shops/stats", { method: "GET" });
-  expect(asked.json).toMatchObject({ hint: "Did you mean 'shop'?" });
+  const requested = await requestHttp2(session, "/databases/shops/stats", { method: "GET" });
+  expect(requested.json).toMatchObject({ hint: "Did you mean 'shop'?" });
   const far = await server.client({ permissions: { "shop-secre": "Read" } });
   const other = server.session(far);
   const refused = await requestHttp2(other, "/databases/shop-secre/stats", { method: "GET" });

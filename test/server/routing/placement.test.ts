@@ -1,4 +1,7 @@
-/** Which node of a cluster runs a request: every route of the table against what it must be, and every state of a database. */
+/**
+ * The node that runs a request: every route of the table compared with a specification, in every
+ * state of a database.
+ */
 import { describe, expect, test } from "vitest";
 import type { ClusterView, ReplicaState } from "../../../server/cluster/cluster-view.ts";
 import { routes } from "../../../server/endpoints/route-table.ts";
@@ -9,15 +12,14 @@ import { type Copies, databasePrefix, type Route } from "../../../server/routing
 import { FakeNodes } from "../../support/fake-nodes.ts";
 
 /**
- * Which copy serves a request. `~` is a database, `*` any rest, `name=` a parameter that names a database. The first line that
- * fits is the one that counts, and every route must have one: a new route is thought about, and written down here,
- * before a cluster can serve it wrongly.
+ * The copy that serves a request. `~` is a database, `*` any rest, `name=` a parameter that
+ * contains a database name. The first matching line counts, and every route needs one, so that each
+ * new route is considered before a cluster can serve it wrongly.
  *
- * - leader: what writes; what is told of the work that the leader does (operations, tasks, backups, subscriptions) and
- *   where it is reached.
- * - confirmed: what is promised to be linearizable.
- * - here: what tells of one node, or changes what is not durable.
- * - any: what reads replicated data.
+ * - leader: writes, and reads about the leader's work (operations, tasks, backups, subscriptions).
+ * - confirmed: linearizable reads.
+ * - here: information about one node, and changes that are not durable.
+ * - any: reads of replicated data.
  */
 const specification: Readonly<Record<Copies, string>> = {
   confirmed: `
@@ -81,7 +83,7 @@ function nameOf({ method, path, about }: Route): string {
   return `${method} ${of}${path.replace(databasePrefix, "~/")}`;
 }
 
-/** As much of an exchange as is looked at. */
+/** The part of an exchange that is read. */
 function exchangeOf(query: string, headers: Readonly<Record<string, string>> = {}): Exchange {
   const header = (name: string) => headers[name];
   return { query: new QueryString(query), header } as unknown as Exchange;
@@ -89,22 +91,25 @@ function exchangeOf(query: string, headers: Readonly<Record<string, string>> = {
 
 function routeOf(name: string): Route {
   const found = routes.find((route) => nameOf(route) === name);
-  if (found === undefined) throw new Error(`there is no ${name}`);
+  if (found === undefined) throw new Error(`the database ${name} does not exist`);
   return found;
 }
 
-test.each(routes.map((route) => [nameOf(route), route]))("%s runs where it must", (name, route) => {
-  const isOfDatabase = route.path.startsWith(databasePrefix);
-  const query = route.about === undefined ? "" : `${route.about}=shop`;
-  const need = needOf(exchangeOf(query), route, isOfDatabase ? "shop" : undefined);
-  const wanted = specified(name);
-  expect(wanted, `${name} is in the specification`).toBeDefined();
-  expect(need?.copies ?? "here").toBe(wanted);
-  if (need !== undefined) expect(need.database).toBe("shop");
-});
+test.each(routes.map((route) => [nameOf(route), route]))(
+  "%s runs on the specified node",
+  (name, route) => {
+    const isOfDatabase = route.path.startsWith(databasePrefix);
+    const query = route.about === undefined ? "" : `${route.about}=shop`;
+    const need = needOf(exchangeOf(query), route, isOfDatabase ? "shop" : undefined);
+    const wanted = specified(name);
+    expect(wanted, `${name} is in the specification`).toBeDefined();
+    expect(need?.copies ?? "here").toBe(wanted);
+    if (need !== undefined) expect(need.database).toBe("shop");
+  },
+);
 
-describe("what a request needs", () => {
-  test("of documents in a cluster-wide session is what nobody else can have changed", () => {
+describe("the copy required by a request", () => {
+  test("for documents in a cluster-wide session must be confirmed", () => {
     for (const name of ["GET ~/docs", "POST ~/docs"]) {
       const route = routeOf(name);
       expect(needOf(exchangeOf("id=a&txMode=ClusterWide"), route, "shop")?.copies).toBe(
@@ -124,7 +129,7 @@ describe("what a request needs", () => {
     );
   });
 
-  test("of a route of the server that names no database is this node", () => {
+  test("for a server route without a database is this node", () => {
     expect(needOf(exchangeOf(""), routeOf("GET name=/periodic-backup"), undefined)).toBeUndefined();
   });
 });
@@ -154,7 +159,7 @@ describe("the place", () => {
     nodes.heartbeats.clear();
   }
 
-  test("is here for what a copy can do, and the leader for the rest", () => {
+  test("is the local copy if it suffices, and the leader otherwise", () => {
     given("ABC", "B");
     expect(all()).toBe("here here B B");
     given("ABC", "A");
@@ -163,12 +168,12 @@ describe("the place", () => {
     expect(all()).toBe("here here nowhere nowhere");
   });
 
-  test("is nowhere while this node is said to lead and does not", () => {
+  test("does not exist while this node is registered as leader but does not lead", () => {
     given("ABC", "A", { A: "candidate" });
     expect(all()).toBe("here here nowhere nowhere");
   });
 
-  test("is another node where there is no copy", () => {
+  test("is another node if there is no local copy", () => {
     given("BC", "C");
     expect(all()).toBe("C C C C");
     given("BC", null);
@@ -180,7 +185,7 @@ describe("the place", () => {
     expect(all()).toBe("nowhere nowhere nowhere nowhere");
   });
 
-  test("is the leader alone until it is known what a copy must show", () => {
+  test("is only the leader until the position that a copy must have is known", () => {
     const placeUnknown = () => {
       const state = { ...(view.find("shop") as ReplicaState), mustShow: Number.POSITIVE_INFINITY };
       const found = placeOf({ database: "shop", copies: "any", wanted: undefined }, state, view);
@@ -192,14 +197,14 @@ describe("the place", () => {
     expect(placeUnknown()).toBe("C");
   });
 
-  test("is another node for a read while the copy here is opened again, not for what is of this node", () => {
+  test("is another node for a read while the local copy is being reopened, except for this node's own state", () => {
     given("ABC", "B", { A: "stopped" });
     expect(all()).toBe("B here B B");
     given("A", "A", { A: "stopped" });
     expect(all()).toBe("here here nowhere nowhere");
   });
 
-  test("is the node that a request names, if it has a copy and any can do it", () => {
+  test("is the node that a request names, if it has a copy and any copy suffices", () => {
     given("ABC", "B");
     const wanted = (copies: Copies, tag: string) => place(copies, view, tag);
     expect(["C", "A", "Z"].map((tag) => wanted("any", tag))).toEqual(["C", "here", "here"]);

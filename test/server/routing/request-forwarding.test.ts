@@ -1,4 +1,7 @@
-/** Requests of a cluster run on the node that has what they need: real servers, which see a cluster that the test makes. */
+/**
+ * Request forwarding in a cluster: requests run on the node that can serve them, with real servers
+ * and a fake cluster view.
+ */
 import { createHash, randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import type * as http from "node:http";
@@ -51,7 +54,7 @@ beforeEach(() => {
 });
 afterEach(() => cluster.close());
 
-/** Exchanges whose handlers run, by server. */
+/** Exchanges whose handlers are running, by server. */
 const running = new Map<string, Set<Exchange>>();
 
 function watched(tag: string): Route[] {
@@ -96,7 +99,7 @@ function put(tag: string, id: string, options: RequestOptions = {}, pair = write
   return server(tag).request(docs(id), { method: "PUT", body, ...options }, pair);
 }
 
-/** The statuses of a document on each server itself, whatever the cluster says. */
+/** The tags of the servers that store a document, regardless of the cluster. */
 async function whereIs(id: string): Promise<string> {
   let found = "";
   for (const tag of ["a", "b", "c"]) {
@@ -107,14 +110,14 @@ async function whereIs(id: string): Promise<string> {
 }
 
 describe("a write", () => {
-  test("runs on the node that leads, whichever node it comes to", async () => {
+  test("runs on the leader, also if another node receives it", async () => {
     expect((await put("a", "w/1")).status).toBe(201);
     expect((await put("b", "w/2")).status).toBe(201);
     expect(await whereIs("w/1")).toBe("b");
     expect(await whereIs("w/2")).toBe("b");
   });
 
-  test("over HTTP/2 as well, and its reply is that of the leader", async () => {
+  test("works over HTTP/2, and returns the leader's reply", async () => {
     const session = server("a").session(writer);
     const reply = await requestHttp2(session, docs("w/3"), { method: "PUT", body: "{}" });
     expect(reply.status).toBe(201);
@@ -124,7 +127,7 @@ describe("a write", () => {
     expect(await whereIs("w/3")).toBe("b");
   });
 
-  test("with an error is answered with the leader's error", async () => {
+  test("with an error returns the leader's error", async () => {
     const reply = await put("a", "w/4", {
       headers: { "if-match": '"A:1-AAAAAAAAAAAAAAAAAAAAAA"' },
     });
@@ -132,7 +135,7 @@ describe("a write", () => {
     expect(reply.json).toMatchObject({ Type: "Raven.Client.Exceptions.ConcurrencyException" });
   });
 
-  test("is passed on with its encoding", async () => {
+  test("is forwarded with its encoding", async () => {
     const body = gzipSync('{"packed":true}');
     const reply = await put("a", "w/5", { body, headers: { "content-encoding": "gzip" } });
     expect(reply.status).toBe(201);
@@ -151,7 +154,7 @@ describe("a write", () => {
     expect(await whereIs("w/6")).toBe("c");
   });
 
-  test("of which this node has become the leader meanwhile runs here", async () => {
+  test("runs locally if this node became the leader while it waited", async () => {
     db.leader = null;
     const reply = put("a", "w/7");
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -161,7 +164,7 @@ describe("a write", () => {
     expect(await whereIs("w/7")).toBe("a");
   });
 
-  test("is refused after a time without a leader, with a time to try again", async () => {
+  test("is rejected after a time without a leader, with a retry time", async () => {
     db.leader = null;
     const startedMs = performance.now();
     const reply = await put("a", "w/8");
@@ -172,8 +175,8 @@ describe("a write", () => {
     expect(await whereIs("w/8")).toBe("");
   }, 15_000);
 
-  test("goes to the next leader when the node that was asked leads no more", async () => {
-    // B is told late: it says that it does not lead.
+  test("goes to the next leader if the first node no longer leads", async () => {
+    // B learns late of the change, and reports that it does not lead.
     db.roles = { B: "follower" };
     const reply = put("a", "w/9");
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -183,9 +186,9 @@ describe("a write", () => {
     expect(await whereIs("w/9")).toBe("c");
   });
 
-  test("goes to the next leader when the node that was asked does not answer", async () => {
+  test("goes to the next leader if the first node does not answer", async () => {
     const member = cluster.members.get("B");
-    if (member === undefined) throw new Error("B is a member");
+    if (member === undefined) throw new Error("B is not a member");
     const closed = net.createServer().listen(0, "127.0.0.1");
     await once(closed, "listening");
     const { port } = closed.address() as net.AddressInfo;
@@ -203,13 +206,13 @@ describe("a write", () => {
 });
 
 describe("a read", () => {
-  test("is answered by the copy of the node that it comes to", async () => {
+  test("is answered by the local copy", async () => {
     await put("b", "r/1");
     expect((await server("a").request(docs("r/1"), {}, writer)).status).toBe(404);
     expect((await server("b").request(docs("r/1"), {}, writer)).status).toBe(200);
   });
 
-  test("is answered by another node where there is no copy", async () => {
+  test("is answered by another node if there is no local copy", async () => {
     db.members = ["B", "C"];
     await put("a", "r/2");
     const reply = await server("a").request(docs("r/2"), {}, writer);
@@ -225,7 +228,7 @@ describe("a read", () => {
     expect([head.status, head.headers.etag, head.text]).toEqual([200, etag, ""]);
   });
 
-  test("is answered by a node that it names", async () => {
+  test("is answered by the node that the request names", async () => {
     await put("b", "r/3");
     const headers = { "x-ravendb-request-node": "B" };
     expect((await server("a").request(docs("r/3"), { headers }, writer)).status).toBe(200);
@@ -233,72 +236,72 @@ describe("a read", () => {
     expect((await server("a").request(docs("r/3"), { headers: unknown }, writer)).status).toBe(404);
   });
 
-  test("is answered by the next node when one does not answer", async () => {
+  test("is answered by the next node if one does not answer", async () => {
     db.members = ["B", "C"];
     await put("c", "r/4");
     db.leader = "C";
     cluster.changed();
     await put("c", "r/4");
     const member = cluster.members.get("B");
-    if (member === undefined) throw new Error("B is a member");
+    if (member === undefined) throw new Error("B is not a member");
     cluster.members.set("B", { ...member, url: "https://127.0.0.1:1" });
     db.leader = null;
     cluster.changed();
     expect((await server("a").request(docs("r/4"), {}, writer)).status).toBe(200);
   });
 
-  test("is not answered here by a copy that shows less than another one has", async () => {
+  test("is not answered by a local copy that lags an already seen position", async () => {
     await put("b", "r/6");
     db.visible = { A: 4, B: 5, C: 5 };
-    const ask = async (headers = {}) =>
+    const sendRequest = async (headers = {}) =>
       (await server("a").request(docs("r/6"), { headers }, writer)).status;
-    expect(await ask()).toBe(404);
-    expect(await ask({ "x-ravendb-request-node": "B" })).toBe(200);
-    // The one here has 200 ms, then the leader answers.
-    expect(await ask()).toBe(200);
-    const waiting = ask();
+    expect(await sendRequest()).toBe(404);
+    expect(await sendRequest({ "x-ravendb-request-node": "B" })).toBe(200);
+    // The local copy has 200 ms, then the leader answers.
+    expect(await sendRequest()).toBe(200);
+    const waiting = sendRequest();
     db.visible = { ...db.visible, A: 5 };
     expect(await waiting).toBe(404);
-    // Of what no node shows any more, the next leader is waited for.
+    // If no node has reached the position, the read waits for the next leader.
     db.visible = { A: 4, B: 5, C: 4 };
     db.leader = null;
     cluster.changed();
-    const late = ask();
+    const late = sendRequest();
     await new Promise((resolve) => setTimeout(resolve, 500));
     db.leader = "B";
     cluster.changed();
     expect(await late).toBe(200);
   });
 
-  test("is answered by a copy elsewhere that shows what another one has", async () => {
+  test("is answered by a remote copy that has reached the seen position", async () => {
     db.members = ["B", "C"];
     await put("b", "r/7");
     db.visible = { B: 5, C: 4 };
-    const ask = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
-    expect(await ask()).toBe(200);
+    const sendRequest = async () => (await server("a").request(docs("r/7"), {}, writer)).status;
+    expect(await sendRequest()).toBe(200);
     db.leader = null;
     cluster.heartbeats.set("C", { ageMs: 1, version: "", databases: new Map() });
     cluster.changed();
-    // C is asked first, and has less.
-    expect(await ask()).toBe(200);
+    // C is queried first, but lags.
+    expect(await sendRequest()).toBe(200);
     db.visible = { B: 5, C: 5 };
-    expect(await ask()).toBe(404);
+    expect(await sendRequest()).toBe(404);
   });
 
-  test("is answered by the leader alone while it is not known what was shown here", async () => {
+  test("is answered only by the leader while the seen position is unknown", async () => {
     db.members = ["B", "C"];
     await put("b", "r/8");
     const shown = vi
       .spyOn(ReplicaPositions.prototype, "of")
       .mockReturnValue(Number.POSITIVE_INFINITY);
     try {
-      const ask = async (headers = {}) =>
+      const sendRequest = async (headers = {}) =>
         (await server("a").request(docs("r/8"), { headers }, writer)).status;
-      expect(await ask({ "x-ravendb-request-node": "C" })).toBe(200);
+      expect(await sendRequest({ "x-ravendb-request-node": "C" })).toBe(200);
       const member = cluster.members.get("B");
-      if (member === undefined) throw new Error("B is a member");
+      if (member === undefined) throw new Error("B is not a member");
       cluster.members.set("B", { ...member, url: "https://127.0.0.1:1" });
-      const waiting = ask();
+      const waiting = sendRequest();
       await new Promise((resolve) => setTimeout(resolve, 500));
       cluster.members.set("B", member);
       cluster.changed();
@@ -308,7 +311,7 @@ describe("a read", () => {
     }
   });
 
-  test("is compressed by the node that makes it, for who sent it", async () => {
+  test("is compressed by the node that composes the reply, as the client accepts", async () => {
     db.members = ["B"];
     const body = JSON.stringify({ long: "x".repeat(20_000) });
     await put("a", "r/5", { body });
@@ -321,7 +324,7 @@ describe("a read", () => {
     expect(plain.json).toMatchObject({ Results: [{ long: "x".repeat(20_000) }] });
   });
 
-  test("of a query tells how long it took once", async () => {
+  test("of a query has a single request-time header", async () => {
     db.members = ["B"];
     const path = "/databases/Shop/queries";
     const body = JSON.stringify({ Query: "from @all_docs" });
@@ -335,7 +338,7 @@ describe("large bodies", () => {
   const size = 24 * 1024 * 1024;
   const attachment = (id: string) => `/databases/Shop/attachments?id=${id}&name=large`;
 
-  test("come through both ways, and in ranges", async () => {
+  test("are transferred in both directions, and in ranges", async () => {
     await put("b", "l/1");
     db.members = ["B"];
     const body = randomBytes(size);
@@ -351,7 +354,7 @@ describe("large bodies", () => {
     expect(part.body.equals(body.subarray(100, 200))).toBe(true);
   });
 
-  test("that are refused are not read", async () => {
+  test("are not read if they are rejected", async () => {
     const unknown = await server("a").client(
       { permissions: { shop: "ReadWrite" } },
       "unknown to B",
@@ -363,7 +366,7 @@ describe("large bodies", () => {
     expect(inProgress("a")).toBe(0);
   });
 
-  test("whose client goes away end on the other node, too", async () => {
+  test("end on the other node, too, when the client disconnects", async () => {
     await put("b", "l/3");
     const { request } = upload("a", attachment("l/3"), writer, size);
     request.write(Buffer.alloc(1024 * 1024));
@@ -373,7 +376,7 @@ describe("large bodies", () => {
     expect((await server("b").request(attachment("l/3"), {}, writer)).status).toBe(404);
   });
 
-  test("that nobody reads are not collected on the way", async () => {
+  test("are not buffered on the way if the client does not read", async () => {
     await put("b", "l/4");
     const body = randomBytes(size);
     await server("b").request(attachment("l/4"), { method: "PUT", body }, writer);
@@ -384,7 +387,7 @@ describe("large bodies", () => {
     });
     const [response] = (await once(request, "response")) as [http.IncomingMessage];
     await new Promise((resolve) => setTimeout(resolve, 500));
-    // What is not in the sockets and their buffers is not read by B.
+    // B does not read beyond the buffers of the sockets.
     expect(inProgress("b")).toBe(1);
     const hash = createHash("sha256");
     for await (const chunk of response) hash.update(chunk as Buffer);
@@ -392,7 +395,7 @@ describe("large bodies", () => {
     await vi.waitFor(() => expect(inProgress("b")).toBe(0));
   });
 
-  test("of which the leader dies in the middle have an outcome that nobody knows", async () => {
+  test("have an unknown outcome if the leader dies during the transfer", async () => {
     const dying = await DyingNode.start();
     const { request, received } = upload("a", attachment("l/5"), writer, size);
     request.write(Buffer.alloc(4 * 1024 * 1024));
@@ -411,7 +414,7 @@ describe("large bodies", () => {
 });
 
 describe("rights", () => {
-  test("are those of the caller on the node that runs the request", async () => {
+  test("are those of the caller on the executing node", async () => {
     const reader = await server("a").client({ permissions: { shop: "ReadWrite" } }, "reader");
     expect((await put("a", "i/1", {}, reader)).status).toBe(403);
     await server("b").running.services.certificates.put(new X509Certificate(reader.certificate), {
@@ -435,7 +438,7 @@ describe("rights", () => {
     expect((await put("a", "i/1", {}, reader)).status).toBe(201);
   });
 
-  test("cannot be had by headers that only nodes may send", async () => {
+  test("cannot be obtained with headers reserved for nodes", async () => {
     const admin = new X509Certificate(server("b").admin.certificate);
     const headers = {
       "x-jackdaw-forwarded": "A",
@@ -443,16 +446,16 @@ describe("rights", () => {
     };
     const path = "/admin/certificates";
     expect((await server("b").request(path, { headers }, writer)).status).toBe(403);
-    // Nor through a node that passes the request on.
+    // Nor through a forwarding node.
     const through = "/databases/Shop/admin/indexes/stop";
     const reply = await server("a").request(through, { method: "POST", headers }, writer);
     expect(reply.status).toBe(403);
-    // A header that is not believed changes nothing: it is passed on.
+    // An untrusted header has no effect and is forwarded.
     expect((await put("a", "i/2", { headers })).status).toBe(201);
     expect(await whereIs("i/2")).toBe("b");
   });
 
-  test("of a node that passes a request on are those of its caller", async () => {
+  test("of a forwarding node are those of its caller", async () => {
     const node = pairOf("a");
     const caller = new X509Certificate(writer.certificate).fingerprint.replaceAll(":", "");
     const headers = { "x-jackdaw-forwarded": "A", "x-jackdaw-caller": caller };
@@ -468,7 +471,7 @@ describe("rights", () => {
     ]);
   });
 
-  test("of a node end when it is removed, on open connections, too", async () => {
+  test("of a node end when it is removed, also on open connections", async () => {
     const node = pairOf("a");
     const session = server("b").session(node);
     expect((await requestHttp2(session, "/admin/certificates")).status).toBe(200);
@@ -487,7 +490,7 @@ describe("rights", () => {
     session.close();
   });
 
-  test("that are taken away end what is under way on another node", async () => {
+  test("that are revoked abort running requests on another node", async () => {
     const other = await server("a").client({ permissions: { shop: "ReadWrite" } }, "other");
     await register(server("b"), other);
     const { request } = upload("a", "/databases/Shop/bulk_insert?id=2", other, 100_000);
@@ -501,7 +504,7 @@ describe("rights", () => {
 });
 
 describe("between nodes", () => {
-  test("nothing is sent to who presents another certificate than the one that is registered", async () => {
+  test("nothing is sent to a node whose certificate is not the registered one", async () => {
     const stranger = await DyingNode.start(pairOf("c"));
     const reply = put("a", "b/1");
     await vi.waitFor(() => expect(stranger.connectionCount).toBeGreaterThan(0));
@@ -512,7 +515,7 @@ describe("between nodes", () => {
     stranger.close();
   });
 
-  test("a request that was passed on is not passed on again", async () => {
+  test("a forwarded request is not forwarded again", async () => {
     db.leader = "C";
     db.roles = { B: "leader", C: "follower" };
     const node = pairOf("a");
@@ -523,7 +526,7 @@ describe("between nodes", () => {
     expect(await whereIs("b/2")).toBe("");
   });
 
-  test("what a node has begun is answered when it is removed meanwhile, and it is asked no more", async () => {
+  test("a running request to a removed node is completed, and the node receives no new requests", async () => {
     const peers = cluster.join(server("a"), "A");
     const body = new PassThrough();
     const target = "/databases/Shop/bulk_insert?id=3";
@@ -556,7 +559,7 @@ describe("between nodes", () => {
 describe("a web socket", () => {
   const path = "/databases/Shop/changes";
 
-  test("is passed on where there is no copy, both ways", async () => {
+  test("is forwarded in both directions if there is no local copy", async () => {
     db.members = ["B"];
     const socket = await ChangesSocket.open(server("a"), path, writer);
     await socket.command("watch-docs");
@@ -568,7 +571,7 @@ describe("a web socket", () => {
     await ended;
   });
 
-  test("is ended when its client may not have it any more", async () => {
+  test("is closed when its client loses its rights", async () => {
     db.members = ["B"];
     const other = await server("a").client({ permissions: { shop: "Read" } }, "watcher");
     await register(server("b"), other);
@@ -580,7 +583,7 @@ describe("a web socket", () => {
     await socket.closed;
   });
 
-  test("is answered by the own copy where there is one", async () => {
+  test("is served by the local copy if there is one", async () => {
     const socket = await ChangesSocket.open(server("a"), path, writer);
     await socket.command("watch-docs");
     cluster.members.delete("B");
@@ -589,7 +592,7 @@ describe("a web socket", () => {
     socket.socket.close();
   });
 
-  test("that the other node refuses is refused here", async () => {
+  test("that the other node rejects is rejected here", async () => {
     db.members = ["B"];
     const unknown = await server("a").client({ permissions: { shop: "Read" } }, "not on B");
     await expect(ChangesSocket.open(server("a"), path, unknown)).rejects.toThrow("403");
@@ -600,7 +603,7 @@ describe("a worker of a subscription", () => {
   const options = { SubscriptionName: "s", Strategy: "OpenIfFree" };
   const header = { DatabaseName: "Shop", Operation: "Subscription", OperationVersion: 53_000 };
 
-  test("is told which node leads", async () => {
+  test("is redirected to the leader", async () => {
     const client = await connectTcp(server("a"), writer);
     client.send(header);
     expect(await client.next()).toMatchObject({ Status: "Ok" });
@@ -613,7 +616,7 @@ describe("a worker of a subscription", () => {
     expect(await client.next()).toBe(null);
   });
 
-  test("finds the node that leads by any other", async () => {
+  test("finds the leader through any other node", async () => {
     const query = "database=Shop&remote-task=s&tag=x&verify-database=true";
     const reply = await server("a").request(`/info/remote-task/tcp?${query}`, {}, writer);
     const own = server("b").running.address.tcpUrl;
@@ -625,7 +628,7 @@ function inProgress(tag: string): number {
   return running.get(tag)?.size ?? 0;
 }
 
-/** What the server of a tag presents. */
+/** The certificate and key of a server. */
 function pairOf(tag: string): CertificatePair {
   const { cert, key } = server(tag).running.certificate?.tls ?? {};
   return { certificate: String(cert), key: String(key) };
@@ -649,7 +652,7 @@ function upload(
   return { request, received };
 }
 
-/** Listens where B is, takes what it is sent, and answers nothing. */
+/** Listens at B's address, reads everything, and answers nothing. */
 class DyingNode {
   byteCount = 0;
   connectionCount = 0;
@@ -688,7 +691,7 @@ class DyingNode {
     await once(node.#server, "listening");
     const { port } = node.#server.address() as net.AddressInfo;
     const member = cluster.members.get("B");
-    if (member === undefined) throw new Error("B is a member");
+    if (member === undefined) throw new Error("B is not a member");
     cluster.members.set("B", { ...member, url: `https://127.0.0.1:${port}` });
     cluster.changed();
     return node;

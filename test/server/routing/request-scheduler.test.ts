@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Connection } from "../../../server/http/connection.ts";
 import type { Exchange } from "../../../server/http/exchange.ts";
@@ -32,7 +32,7 @@ function turnsOf(busyMs: number): { turns: RequestScheduler; begun: string[]; ad
   return { turns, begun, add };
 }
 
-test("a request begins at once while others took little", () => {
+test("starts a request immediately if others took little time", () => {
   const { begun, add } = turnsOf(0);
   const one = connection();
   add("a", one);
@@ -40,40 +40,40 @@ test("a request begins at once while others took little", () => {
   expect(begun).toEqual(["a", "b"]);
 });
 
-test("after much work the next request of another connection goes before the rest of the first", async () => {
+test("after much work, starts the next request of another connection before the rest of the first", async () => {
   const { begun, add } = turnsOf(5);
   const one = connection();
   const other = connection();
   for (const name of ["a", "b", "c"]) add(name, one);
   add("x", other);
   expect(begun).toEqual(["a"]);
-  await turn();
-  await turn();
-  await turn();
-  await turn();
+  await tick();
+  await tick();
+  await tick();
+  await tick();
   expect(begun).toEqual(["a", "b", "x", "c"]);
 });
 
-test("a request that was given up before its turn never begins", async () => {
+test("never starts a request that was aborted while it waited", async () => {
   const { turns, begun, add } = turnsOf(5);
   const one = connection();
   add("a", one);
   add("b", one).isClosed = true;
   add("c", one);
   expect(turns.waitingCount).toBe(2);
-  await turn();
-  await turn();
+  await tick();
+  await tick();
   expect(begun).toEqual(["a", "c"]);
   expect(turns.waitingCount).toBe(0);
 });
 
-test("requests that wait on a closed connection are dropped", async () => {
+test("drops requests that wait on a closed connection", async () => {
   const { turns, begun, add } = turnsOf(5);
   const one = connection();
   for (const name of ["a", "b", "c"]) add(name, one);
   turns.forget(one);
   expect(turns.waitingCount).toBe(0);
-  await turn();
-  await turn();
+  await tick();
+  await tick();
   expect(begun).toEqual(["a"]);
 });

@@ -6,10 +6,12 @@ import { unsecured } from "../../../server/security/access.ts";
 const from = (address: string, thumbprint = "") =>
   new Connection({ ...unsecured, thumbprint }, undefined, false, address);
 
-test("a client gets three quarters of the limit over all its connections, others the rest", () => {
+test("a client gets three quarters of the limit over all its connections, other clients the rest", () => {
   const shares = new RequestShares(8);
   const [one, again, other] = [from("1.1.1.1"), from("1.1.1.1"), from("2.2.2.2")];
-  const taken = [one, again, one, again, one, again].map((connection) => shares.acquire(connection));
+  const taken = [one, again, one, again, one, again].map((connection) =>
+    shares.acquire(connection),
+  );
   expect(taken).toEqual(Array(6).fill(false));
   expect(shares.acquire(again)).toBe(true);
   shares.release(again);
@@ -21,7 +23,7 @@ test("a client gets three quarters of the limit over all its connections, others
   expect(shares.acquire(other)).toBe(false);
 });
 
-test("a certificate is one client wherever it comes from, and is not its address", () => {
+test("a certificate is one client from any address, and differs from its address", () => {
   const shares = new RequestShares(4);
   for (const address of ["1.1.1.1", "2.2.2.2", "3.3.3.3"]) {
     expect(shares.acquire(from(address, "AB"))).toBe(false);
@@ -30,7 +32,7 @@ test("a certificate is one client wherever it comes from, and is not its address
   expect(shares.acquire(from("4.4.4.4", "AB"))).toBe(true);
 });
 
-test("what was given back is counted anew, by connections that stayed and by new ones", () => {
+test("released slots are counted again, for old and new connections", () => {
   const shares = new RequestShares(4);
   const stayed = from("1.1.1.1");
   for (let round = 0; round < 3; round++) {

@@ -51,20 +51,20 @@ describe("a table of routes", () => {
     "",
     "/constructor",
     "/__proto__",
-  ])("does not know '%s'", (path) => {
+  ])("does not match '%s'", (path) => {
     const match = table.match("GET", path);
     expect(match.endpoint).toBeUndefined();
     expect(match.allowed).toBeUndefined();
   });
 
-  test("tells which methods a path takes", () => {
+  test("lists the methods of a path", () => {
     const match = table.match("DELETE", "/databases/a/docs");
     expect(match.endpoint).toBeUndefined();
     expect(match.allowed).toEqual(["GET", "PUT"]);
     expect(match.database).toBe("a");
   });
 
-  test("refuses what cannot be meant", () => {
+  test("rejects ambiguous or invalid routes", () => {
     expect(() => new RouteTable([docs, docs])).toThrow(/two routes/);
     expect(() => new RouteTable([route("GET", "/x", "read")])).toThrow(/needs a database/);
     const wrong = { ...docs, path: "/x" } as Route;

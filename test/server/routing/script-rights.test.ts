@@ -1,4 +1,4 @@
-/** Who may lift the limits of scripts, and what stays when they are lifted. */
+/** Rights to lift the limits of scripts, and the limits that remain. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CertificatePair } from "../../../certs/authority.ts";
 import {
@@ -34,7 +34,7 @@ async function patch(who: Who, script: string, flag = "?ignoreMaxStepsForScript=
   return await server.request(path, { method: "PATCH", body }, pairs[who]);
 }
 
-/** The error of a patch that was let in. */
+/** The error of an accepted patch. */
 async function failureOf(who: Who, script: string): Promise<string> {
   const started = await patch(who, script);
   expect(started.status).toBe(200);
@@ -47,7 +47,7 @@ async function failureOf(who: Who, script: string): Promise<string> {
 }
 
 describe("lifting the limit of steps", () => {
-  test("takes the right to administer the database", async () => {
+  test("requires database administration rights", async () => {
     const refused = await patch("writer", "this.a = 1");
     expect(refused.status).toBe(403);
     expect(refused.text).toContain("DatabaseAdmin access is required");
@@ -56,29 +56,29 @@ describe("lifting the limit of steps", () => {
     expect((await patch("owner", "this.a = 1")).status).toBe(200);
   });
 
-  test("is not asked for by a flag without a value, or one that says false", async () => {
+  test("is not requested by a flag without a value, or with false", async () => {
     for (const flag of ["?ignoreMaxStepsForScript=", "?ignoreMaxStepsForScript=false", ""]) {
       expect((await patch("writer", "this.a = 1", flag)).status).toBe(200);
     }
   });
 
-  test("lets a script take more steps", async () => {
+  test("lets a script execute more steps", async () => {
     expect(await failureOf("owner", "for (var i = 0; i < 20000; i++) {} this.i = i")).toBe(
       "Processed 1 items.",
     );
   });
 
-  test("does not lift the limit of time, whose error names its setting", async () => {
+  test("does not lift the time limit, whose error names its setting", async () => {
     expect(await failureOf("owner", "while (true) {}")).toContain("Patching.MaxTimeForScriptInMs");
   });
 
-  test("does not lift the limit of memory, whose error names its setting", async () => {
+  test("does not lift the memory limit, whose error names its setting", async () => {
     const script = "var a = []; for (;;) a.push('x'.repeat(1000000) + a.length)";
-    const told = await failureOf("owner", script);
-    expect(told).toMatch(/Patching\.(MaxMemoryForScriptInMb|MaxTimeForScriptInMs)/);
+    const reported = await failureOf("owner", script);
+    expect(reported).toMatch(/Patching\.(MaxMemoryForScriptInMb|MaxTimeForScriptInMs)/);
   });
 
-  test("of an export's script takes the same right", async () => {
+  test("of an export's script requires the same right", async () => {
     const body = JSON.stringify({ TransformScript: "", MaxStepsForTransformScript: 20_000 });
     const lifting = body.replace('""', '"this.a = 1"');
     const send = (who: Who, options: string) => {

@@ -1,4 +1,4 @@
-/** Who may do what: every route of the table, against every kind of caller, over the wire. */
+/** Access rights: every route of the table, for every type of caller, over HTTP. */
 import { once } from "node:events";
 import * as tls from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ import {
   type TestServer,
 } from "../../support/start-test-server.ts";
 
-/** Kinds of callers; the database in every path is "mine". */
+/** Types of callers; the database in every path is "mine". */
 const callers = [
   "nobody",
   "deleted",
@@ -31,7 +31,10 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-/** The specification: the first caller in the order above that may, and all after it. */
+/**
+ * The specification: the first caller in the order above that has access; all later ones have it,
+ * too.
+ */
 const firstAllowed: Record<Access, Caller> = {
   open: "nobody",
   "valid-user": "unauthenticated-clients",
@@ -44,9 +47,10 @@ const firstAllowed: Record<Access, Caller> = {
 };
 
 /**
- * Who may use what on RavenDB 7.2.7: measured route by route with a certificate of each kind, or declared there. `~` is a database;
- * a `*` at the end stands for any rest. The first line that fits a route is the one that counts, and every route must
- * have one: a new route is looked up, and written down here, before anybody can use it.
+ * Access rights on RavenDB 7.2.7, measured route by route with a certificate of each type, or
+ * declared for routes of this server. `~` is a database; a `*` at the end matches any rest. The
+ * first line that matches a route counts, and every route needs one, so that each new route is
+ * considered before it can be used.
  */
 const specification: Readonly<Record<Access, string>> = {
   open: `
@@ -96,7 +100,7 @@ const specification: Readonly<Record<Access, string>> = {
     GET /server/notification-center/watch /cluster-dashboard/watch /debug/queries/running/live /threads-info/watch
     POST /build/version/updates`,
 };
-/** In which order levels are looked up: the lists of higher ones have the fewer stars. */
+/** Lookup order of the levels: lists of higher levels have fewer wildcards. */
 const levels = [
   "open",
   "cluster-node",
@@ -107,7 +111,10 @@ const levels = [
   "read",
   "valid-user",
 ] as const satisfies readonly Access[];
-/** Stricter here. The package of RavenDB has no keys in it, ours does. (Handlers may ask for more: `POST ~/counters` that changes.) */
+/**
+ * Stricter than RavenDB. RavenDB's package contains no keys, but this server's does. (Handlers may
+ * require more: `POST ~/counters` for changes.)
+ */
 const stricter: Readonly<Record<string, Access>> = {
   "POST /admin/backups/verify": "operator",
   "GET /admin/debug/cluster-info-package": "cluster-admin",
@@ -115,7 +122,7 @@ const stricter: Readonly<Record<string, Access>> = {
   "POST /admin/certificates/refresh": "cluster-admin",
 };
 
-/** The level of `METHOD path` by the specification; undefined: it is not there. */
+/** The level of `METHOD path` in the specification; undefined if not listed. */
 function specifiedLevel(name: string): Access | undefined {
   const [method = "", path = ""] = name.split(" ");
   const fits = (pattern: string) =>
@@ -136,7 +143,7 @@ function nameOf(route: Route): string {
   return `${route.method} ${route.path.replace(databasePrefix, "~/")}`;
 }
 
-/** Some routes that RavenDB has and this server does not (yet). */
+/** Some routes of RavenDB that this server does not have (yet). */
 const foreignRoutes = [
   "GET /secrets/generate",
   "GET /server/notification-center/watch",
@@ -162,7 +169,7 @@ const foreignRoutes = [
 let server: TestServer;
 const pairs = new Map<Caller, CertificatePair>();
 
-/** The same table, its handlers replaced: what is tested is who gets to them. */
+/** The same table with replaced handlers, because only access is tested. */
 const markedRoutes = routes.map((route): Route => {
   if (route.kind === "websocket") return route;
   return { ...route, handle: (exchange: Exchange) => exchange.reply(204) };
@@ -195,13 +202,13 @@ beforeAll(async () => {
 afterAll(stopTestServers);
 
 describe.each(callers)("as %s", (caller) => {
-  test("every route is open or refused as its level says", async () => {
+  test("every route is open or rejected according to its level", async () => {
     const session = server.session(pairs.get(caller));
     for (const route of routes) {
       const path = route.path.replace(databasePrefix, "/databases/mine/").replace("*", "x");
       const reply = await requestHttp2(session, path, { method: route.method });
       const isAllowed = callers.indexOf(caller) >= callers.indexOf(firstAllowed[route.access]);
-      const got = route.kind === "websocket" ? 400 : 204; // a plain GET of a web socket is a mistake
+      const got = route.kind === "websocket" ? 400 : 204; // A plain GET of a web socket is an error.
       expect(reply.status, `${route.method} ${route.path}`).toBe(isAllowed ? got : 403);
       if (!isAllowed && route.method === "HEAD") expect(reply.text).toBe("");
       else if (!isAllowed) {
@@ -216,7 +223,7 @@ describe.each(callers)("as %s", (caller) => {
 });
 
 describe.each(callers)("as %s", (caller) => {
-  test("what this server does not have is refused alike, or told to be missing", async () => {
+  test("a route that this server lacks is rejected alike, or reported as missing", async () => {
     const session = server.session(pairs.get(caller));
     const rank = callers.indexOf(caller);
     for (const name of foreignRoutes) {
@@ -238,7 +245,7 @@ describe.each(callers)("as %s", (caller) => {
 });
 
 test.each(routes.map((route) => [nameOf(route), route.access]))(
-  "%s asks for %s, as it does on RavenDB",
+  "%s requires %s, as on RavenDB",
   (name, access) => {
     const specified = specifiedLevel(name);
     expect(specified, `${name} is in the specification`).toBeDefined();
@@ -246,7 +253,7 @@ test.each(routes.map((route) => [nameOf(route), route.access]))(
   },
 );
 
-describe("what is hidden looks the same", () => {
+describe("hidden items are indistinguishable", () => {
   test("without a certificate: known route, unknown route, databases, methods", async () => {
     const session = server.session(undefined);
     const bodies = new Set<string>();
@@ -267,7 +274,7 @@ describe("what is hidden looks the same", () => {
     session.close();
   });
 
-  test("with one for another database: the name is all that differs", async () => {
+  test("with a certificate for another database: only the name differs", async () => {
     const session = server.session(pairs.get("other-database"));
     const bodies = new Set<string>();
     for (const path of [
@@ -284,7 +291,7 @@ describe("what is hidden looks the same", () => {
     session.close();
   });
 
-  test("who may see a database is told that a route or the database is missing", async () => {
+  test("a missing route or database is reported to clients with access", async () => {
     const session = server.session(pairs.get("operator"));
     const missing = await requestHttp2(session, "/databases/nope/debug/info-package");
     expect(missing.json).toMatchObject({
@@ -299,7 +306,7 @@ describe("what is hidden looks the same", () => {
 });
 
 describe("a page of another site", () => {
-  test("is refused, our own is not", async () => {
+  test("is rejected, and the studio's own page is not", async () => {
     const { admin, url } = server;
     for (const [origin, status] of [
       ["https://evil.example", 403],
@@ -313,7 +320,7 @@ describe("a page of another site", () => {
   });
 });
 
-test("a page's request that a form could send needs our header", async () => {
+test("a request that a form could send requires this server's header", async () => {
   const send = async (headers: Record<string, string>, method = "POST") => {
     const given = { method, headers: { origin: server.url, ...headers } };
     return (await server.request("/databases/mine/queries?query=from%20Users", given)).status;
@@ -327,7 +334,7 @@ test("a page's request that a form could send needs our header", async () => {
   expect(await send({}, "GET")).not.toBe(403);
 });
 
-test("what another site's page embeds is refused, a link to us is not", async () => {
+test("an embedded resource is rejected on another site's page, a link is not", async () => {
   for (const [site, mode, status] of [
     ["cross-site", "no-cors", 403],
     ["cross-site", "navigate", 204],
@@ -340,24 +347,24 @@ test("what another site's page embeds is refused, a link to us is not", async ()
   }
 });
 
-test("a browser that is refused gets a page that says what to do", async () => {
+test("a rejected browser gets a page with instructions", async () => {
   const reply = await server.request("/", { headers: { accept: "text/html,*/*" } }, noCertificate);
   expect(reply.status).toBe(403);
   expect(reply.headers["content-type"]).toBe("text/html; charset=utf-8");
   expect(reply.text).toContain(".pfx");
 });
 
-describe("a body that nobody may send is not read to its end", () => {
-  const size = 8 * 1024 * 1024; // more, and Node's own client runs into its limit of memory
+describe("a body without access is not read to its end", () => {
+  const size = 8 * 1024 * 1024; // With more, Node's own client exceeds its memory limit.
   const path = "/databases/mine/docs?id=a";
 
-  test("over HTTP/2: the refusal, then a reset of the stream", async () => {
+  test("over HTTP/2: the rejection, then a reset of the stream", async () => {
     const session = server.session(undefined);
     const stream = session.request({ ":method": "PUT", ":path": path }, { endStream: false });
     const status = new Promise((resolve) => {
       stream.on("response", (headers) => resolve(headers[":status"]));
     });
-    stream.on("error", () => undefined); // a reset of what is still being written
+    stream.on("error", () => undefined); // A reset of the unfinished upload.
     stream.resume();
     stream.write(Buffer.alloc(size));
     expect(await status).toBe(403);
@@ -366,11 +373,11 @@ describe("a body that nobody may send is not read to its end", () => {
     session.destroy();
   });
 
-  test("over HTTP/1.1: the refusal, then the end of the connection", async () => {
+  test("over HTTP/1.1: the rejection, then the end of the connection", async () => {
     const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
     const chunks: Buffer[] = [];
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-    socket.on("error", () => undefined); // cut off while writing
+    socket.on("error", () => undefined); // Cut off while writing.
     socket.write(`PUT ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
     socket.write(Buffer.alloc(size));
     await once(socket, "close");
@@ -378,7 +385,7 @@ describe("a body that nobody may send is not read to its end", () => {
     expect(Buffer.concat(chunks).toString()).toContain("Connection: close");
   });
 
-  test("and not asked for, when the client waits to be asked", async () => {
+  test("a body without access is not requested with 100 Continue", async () => {
     const socket = tls.connect({ port: server.port, host: "127.0.0.1", rejectUnauthorized: false });
     const chunks: Buffer[] = [];
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1,4 +1,4 @@
-/** What is asked of a certificate is read, or refused with the reason. */
+/** Options of a requested certificate are parsed, or rejected with the reason. */
 import { expect, test } from "vitest";
 import {
   bytesOf,
@@ -9,7 +9,7 @@ import {
 
 const body = { Name: "ann", SecurityClearance: "ValidUser", Permissions: { shop: "Read" } };
 
-test("terms are taken as they are asked for", () => {
+test("returns the options as requested", () => {
   expect(readTerms(body)).toEqual({ ...body, Disabled: false });
   expect(readTerms({ ...body, Permissions: null, Disabled: true })).toEqual({
     ...body,
@@ -26,11 +26,11 @@ test.each([
   [{ Permissions: ["shop"] }, "Permissions must be an object"],
   [{ Permissions: { shop: "All" } }, "The permission on 'shop' must be one of"],
   [{ TwoFactorAuthenticationKey: "k" }, "Two-factor authentication"],
-])("%j is refused", (change, message) => {
+])("rejects %j", (change, message) => {
   expect(() => readTerms({ ...body, ...change })).toThrow(message);
 });
 
-test("an end is a date to come, also with the digits of .NET", () => {
+test("the end is a future date, also with .NET's decimals", () => {
   expect(readNotAfter(undefined)).toBeUndefined();
   expect(readNotAfter("2999-01-01T00:00:00.1234567Z")).toEqual(
     new Date("2999-01-01T00:00:00.123Z"),
@@ -39,7 +39,7 @@ test("an end is a date to come, also with the digits of .NET", () => {
   expect(() => readNotAfter(5)).toThrow("a date in the future");
 });
 
-test("a certificate is PEM or base64, and anything else is refused", () => {
+test("a certificate is PEM or base64, and anything else is rejected", () => {
   expect(bytesOf("aGk=").toString()).toBe("hi");
   expect(bytesOf("-----BEGIN x").toString()).toBe("-----BEGIN x");
   expect(() => readCertificate("aGk=")).toThrow("Unable to load the provided certificate");

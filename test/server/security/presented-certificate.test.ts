@@ -1,4 +1,6 @@
-/** Another certificate for a running server: sent by an administrator, or renewed in its file. */
+/**
+ * Replacing the certificate of a running server: sent by an administrator, or renewed in its file.
+ */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import {
@@ -57,8 +59,8 @@ function fingerprint(pair: CertificatePair): string {
   return new X509Certificate(pair.certificate).fingerprint256;
 }
 
-/** What is shown to a new connection on that port. */
-async function shownOn(port: number): Promise<string> {
+/** The certificate presented to a new connection on that port. */
+async function presentedOn(port: number): Promise<string> {
   const socket = tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
   await once(socket, "secureConnect");
   const { fingerprint256 } = socket.getPeerCertificate();
@@ -66,7 +68,7 @@ async function shownOn(port: number): Promise<string> {
   return fingerprint256;
 }
 
-/** A server whose certificate stands in a file of that name, and is its only administrator. */
+/** A server whose certificate is in a file of that name, and is its only administrator. */
 async function startWith(
   name: string,
   pair: CertificatePair,
@@ -95,8 +97,8 @@ function call(url: string, pair: CertificatePair, path = target, body?: object):
   });
 }
 
-describe("a certificate that is sent", () => {
-  test("is shown to new connections at once; who was let in stays so", async () => {
+describe("an uploaded certificate", () => {
+  test("is presented to new connections immediately, and administrators keep their access", async () => {
     const server = await startTestServer();
     const session = server.session(server.admin);
     expect((await requestHttp2(session, "/build/version")).status).toBe(200);
@@ -107,8 +109,8 @@ describe("a certificate that is sent", () => {
     });
     expect([reply.status, reply.text]).toEqual([201, ""]);
     const { address } = server.running.services;
-    expect(await shownOn(address.port)).toBe(fingerprint(next));
-    expect(await shownOn(address.tcpPort)).toBe(fingerprint(next));
+    expect(await presentedOn(address.port)).toBe(fingerprint(next));
+    expect(await presentedOn(address.tcpPort)).toBe(fingerprint(next));
     expect((await requestHttp2(session, "/build/version")).status).toBe(200);
     const { admin } = server;
     const who = await call(server.url, admin, "/certificates/whoami");
@@ -120,50 +122,50 @@ describe("a certificate that is sent", () => {
     session.close();
   });
 
-  test("is kept for the next start, in a file of its owner; what the operator brought is not touched", async () => {
-    const brought = await make();
-    const first = await startWith("kept", brought);
+  test("is stored for the next start, in a file readable only by its owner; the operator's file is unchanged", async () => {
+    const existing = await make();
+    const first = await startWith("kept", existing);
     const next = await make();
     const pfx = await writePfx(next, "secret", "x");
     const body = { Certificate: base64(pfx), Password: "secret" };
-    expect((await call(first.url, brought, target, body)).status).toBe(201);
-    expect(await shownOn(first.port)).toBe(fingerprint(next));
+    expect((await call(first.url, existing, target, body)).status).toBe(201);
+    expect(await presentedOn(first.port)).toBe(fingerprint(next));
     const file = join(root, "kept", "certs", "replacement.json");
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readFileSync(join(root, "kept.crt"), "utf8")).toBe(brought.certificate);
+    expect(readFileSync(join(root, "kept.crt"), "utf8")).toBe(existing.certificate);
     await first.stop();
     const second = await start("kept");
-    expect(await shownOn(second.port)).toBe(fingerprint(next));
+    expect(await presentedOn(second.port)).toBe(fingerprint(next));
     await second.stop();
-    // The operator renews the file while the server is off: that is newer than what was sent.
+    // The operator renews the file while the server is down, so it is newer than the uploaded one.
     const renewed = await make();
     const third = await startWith("kept", renewed);
-    expect(await shownOn(third.port)).toBe(fingerprint(renewed));
+    expect(await presentedOn(third.port)).toBe(fingerprint(renewed));
     await third.stop();
   });
 
-  test("ends what the one before it was let in for", async () => {
-    const brought = await make();
-    const server = await startWith("before", brought);
-    const agent = { ca: authority.certificate, cert: brought.certificate, key: brought.key };
+  test("revokes the access granted by its predecessor", async () => {
+    const existing = await make();
+    const server = await startWith("before", existing);
+    const agent = { ca: authority.certificate, cert: existing.certificate, key: existing.key };
     const socket = tls.connect({ port: server.port, host: "127.0.0.1", ...agent });
-    const ask = async () => {
+    const send = async () => {
       socket.write("GET /build/version HTTP/1.1\r\nHost: localhost\r\n\r\n");
       const [chunk] = (await once(socket, "data")) as [Buffer];
       return String(chunk).slice(9, 12);
     };
-    expect(await ask()).toBe("200");
+    expect(await send()).toBe("200");
     const next = await make();
     const body = { Certificate: next.certificate + next.key };
-    expect((await call(server.url, brought, target, body)).status).toBe(201);
-    expect(await ask()).toBe("403");
+    expect((await call(server.url, existing, target, body)).status).toBe(201);
+    expect(await send()).toBe("403");
     socket.destroy();
     expect((await call(server.url, next, "/build/version")).status).toBe(200);
   });
 
-  test("is refused when it is not fit to be shown, and all is as before", async () => {
-    const brought = await make();
-    const server = await startWith("refused", brought, ["--PublicServerUrl=https://localhost"]);
+  test("is rejected if it is unsuitable, without changes", async () => {
+    const existing = await make();
+    const server = await startWith("refused", existing, ["--PublicServerUrl=https://localhost"]);
     const whole = (pair: CertificatePair) => base64(pair.certificate + pair.key);
     const old = await make(undefined, new Date(Date.now() - 1000 * dayMs));
     const future = await make(undefined, new Date(Date.now() + 1000 * dayMs));
@@ -181,19 +183,19 @@ describe("a certificate that is sent", () => {
       [{ Certificate: pfx, Password: "wrong" }, /The password of the certificate .* is wrong/],
       [{ Certificate: pfx }, /The password of the certificate .* is wrong/],
     ] as const) {
-      const reply = await call(`https://127.0.0.1:${server.port}`, brought, target, body);
+      const reply = await call(`https://127.0.0.1:${server.port}`, existing, target, body);
       expect(reply.status).toBe(400);
       expect(reply.json).toMatchObject({ Type: "System.ArgumentException" });
       const { Message } = reply.json as { Message: string };
       expect(Message).toContain("Unable to load the provided certificate");
       expect(Message).toMatch(reason);
     }
-    expect(await shownOn(server.port)).toBe(fingerprint(brought));
+    expect(await presentedOn(server.port)).toBe(fingerprint(existing));
     expect(existsSync(join(root, "refused", "certs", "replacement.json"))).toBe(false);
     expect(server.errors).toEqual([]);
   });
 
-  test("is refused by a server without TLS, which has none to show", async () => {
+  test("is rejected by a server without TLS", async () => {
     const server = await startTestServer({ unsecured: true });
     const next = await make();
     for (const path of [target, "/admin/certificates/refresh"]) {
@@ -207,29 +209,29 @@ describe("a certificate that is sent", () => {
 });
 
 describe("a certificate that is renewed in its file", () => {
-  test("is shown soon, and when the server is told to look, whatever was sent before", async () => {
-    const brought = await make();
-    const server = await startWith("renewed", brought);
+  test("is presented soon, and on the reload signal, even after an upload", async () => {
+    const existing = await make();
+    const server = await startWith("renewed", existing);
     const sent = await make();
     const body = { Certificate: sent.certificate + sent.key };
-    expect((await call(server.url, brought, target, body)).status).toBe(201);
+    expect((await call(server.url, existing, target, body)).status).toBe(201);
     const next = await make();
     writeFileSync(join(root, "renewed.crt"), next.certificate);
     // Half renewed: a certificate without its key.
     const half = await call(server.url, sent, "/admin/certificates/refresh", {});
     expect(half.json).toMatchObject({ Type: "System.ArgumentException" });
-    expect(await shownOn(server.port)).toBe(fingerprint(sent));
+    expect(await presentedOn(server.port)).toBe(fingerprint(sent));
     writeFileSync(join(root, "renewed.key"), next.key);
-    await expect.poll(() => shownOn(server.port), { timeout: 20_000 }).toBe(fingerprint(next));
+    await expect.poll(() => presentedOn(server.port), { timeout: 20_000 }).toBe(fingerprint(next));
     expect(existsSync(join(root, "renewed", "certs", "replacement.json"))).toBe(false);
     const last = await make();
     writeFileSync(join(root, "renewed.crt"), last.certificate + last.key);
     expect((await call(server.url, next, "/admin/certificates/refresh", {})).status).toBe(204);
-    expect(await shownOn(server.port)).toBe(fingerprint(last));
+    expect(await presentedOn(server.port)).toBe(fingerprint(last));
   });
 });
 
-test("the certificate that the server made for itself is made anew before its end", async () => {
+test("the server renews its own certificate before it expires", async () => {
   const folder = join(root, "old", "certs");
   mkdirSync(join(root, "old"));
   const paths = await makeCertificateFolder(folder, "localhost", ["127.0.0.1", "localhost"]);
@@ -252,7 +254,7 @@ test("the certificate that the server made for itself is made anew before its en
 });
 
 test.skipIf(process.platform === "win32")(
-  "a key that everybody may read is warned of",
+  "warns of a key that is readable for everybody",
   async () => {
     const { certificate, key } = await make();
     const path = join(root, "exposed.crt");

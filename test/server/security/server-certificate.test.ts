@@ -1,4 +1,7 @@
-/** PFX files as server certificates, written by openssl, and the CAs that the TLS handshake names to clients. */
+/**
+ * PFX files written by openssl as server certificates, and the CAs that the TLS handshake names to
+ * clients.
+ */
 import { execFile, execFileSync } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -43,7 +46,7 @@ beforeAll(async () => {
   leaf = await makeServerCertificate(between, ["localhost", "127.0.0.1"]);
   const stranger = await makeServerCertificate(between, ["elsewhere"]);
   writeFileSync(file("leaf.pem"), leaf.certificate + leaf.key);
-  // From the top to the bottom, and with one that is not of the chain.
+  // From root to leaf, and with an unrelated certificate.
   writeFileSync(file("chain.pem"), stranger.certificate + root.certificate + intermediate);
 });
 afterAll(async () => {
@@ -102,7 +105,7 @@ describe("a PFX file", () => {
     ["with a password outside ASCII, with a chain", "gehëim", chained, []],
     ["in other current encryptions", "secret", chained, algorithm("AES-128-CBC", "AES-192-CBC")],
     ["without encryption", "secret", chained, algorithm("NONE")],
-    ["with an encrypted key alone", "secret", chained, algorithm("AES-256-CBC", "NONE")],
+    ["with only the key encrypted", "secret", chained, algorithm("AES-256-CBC", "NONE")],
   ] as const)(
     "%s is read as key and certificates, in order",
     async (name, password, chain, options) => {
@@ -133,7 +136,7 @@ describe("a PFX file", () => {
     }
   });
 
-  test("in an old encryption is left to OpenSSL, with a warning that says how to convert it", async () => {
+  test("in an old encryption is left to OpenSSL, with a warning on how to convert it", async () => {
     const path = writePfxFile("old.pfx", "secret", [...withChain(), ...algorithm("PBE-SHA1-3DES")]);
     const { tls, warnings } = await loadServerCertificate(path, "secret");
     expect(tls).toEqual({ pfx: readFileSync(path), passphrase: "secret" });
@@ -154,7 +157,7 @@ describe("a PFX file", () => {
   });
 
   test.each([[[]], [algorithm("PBE-SHA1-3DES")], [algorithm("NONE")]])(
-    "with a wrong password is refused (%s)",
+    "with a wrong password is rejected (%s)",
     async (options) => {
       const path = writePfxFile("wrong.pfx", "right", options);
       for (const password of ["wrong", "", undefined]) {
@@ -168,7 +171,7 @@ describe("a PFX file", () => {
   );
 });
 
-/** What a client reads about acceptable CAs in the handshake. */
+/** The acceptable CAs that a client receives in the handshake. */
 async function namedOn(port: number, version: "1_2" | "1_3"): Promise<string> {
   const args = ["s_client", "-connect", `127.0.0.1:${port}`, `-tls${version}`];
   const running = run("openssl", args);
@@ -198,7 +201,7 @@ describe("the TLS handshake", () => {
     return startTestServer({ flags });
   }
 
-  test("names no CAs of a PFX, at the start and after it was renewed or replaced", async () => {
+  test("contains no CAs of a PFX, at the start and after renewal or replacement", async () => {
     const path = writePfxFile("own.pfx", "secret", withChain());
     const server = await start(path);
     await expectNamed(server, "none");
@@ -213,14 +216,14 @@ describe("the TLS handshake", () => {
     await expectNamed(server, "none");
   });
 
-  test("names those of a PFX that only OpenSSL can read, as the operator is told", async () => {
+  test("contains those of a PFX that only OpenSSL can read, as the operator is warned", async () => {
     const old = [...withChain(), ...algorithm("PBE-SHA1-3DES")];
     const server = await start(writePfxFile("start-old.pfx", "secret", old));
     expect(server.running.warnings.join()).toMatch(/start-old\.pfx has a format that only OpenSSL/);
     await expectNamed(server, expect.stringContaining("CN = between"));
   });
 
-  test("names none with a certificate in PEM, or one that the server made", async () => {
+  test("contains no CAs for a PEM certificate, or one created by the server", async () => {
     writeFileSync(file("whole.crt"), leaf.certificate + intermediate + root.certificate + leaf.key);
     await expectNamed(await start(file("whole.crt")), "none");
     await expectNamed(await startTestServer(), "none");

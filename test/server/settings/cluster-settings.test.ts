@@ -10,12 +10,12 @@ const certificates = {
 };
 
 describe("settings of a cluster", () => {
-  test("are none for a single node", () => {
+  test("are absent on a single node", () => {
     expect(read({})).toBeUndefined();
     expect(read({ "Cluster.Nats.Path": "/nats-server", ...certificates })).toBeUndefined();
   });
 
-  test("are routes, of which one may be named as this node's", () => {
+  test("are routes, and one may be marked as this node's route", () => {
     expect(
       read({
         "Cluster.Routes": "127.0.0.1:1, 127.0.0.1:2;[::1]:3",
@@ -37,7 +37,7 @@ describe("settings of a cluster", () => {
     });
   });
 
-  test("or addresses of servers that run, with credentials of their own", () => {
+  test("or addresses of running servers, with their own credentials", () => {
     const settings = read({
       "Cluster.Nats.Url": "nats://localhost:4222,127.0.0.1,tls://nats.example:4223",
       "Cluster.Nats.User": "u",
@@ -75,7 +75,7 @@ describe("settings of a cluster", () => {
       { "Cluster.Routes": "127.0.0.1:1", "Cluster.Nats.KeyPath": "c.key" },
       "Cluster.Nats.CertificatePath and Cluster.Nats.KeyPath must be set together",
     ],
-  ])("%j is refused", (given, told) => {
-    expect(() => read(given)).toThrow(told);
+  ])("%j is rejected", (given, reported) => {
+    expect(() => read(given)).toThrow(reported);
   });
 });

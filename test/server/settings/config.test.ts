@@ -33,7 +33,7 @@ describe("settings", () => {
     expect(config.parentProcessId).toBeUndefined();
   });
 
-  test("are flags with = or a blank, in any case, the last one counting", () => {
+  test("are flags with = or a space, in any letter case; the last one counts", () => {
     const { config } = load([
       "--serverurl=http://localhost:1",
       "--DataDir",
@@ -46,19 +46,19 @@ describe("settings", () => {
     expect(config.runInMemory).toBe(true);
   });
 
-  test("bound the memory, or leave that to the machine", () => {
+  test("limit the memory, or leave it to the machine", () => {
     expect(load([]).config.memoryBytesMax).toBeUndefined();
     expect(load(["--Memory.LimitInMb=64"]).config.memoryBytesMax).toBe(64 * 1024 * 1024);
   });
 
-  test("may be empty, which is not the same as absent", () => {
+  test("may be empty, which differs from absent", () => {
     expect(load(["--Security.Certificate.Password="]).config.certificatePassword).toBe("");
     expect(load(["--ServerUrl.Tcp="]).config.tcpUrl).toBeUndefined();
     const { config } = load(["--ServerUrl=https://[::1]:8443", "--ServerUrl.Tcp=38888"]);
     expect(config.tcpUrl?.href).toBe("tcp://[::1]:38888");
   });
 
-  test("come from files, flat or nested, with a byte-order mark, and from variables", () => {
+  test("are read from files, flat or nested, with a byte-order mark, and from variables", () => {
     const files = {
       "settings.json":
         '\uFEFF{"Security":{"Certificate":{"Path":"a.pfx"}},"Security.WellKnownCertificates.Admin":["ab","CD"]}',
@@ -81,7 +81,7 @@ describe("settings", () => {
     expect(config.publicServerUrl?.hostname).toBe("db.example.org");
   });
 
-  test("of RavenDB's that do nothing here are named", () => {
+  test("of RavenDB without effect here are reported", () => {
     const { warnings, notes } = load(
       [
         "--License.Eula.Accepted=true",
@@ -118,13 +118,13 @@ describe("settings", () => {
     [["--Logs.Pth=x"], {}, "Unknown setting 'Logs.Pth'; did you mean 'Logs.Path'?"],
     [[], { RAVEN_Servr_Url: "x" }, "Unknown setting 'Servr.Url'; did you mean 'ServerUrl'?"],
   ])(
-    "that nobody knows stop the start, with the nearest name: %s %o",
+    "if unknown, stop the start, and the nearest name is suggested: %s %o",
     (argv, environment, text) => {
       expect(() => load(argv, { environment })).toThrow(text);
     },
   );
 
-  test("of which only the first of several is used say so", () => {
+  test("with several values, of which only the first is used, are reported", () => {
     const { config, warnings } = load(["--ServerUrl=http://127.0.0.1:1;http://127.0.0.2:1"]);
     expect(config.serverUrl.port).toBe("1");
     expect(warnings).toEqual([
@@ -132,7 +132,7 @@ describe("settings", () => {
     ]);
   });
 
-  test("of the lock of the folder are no shorter than makes sense", () => {
+  test("of the folder lock have a lower bound", () => {
     expect(load([]).config.folderSilenceMs).toBe(10_000);
     expect(load(["--Server.FolderSilenceInSec=1.5"]).config.folderSilenceMs).toBe(1500);
     expect(() => load(["--Server.FolderSilenceInSec=0.1"])).toThrow("must be at least 0.5");
@@ -159,7 +159,7 @@ describe("settings", () => {
     ["--ServerUrl=127.0.0.1"],
     ["--ServerUrl=tcp://127.0.0.1:1"],
     ["DataDir=x"],
-  ])("that cannot be read stop the start: %s", (argument) => {
+  ])("that cannot be parsed stop the start: %s", (argument) => {
     expect(() => load([argument])).toThrow(StartError);
   });
 });

@@ -1,4 +1,4 @@
-/** The settings of a database as RavenDB's Studio lists them. */
+/** The settings of a database, as listed in RavenDB's Studio. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listSettings } from "../../../server/settings/setting-list.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => stopTestServers());
 
-// Tests without a record in memory need one on the disk.
+// Cold tests need the record on disk.
 const inMemory = String(!isCold);
 
 const path = "/databases/shop/admin/configuration/settings";
@@ -34,7 +34,7 @@ async function rows(pair = server.admin): Promise<Map<string, Row>> {
   return new Map(Settings.map((row) => [row.Metadata.Keys[0] as string, row]));
 }
 
-test("all are listed, with what they are and what they are set to", async () => {
+test("lists all settings with their description and value", async () => {
   const listed = await rows();
   expect([...listed.keys()].slice(0, Object.keys(settings).length)).toEqual(Object.keys(settings));
   const page = readFileSync(`${projectRoot}docs/settings.md`, "utf8");
@@ -58,7 +58,7 @@ test("all are listed, with what they are and what they are set to", async () => 
   });
 });
 
-test("who administers the database only sees no value of the server, and nobody sees a secret", async () => {
+test("a database administrator sees no server values, and nobody sees secrets", async () => {
   const pair = await server.client({ permissions: { shop: "Admin" } });
   const own = await rows(pair);
   expect(own.get("RunInMemory")?.ServerValues["RunInMemory"]).toEqual({
@@ -72,7 +72,7 @@ test("who administers the database only sees no value of the server, and nobody 
   expect(JSON.stringify(listSettings(given, {}, true))).not.toContain("hidden");
 });
 
-test("what the database keeps is listed with them", async () => {
+test("lists settings stored in the database, too", async () => {
   await server.request(path, {
     method: "PUT",
     body: '{"Indexing.Static.SearchEngineType":"Lucene"}',
@@ -83,7 +83,7 @@ test("what the database keeps is listed with them", async () => {
   });
 });
 
-test("those of the server are listed with their sources too", async () => {
+test("lists the server's settings with their sources, too", async () => {
   const { json } = await server.request("/admin/configuration/settings");
   const { Settings } = json as { Settings: (Row & { readonly Name: string })[] };
   expect(Settings.map(({ Name }) => Name)).toEqual(Object.keys(settings));

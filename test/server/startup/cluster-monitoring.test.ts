@@ -1,4 +1,6 @@
-/** The metrics and the readiness of a node of a cluster, which is a fake one; a single node has none of these metrics. */
+/**
+ * The metrics and the readiness of a cluster node, with a fake cluster; these metrics do not exist on a single node.
+ */
 import { afterAll, expect, test } from "vitest";
 import { parsePrometheus } from "../../support/prometheus-text.ts";
 import {
@@ -32,11 +34,11 @@ async function series(server: TestServer, pair?: Parameters<TestServer["request"
   return lines.filter((line) => /^jackdaw_(cluster|replica|nats)|check=cluster/.test(line));
 }
 
-test("a single node has no series of a cluster", async () => {
+test("a single node has no cluster series", async () => {
   expect(await series(await startTestServer())).toEqual([]);
 });
 
-test("nodes, copies, NATS and its scrub have their series, of at most so many databases", async () => {
+test("nodes, copies, NATS and its scrub have series, for a limited number of databases", async () => {
   const shop = fakeDatabase("shop", ["A", "B"], { role: "leader", epoch: 3, applied: 20 });
   const cluster = fakeCluster({
     epoch: 5,
@@ -95,7 +97,7 @@ test("nodes, copies, NATS and its scrub have their series, of at most so many da
   expect(read.filter((line) => line.includes("database=shop"))).toEqual([]);
 });
 
-test("a node whose copy is behind is not ready until it has caught up", async () => {
+test("a node with a lagging copy is not ready until it has caught up", async () => {
   const world = fakeDatabase("world", ["B", "A"], { role: "follower", applied: 7 });
   const cluster = fakeCluster({ states: [world] });
   cluster.heartbeats.set("B", fakeHeartbeat({ world: { role: "leader", epoch: 1, applied: 9 } }));

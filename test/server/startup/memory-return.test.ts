@@ -1,19 +1,19 @@
-/** What V8 gives back to the system when it is asked to. */
+/** Memory that V8 returns to the system on request. */
 import { getHeapStatistics } from "node:v8";
 import { expect, test } from "vitest";
 import { shrinkHeap } from "../../../server/startup/memory-return.ts";
 
 const mebi = 1024 * 1024;
 
-/** Makes objects of some 100 MB that nobody has when it returns. */
-function makeGarbage(): number {
+/** Allocates objects of some 100 MB that are unreachable when it returns. */
+function allocateGarbage(): number {
   const kept: object[] = [];
   for (let n = 0; n < 1_000_000; n++) kept.push({ n, text: `text ${n}` });
   return getHeapStatistics().total_heap_size;
 }
 
-test("the heap gives back what it does not need", () => {
-  const most = makeGarbage();
+test("the heap shrinks to the memory in use", () => {
+  const most = allocateGarbage();
   shrinkHeap();
   const { total_heap_size: left, used_heap_size: used } = getHeapStatistics();
   expect(left).toBeLessThan(most - 40 * mebi);

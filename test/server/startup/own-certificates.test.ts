@@ -1,4 +1,4 @@
-/** Three nodes of a cluster that share values, each with an administrator of its own making. */
+/** Three nodes of a cluster with shared values, each with an administrator that it created. */
 import { X509Certificate } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import { makeAuthority, makeClientCertificate } from "../../../certs/authority.ts";
@@ -70,21 +70,21 @@ class Nodes {
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** Which of the three are administrators for a node. */
+  /** The administrators, of the three, for a node. */
   admins(node: number): boolean[] {
     const { ClusterAdmin } = clearanceRank;
     return admins.map((one) => this.stores[node]?.identityOf(one).rank === ClusterAdmin);
   }
 }
 
-test("the administrator of the node that leads first is that of all, and the other nodes say that theirs is not", async () => {
+test("the administrator of the first leader applies to all nodes, and the other nodes report that theirs is invalid", async () => {
   const nodes = new Nodes();
   for (const node of [0, 1, 2]) {
     expect(nodes.admins(node)).toEqual([0, 1, 2].map((at) => at === node));
   }
   await nodes.change();
   nodes.leaderTag = "B";
-  for (let turn = 0; turn < 3; turn++) await nodes.change();
+  for (let tick = 0; tick < 3; tick++) await nodes.change();
   for (const node of [0, 1, 2]) {
     expect(nodes.admins(node)).toEqual([false, true, false]);
   }
@@ -92,7 +92,7 @@ test("the administrator of the node that leads first is that of all, and the oth
   expect(nodes.warnings[0]?.[0]).toContain("admin 0, which this node has generated, has no rights");
 });
 
-test("one that is registered by then is not told of, nor one that was deleted registered again", async () => {
+test("an administrator registered before is not reported, and a deleted one is not registered again", async () => {
   const nodes = new Nodes();
   const [first, second] = nodes.stores;
   await second?.putFirstAdmin(admins[1] as X509Certificate, "admin 1");

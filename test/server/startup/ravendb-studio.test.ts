@@ -1,4 +1,7 @@
-/** A copy of RavenDB's Studio in place of ours: its files, what its page may do, and how it is refused. */
+/**
+ * A copy of RavenDB's Studio in place of the built-in one: its files, its permissions, and
+ * rejection of invalid copies.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,24 +39,24 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test("its files are served in place of ours, from a folder and from an archive", async () => {
+test("its files replace the built-in ones, from a folder and from an archive", async () => {
   for (const server of servers) {
-    const ask = (path: string) =>
+    const send = (path: string) =>
       server.request(path, { headers: { "accept-encoding": "identity" } }, noCertificate);
-    const page = await ask("/studio/index.html");
+    const page = await send("/studio/index.html");
     expect(page).toMatchObject({ status: 200, text: "<title>Raven</title>" });
     const policy = String(page.headers["content-security-policy"]);
     expect(policy).toContain("default-src 'self'");
     expect(policy).toContain("frame-ancestors 'none'");
-    expect((await ask("/studio/assets/main.js")).text).toBe("run()");
-    expect((await ask("/studio/assets/other.js")).status).toBe(404);
-    expect((await ask("/studio/..%2fstudio.zip")).status).toBe(404);
-    expect((await ask("/studio")).headers["location"]).toBe("/studio/index.html");
+    expect((await send("/studio/assets/main.js")).text).toBe("run()");
+    expect((await send("/studio/assets/other.js")).status).toBe(404);
+    expect((await send("/studio/..%2fstudio.zip")).status).toBe(404);
+    expect((await send("/studio")).headers["location"]).toBe("/studio/index.html");
     expect((await server.request("/")).headers["location"]).toBe("/studio/index.html");
   }
 });
 
-test("its forms need no header of ours", async () => {
+test("its forms do not need this server's header", async () => {
   const [server] = servers as [TestServer];
   const headers = { origin: server.url, "content-type": "multipart/form-data; boundary=x" };
   const reply = await server.request("/databases/shop/smuggler/export", {
@@ -63,7 +66,7 @@ test("its forms need no header of ours", async () => {
   expect(reply.status).not.toBe(403);
 });
 
-test("what is no such copy ends the start, with the reason", () => {
+test("an invalid copy stops the start with the reason", () => {
   writeFileSync(join(folder, "no.zip"), "text");
   for (const [name, reason] of [
     ["missing", "ENOENT"],

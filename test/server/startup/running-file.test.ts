@@ -1,5 +1,5 @@
-/** `server.json`: where a running server listens. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** `server.json`: the addresses of a running server. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "jackdaw-running-"));
 const path = join(folder, "server.json");
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("it is there until the stop", async () => {
+test("it exists until the server stops", async () => {
   const withdraw = await announce(folder, "https://127.0.0.1:1");
   expect(readRunningFile(folder)).toMatchObject({
     Url: "https://127.0.0.1:1",
@@ -19,7 +19,7 @@ test("it is there until the stop", async () => {
   expect(existsSync(path)).toBe(false);
 });
 
-test("a successor's is left alone, and one that cannot be read counts for none", async () => {
+test("a successor's file is not removed, and an unreadable file counts as missing", async () => {
   const withdraw = await announce(folder, "https://127.0.0.1:1");
   writeFileSync(path, "{");
   await withdraw();
@@ -27,7 +27,11 @@ test("a successor's is left alone, and one that cannot be read counts for none",
   expect(readRunningFile(folder)).toBeUndefined();
 });
 
-test("nothing is written without a folder, and one that cannot be written does no harm", async () => {
-  await (await announce(undefined, "http://127.0.0.1:1"))();
-  await (await announce(join(folder, "none"), "http://127.0.0.1:1"))();
+test("nothing is written without a folder, and a failed write has no effect", async () => {
+  rmSync(path, { force: true });
+  for (const none of [undefined, join(folder, "none")]) {
+    const withdraw = await announce(none, "http://127.0.0.1:1");
+    await expect(withdraw()).resolves.toBeUndefined();
+  }
+  expect(readdirSync(folder)).toEqual([]);
 });

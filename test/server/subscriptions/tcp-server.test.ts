@@ -1,4 +1,4 @@
-/** The TCP protocol, over a socket. Messages as measured on RavenDB 7.2.7. */
+/** The TCP protocol of subscriptions. Messages as measured on RavenDB 7.2.7. */
 import { X509Certificate } from "node:crypto";
 import * as net from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -47,7 +47,7 @@ async function open(options: object = {}): Promise<TcpClient> {
   return client;
 }
 
-/** Opens it and takes the word that it may. */
+/** Connects and reads the confirmation. */
 async function accepted(options: object = {}): Promise<TcpClient> {
   const client = await open(options);
   expect(await client.next()).toEqual({ Type: "ConnectionStatus", Status: "Accepted" });
@@ -76,7 +76,7 @@ const acknowledge = { Type: "Acknowledge" };
 const position = () => database.subscriptions.task({ name: "s" }).changeVector;
 
 describe("agreeing on a version", () => {
-  test.each([53_000, 51_000, 50_000, 41_400, 40])("takes %d", async (version) => {
+  test.each([53_000, 51_000, 50_000, 41_400, 40])("accepts %d", async (version) => {
     const client = await connect();
     client.send(headerOf(database.name, version));
     expect(await client.next()).toEqual({
@@ -86,7 +86,7 @@ describe("agreeing on a version", () => {
     });
   });
 
-  test("speaks of features to those who do", async () => {
+  test("announces features to clients that support them", async () => {
     const client = await connect();
     client.send({
       DatabaseName: database.name,
@@ -103,28 +103,31 @@ describe("agreeing on a version", () => {
     ["include counters('likes')", 50_000, "Counter Includes"],
     ["include timeseries('Pulse', last(1, 'day'))", 51_000, "TimeSeries Includes"],
     ["include Friend, counters('likes')", 50_000, "Counter Includes"],
-  ])("refuses what a version cannot read: %s needs %d", async (include, first, name) => {
-    await put("u1", { Friend: "u1" });
-    await define(`from Users ${include}`);
-    const { id } = database.subscriptions.task({ name: "s" });
-    for (const version of [53_000, 51_000, 50_000, 41_400, 40]) {
-      const client = await connect();
-      await openSubscription(client, {}, database.name, version);
-      const reply = await client.next();
-      if (version >= first) expect(reply).toMatchObject({ Status: "Accepted" });
-      else if (version >= 41_400 || first === 41_400) {
-        expect(reply).toMatchObject({
-          Type: "ConnectionStatus",
-          Status: "Invalid",
-          Message: `A connection to Subscription Task with ID '${id}' cannot be opened because it requires the protocol to support ${name}.`,
-        });
-      } else expect(reply).toMatchObject({ Status: "Invalid" });
-      client.close();
-      await expect.poll(() => database.subscriptions.workersOf("s")).toEqual([]);
-    }
-  });
+  ])(
+    "rejects options that a version does not support: %s needs %d",
+    async (include, first, name) => {
+      await put("u1", { Friend: "u1" });
+      await define(`from Users ${include}`);
+      const { id } = database.subscriptions.task({ name: "s" });
+      for (const version of [53_000, 51_000, 50_000, 41_400, 40]) {
+        const client = await connect();
+        await openSubscription(client, {}, database.name, version);
+        const reply = await client.next();
+        if (version >= first) expect(reply).toMatchObject({ Status: "Accepted" });
+        else if (version >= 41_400 || first === 41_400) {
+          expect(reply).toMatchObject({
+            Type: "ConnectionStatus",
+            Status: "Invalid",
+            Message: `A connection to Subscription Task with ID '${id}' cannot be opened because it requires the protocol to support ${name}.`,
+          });
+        } else expect(reply).toMatchObject({ Status: "Invalid" });
+        client.close();
+        await expect.poll(() => database.subscriptions.workersOf("s")).toEqual([]);
+      }
+    },
+  );
 
-  test("leaves out what a script includes where the version cannot read it", async () => {
+  test("omits includes of scripts if the version does not support them", async () => {
     await put("u1", { Friend: "u2" });
     await define(
       "declare function f(u) { include(u.Friend); return u; } from Users as u where id() = 'u1' select f(u)",
@@ -143,7 +146,7 @@ describe("agreeing on a version", () => {
     expect(await types(41_400)).toEqual(["ConnectionStatus", "Data", "Includes", "EndOfBatch"]);
   });
 
-  test("offers the nearest older one for one that it does not know, on the same connection", async () => {
+  test("offers the nearest older version for an unknown one, on the same connection", async () => {
     const client = await connect();
     client.send(headerOf(database.name, 99_999));
     expect(await client.next()).toMatchObject({ Status: "TcpVersionMismatch", Version: 53_000 });
@@ -155,14 +158,14 @@ describe("agreeing on a version", () => {
 
   test.each([
     ["an unknown operation", { DatabaseName: "x", Operation: "Nope", OperationVersion: 1 }],
-    ["a version that never was", headerOf("x", -1)],
+    ["an unknown version", headerOf("x", -1)],
     ["no version", { DatabaseName: "x", Operation: "Subscription" }],
     ["no database", { Operation: "Subscription", OperationVersion: 53_000 }],
     ["a list", "[1]"],
     ["HTTP", "GET / HTTP/1.1\r\n\r\n"],
-    ["text that is no JSON", '{"DatabaseName":nope}'],
-    ["a message without end", `{"DatabaseName":"${"x".repeat(70_000)}`],
-  ])("refuses %s, and closes", async (_what, header) => {
+    ["text that is not JSON", '{"DatabaseName":nope}'],
+    ["an endless message", `{"DatabaseName":"${"x".repeat(70_000)}`],
+  ])("rejects %s, and closes", async (_what, header) => {
     const client = await connect();
     client.send(header);
     expect(await client.next()).toEqual({
@@ -173,7 +176,7 @@ describe("agreeing on a version", () => {
     expect(await client.next()).toBeNull();
   });
 
-  test("ends with too many headers", async () => {
+  test("closes after too many headers", async () => {
     const client = await connect();
     for (let i = 0; i < 8; i++) client.send(headerOf(database.name, 99_999));
     for (let i = 0; i < 8; i++) expect(await client.next()).toHaveProperty("Status");
@@ -181,7 +184,7 @@ describe("agreeing on a version", () => {
     expect(await client.next()).toBeNull();
   });
 
-  test("a database that is not there, or is switched off, is an error after that", async () => {
+  test("reports a missing or disabled database afterwards", async () => {
     for (const name of ["none", database.name]) {
       if (name !== "none") await database.putSettings({ Disabled: true });
       const client = await connect();
@@ -198,7 +201,7 @@ describe("agreeing on a version", () => {
 });
 
 describe("a worker", () => {
-  test("gets batches, each after it acknowledged the one before", async () => {
+  test("receives batches, each after acknowledging the previous one", async () => {
     for (const id of ["users/1", "users/2", "users/3"]) await put(id, { Name: id });
     await define();
     const client = await accepted({ MaxDocsPerBatch: 2 });
@@ -229,7 +232,7 @@ describe("a worker", () => {
     expect(idsOf(await client.batch())).toEqual(["users/4"]);
   });
 
-  test("that is gone leaves its batch to the next one", async () => {
+  test("leaves its batch to the next worker when it disconnects", async () => {
     await put("users/1");
     await define();
     const first = await accepted();
@@ -240,7 +243,7 @@ describe("a worker", () => {
     expect(idsOf(await second.batch())).toEqual(["users/1"]);
   });
 
-  test("gets what is included, and what went wrong", async () => {
+  test("receives includes, and errors", async () => {
     await put("users/1", { Friend: "users/2" });
     await put("users/2", { Friend: "users/1", bad: true });
     await server.request(`/databases/${database.name}/counters`, {
@@ -278,7 +281,7 @@ describe("a worker", () => {
     });
   });
 
-  test("gets the entries of time series that are included", async () => {
+  test("receives entries of included time series", async () => {
     await put("users/1");
     const reply = await server.request(`/databases/${database.name}/timeseries?docId=users%2F1`, {
       method: "POST",
@@ -309,7 +312,7 @@ describe("a worker", () => {
     });
   });
 
-  test("gets documents of many megabytes, in batches of less", async () => {
+  test("receives documents of many megabytes, in smaller batches", async () => {
     for (let i = 0; i < 24; i++) await put(`users/${i}`, { text: "x".repeat(1_000_000) });
     await define();
     const client = await accepted();
@@ -323,7 +326,7 @@ describe("a worker", () => {
     expect(received).toBe(24);
   });
 
-  test("that wants no more than there is, is told that there is no more", async () => {
+  test("that requests only existing documents is notified at the end", async () => {
     await put("users/1");
     await define();
     const client = await accepted({ CloseWhenNoDocsLeft: true });
@@ -340,7 +343,7 @@ describe("a worker", () => {
   });
 });
 
-describe("a worker is refused", () => {
+describe("a worker is rejected", () => {
   test.each([
     [{ SubscriptionName: "none" }, "ConnectionStatus NotFound"],
     [{ SubscriptionName: null }, "ConnectionStatus NotFound"],
@@ -356,7 +359,7 @@ describe("a worker is refused", () => {
     expect(await client.next()).toBeNull();
   });
 
-  test("when the subscription has one, unless it takes over or waits", async () => {
+  test("if the subscription has a worker, unless it takes over or waits", async () => {
     await put("users/1");
     await define();
     const first = await accepted();
@@ -375,7 +378,7 @@ describe("a worker is refused", () => {
     expect(idsOf(await waiting.batch())).toEqual(["users/1"]);
   });
 
-  test("and one that gives up waiting is forgotten", async () => {
+  test("while waiting, and is forgotten when it disconnects", async () => {
     await define();
     await accepted();
     const waiting = await open({ Strategy: "WaitForFree" });
@@ -385,10 +388,10 @@ describe("a worker is refused", () => {
   });
 
   test.each([
-    ["an acknowledgment of nothing", acknowledge],
+    ["an acknowledgment without a batch", acknowledge],
     ["an unknown word", { Type: "Foo" }],
-    ["what is no JSON", "garbage"],
-    ["more than it may", `${"{}".repeat(5000)}`],
+    ["invalid JSON", "garbage"],
+    ["too much", `${"{}".repeat(5000)}`],
   ])("for sending %s", async (_what, message) => {
     await define();
     const client = await accepted();
@@ -398,7 +401,7 @@ describe("a worker is refused", () => {
     await expect.poll(() => database.subscriptions.workersOf("s").length).toBe(0);
   });
 
-  test("not, when it says that it goes", async () => {
+  test("but not if it announces its disconnect", async () => {
     await define();
     const client = await accepted();
     client.send({ Type: "DisposedNotification" });
@@ -406,7 +409,7 @@ describe("a worker is refused", () => {
   });
 });
 
-describe("a worker is told why it must go", () => {
+describe("a worker receives the reason for its disconnection", () => {
   const ways: [string, string, object | undefined, object][] = [
     [
       "POST",
@@ -446,7 +449,7 @@ describe("a worker is told why it must go", () => {
 });
 
 describe("bad input", () => {
-  test("ends its own connection and nothing else", async () => {
+  test("closes only its own connection", async () => {
     await put("users/1");
     await define();
     const client = await accepted();
@@ -488,7 +491,7 @@ describe("over TLS", () => {
     }
   });
 
-  test("an admin and a user who may write get documents", async () => {
+  test("an admin and a user with write access receive documents", async () => {
     admin = await open({ Strategy: "WaitForFree" }, secure.admin);
     expect(await admin.next()).toMatchObject({ Status: "Accepted" });
     expect(idsOf(await admin.batch())).toEqual(["users/1"]);
@@ -499,28 +502,31 @@ describe("over TLS", () => {
     client.close();
   });
 
-  test.each(["none", "unknown", "reader", "other"])("who may not is refused: %s", async (who) => {
-    const pair =
-      who === "none"
-        ? noCertificate
-        : who === "unknown"
-          ? await makeClientCertificate(await makeAuthority("another"), "stranger")
-          : await secure.client({
-              permissions: who === "reader" ? { db: "Read" } : { other: "Admin" },
-            });
-    for (const name of ["db", "missing"]) {
-      const client = await connectTcp(secure, pair);
-      opened.push(client);
-      client.send(headerOf(name));
-      expect(await client.next()).toMatchObject({
-        Status: "AuthorizationFailed",
-        Message: expect.any(String),
-      });
-      expect(await client.next()).toBeNull();
-    }
-  });
+  test.each(["none", "unknown", "reader", "other"])(
+    "a client without access is rejected: %s",
+    async (who) => {
+      const pair =
+        who === "none"
+          ? noCertificate
+          : who === "unknown"
+            ? await makeClientCertificate(await makeAuthority("another"), "stranger")
+            : await secure.client({
+                permissions: who === "reader" ? { db: "Read" } : { other: "Admin" },
+              });
+      for (const name of ["db", "missing"]) {
+        const client = await connectTcp(secure, pair);
+        opened.push(client);
+        client.send(headerOf(name));
+        expect(await client.next()).toMatchObject({
+          Status: "AuthorizationFailed",
+          Message: expect.any(String),
+        });
+        expect(await client.next()).toBeNull();
+      }
+    },
+  );
 
-  test("who loses the right to it loses the connection", async () => {
+  test("a client that loses its rights loses the connection", async () => {
     const pair = await secure.client({ permissions: { db: "ReadWrite" } });
     const client = await open({ Strategy: "WaitForFree" }, pair);
     expect(await client.next()).toMatchObject({ Status: "Accepted" });
@@ -535,7 +541,7 @@ describe("over TLS", () => {
     expect(await client.next()).toBeNull();
   });
 
-  test("what does not speak it gets nothing", async () => {
+  test("a client with another protocol receives nothing", async () => {
     const socket = net.connect(secure.running.address.tcpPort, "127.0.0.1");
     const chunks: Buffer[] = [];
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -546,7 +552,7 @@ describe("over TLS", () => {
   });
 });
 
-test("the port is told, and stops with the server", async () => {
+test("the port is announced, and closes with the server", async () => {
   const own = await startTestServer({
     unsecured: true,
     flags: ["--ServerUrl.Tcp=tcp://127.0.0.1:0"],

@@ -11,7 +11,7 @@ const counted: Notice = {
   Value: { Type: "Put", Name: "likes", DocumentId: "orders/1-A" },
 };
 
-test("a watch is told what it asks for, in any letter case, and nothing else", () => {
+test("a watcher receives only the changes it watches, in any letter case", () => {
   expect(isAbout("watch-docs", null, put)).toBe(true);
   expect(isAbout("watch-collection", "orders", put)).toBe(true);
   expect(isAbout("watch-collection", "Companies", put)).toBe(false);
@@ -25,7 +25,7 @@ test("a watch is told what it asks for, in any letter case, and nothing else", (
   expect(isAbout("watch-doc", "orders/1-A", counted)).toBe(false);
 });
 
-test("operations are told apart by their numbers", () => {
+test("operations are distinguished by their numbers", () => {
   const done: Notice = {
     Type: "OperationStatusChange",
     Value: { OperationId: 42, State: { Status: "Completed", Progress: null, Result: null } },
@@ -35,6 +35,6 @@ test("operations are told apart by their numbers", () => {
   expect(isAbout("watch-operations", null, done)).toBe(true);
 });
 
-test("everybody is told that something was missed", () => {
+test("all watchers are notified of missed changes", () => {
   expect(isAbout("watch-doc", "orders/1-A", { Type: "Missed" })).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * What holds on every page: the rules of axe, contrast in both themes, and no page that is wider than the window. A new
- * page is a line in `pages`.
+ * Checks of every page: the rules of axe, contrast in both themes, and no page wider than the
+ * window. A new page is a line in `pages`.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import { studioBrowser } from "../../support/studio-browser.ts";
 
 const studio = studioBrowser();
 
-/** Addresses behind /studio/, and a selector of what is there when the page is. */
+/** Addresses below /studio/, and a selector of an element on the loaded page. */
 const pages: readonly (readonly [address: string, ready: string])[] = [
   ["databases", "table"],
   ["db/shop/docs", "[role=grid] [role=row]:nth-child(1)"],
@@ -33,7 +33,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
 
 const widths = [360, 1024, 1440];
 
-/** Put into the page from outside: the page itself may load no script but its own. */
+/** Injected into the page from outside: the page itself may load only its own script. */
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** What breaks a rule, in words. */
+/** Violated rules, as text. */
 const broken = async (rules: string): Promise<string[]> => {
   const found = (await studio.page.evaluate(`axe.run(document, { runOnly: ${rules} })`)) as {
     violations: readonly Violation[];
@@ -59,7 +59,7 @@ const broken = async (rules: string): Promise<string[]> => {
 };
 
 test.each(pages)(
-  "no rule of axe is broken, and no window too narrow: %s",
+  "the page violates no rule of axe, and fits every window: %s",
   async (address, ready) => {
     await studio.page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
     await studio.open(address);

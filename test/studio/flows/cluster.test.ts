@@ -1,4 +1,4 @@
-/** The cluster page in front of three nodes over real servers of NATS; left out where there is no nats-server. */
+/** The cluster page with three nodes over real NATS servers; skipped without a nats-server. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
@@ -8,7 +8,7 @@ import { hasNatsServer } from "../../support/nats-cluster.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
 
 const pictures = process.env["PICTURES"];
-/** A handover, or a copy that is made, on a busy machine. */
+/** Timeout of a transfer, or of a new copy, on a busy machine. */
 const slow = { timeout: 45_000 };
 
 describe.skipIf(!hasNatsServer())("three nodes", () => {
@@ -28,36 +28,36 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
       .filter({ has: page.getByText(name, { exact: true }) });
   const node = (tag: string, page = studio.page) => rowOf(page, "Nodes", tag);
   const database = (name: string, page = studio.page) => rowOf(page, "Copies of databases", name);
-  /** Not by the letter alone: `C 3 behind` has a B, too. */
+  /** More than the letter alone, because other rows may contain a B, too. */
   const copy = (name: string, tag: string) =>
     database(name).locator(".chip", { hasText: new RegExp(`^\\s*${tag}\\b`) });
   const choose = async (of: string, item: string) => {
     await studio.page.getByRole("button", { name: `Actions for ${of}` }).click();
     await studio.page.getByRole("menuitem", { name: item, exact: true }).click();
   };
-  const told = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
-  /** Another node than the one that leads. */
+  const reported = (text: string) => studio.page.locator(".toast", { hasText: text }).waitFor(slow);
+  /** A node other than the leader. */
   const other = (leader: string) => (leader === "B" ? "C" : "B");
   const picture = async (name: string) => {
     if (pictures !== undefined)
       await studio.page.screenshot({ path: `${pictures}/cluster-${name}.png` });
   };
   const admin = async (method: string, path: string, body: object) => {
-    // That of a test server is registered only where it was the first of the nodes.
+    // A test server's certificate is registered only where it was the first node.
     const pair = await nodes.at("A").client({ clearance: "ClusterAdmin" });
     const headers = { "content-type": "application/json" };
     const request = { method, headers, body: JSON.stringify(body) };
     const { status } = await nodes.at("A").request(path, request, pair);
     expect(status).toBeLessThan(300);
   };
-  /** With copies on all nodes, of which one leads. */
-  const made = async (name: string) => {
+  /** With copies on all nodes, and a leader. */
+  const created = async (name: string) => {
     if (nodes.cluster("A").find(name) === undefined)
       await admin("PUT", `/admin/databases?name=${name}`, { DatabaseName: name });
     return nodes.leaderOf(name);
   };
 
-  test("a new database has a copy on each node, and the page says who leads it", async () => {
+  test("a new database has a copy on each node, and the page shows its leader", async () => {
     await studio.open("databases");
     await studio.page.getByRole("textbox", { name: "Name" }).fill("shop");
     await studio.page.getByRole("button", { name: "Create shop" }).click();
@@ -80,15 +80,15 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await picture("phone");
   }, 120_000);
 
-  test("the list of databases has their copies and who leads", async () => {
-    const leader = await made("shop");
+  test("the list of databases shows copies and leaders", async () => {
+    const leader = await created("shop");
     await studio.open("databases");
     const row = rowOf(studio.page, "Databases", "shop");
     await row.getByText(`3, ${leader} leads`).waitFor(slow);
   });
 
-  test("another node leads, chosen by the keyboard alone", async () => {
-    const leader = await made("shop");
+  test("a new leader is chosen with the keyboard only", async () => {
+    const leader = await created("shop");
     const to = other(leader);
     await studio.open("databases");
     await studio.page.getByRole("table", { name: "Databases" }).waitFor();
@@ -102,22 +102,22 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     for (let n = 0; n < 3 && (await focused()) !== `Transfer leadership to ${to}`; n++)
       await studio.page.keyboard.press("ArrowDown");
     await studio.page.keyboard.press("Enter");
-    await told(`shop is led by ${to}`);
+    await reported(`shop is led by ${to}`);
     await database("shop").getByText(`${to} leads`).waitFor();
     expect(await nodes.leaderOf("shop")).toBe(to);
   }, 90_000);
 
-  test("what a node leads is handed over at once", async () => {
-    const from = await made("shop");
+  test("all leaderships of a node are handed over in one step", async () => {
+    const from = await created("shop");
     await studio.open("cluster");
     await node(from).getByText("Reachable").waitFor(slow);
     await choose(`node ${from}`, "Hand over what it leads");
-    await told(`${from} leads no database now`);
+    await reported(`${from} leads no database now`);
     expect(await nodes.leaderOf("shop")).not.toBe(from);
   }, 90_000);
 
-  test("a copy is removed after a question, and another one added", async () => {
-    await made("books");
+  test("a copy is removed after confirmation, and another one added", async () => {
+    await created("books");
     await studio.open("cluster");
     await database("books").getByText("OK").waitFor(slow);
     const leader = await nodes.leaderOf("books");
@@ -128,16 +128,16 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     });
     await question.getByText("2 copies remain.").waitFor();
     await question.getByRole("button", { name: `Remove from ${tag}` }).click();
-    await told(`The copy of books on ${tag} was removed`);
+    await reported(`The copy of books on ${tag} was removed`);
     await copy("books", tag).waitFor({ state: "detached" });
     await choose("books", `Add a copy on ${tag}`);
-    await told(`A copy of books was added on ${tag}`);
+    await reported(`A copy of books was added on ${tag}`);
     await database("books").getByText("OK").waitFor(slow);
     expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
   }, 120_000);
 
-  test("a node is taken out when its tag is typed, and let in again", async () => {
-    await made("shop");
+  test("a node is removed after typing its tag, and added again", async () => {
+    await created("shop");
     await studio.open("cluster");
     await node("C").getByText("Reachable").waitFor(slow);
     await choose("node C", "Remove…");
@@ -148,7 +148,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await yes.isDisabled()).toBe(true);
     await question.getByRole("textbox").fill("C");
     await yes.click();
-    await told("C was removed from the cluster");
+    await reported("C was removed from the cluster");
     await node("C").getByText("Not a member").waitFor(slow);
     await studio.page.getByText("Node C is not a member of the cluster.").waitFor();
     expect(
@@ -159,13 +159,13 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     ).toEqual(["A", "B"]);
     await picture("stranger");
     await choose("node C", "Add C");
-    await told("C was added to the cluster");
+    await reported("C was added to the cluster");
     await node("C").getByText("Reachable").waitFor(slow);
     await nodes.complete(3);
   }, 180_000);
 
-  test("what the server refuses is told in its words", async () => {
-    await made("lone");
+  test("a rejection is shown with the server's message", async () => {
+    await created("lone");
     for (const tag of ["B", "C"])
       if (nodes.cluster("A").find("lone")?.registered.members.includes(tag))
         await admin("DELETE", "/admin/databases", {
@@ -181,7 +181,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await last.getAttribute("aria-disabled")).toBe("true");
     expect(await last.getAttribute("title")).toBe("It is the only copy");
     await studio.page.keyboard.press("Escape");
-    // A has the only copy, so it cannot be taken out.
+    // A has the only copy, so it cannot be removed.
     studio.expectRefusal(400);
     studio.expectRefusal(500);
     await choose("node A", "Remove…");
@@ -195,8 +195,8 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(nodes.cluster("A").members()).toHaveLength(3);
   }, 120_000);
 
-  test("an operator hands over, and leaves nodes to administrators", async () => {
-    const leader = await made("shop");
+  test("an operator can hand over leadership, but not change nodes", async () => {
+    const leader = await created("shop");
     const page = await studio.as({ clearance: "Operator" });
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("shop", page).waitFor(slow);
@@ -212,9 +212,9 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await lead.getAttribute("aria-disabled")).toBe("false");
   }, 90_000);
 
-  test("a certificate for one database sees that one, and can change nothing", async () => {
-    await made("shop");
-    await made("books");
+  test("a certificate for one database shows only that one, and cannot change anything", async () => {
+    await created("shop");
+    await created("books");
     const page = await studio.as({ permissions: { books: "Read" } });
     await page.goto(`${studio.server.url}/studio/cluster`);
     await database("books", page).waitFor(slow);
@@ -223,8 +223,8 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     expect(await page.getByText("Copies of each stream").count()).toBe(0);
   }, 90_000);
 
-  test("the page breaks no rule of axe, and is no wider than the window", async () => {
-    await made("shop");
+  test("the page violates no rule of axe, and fits the window", async () => {
+    await created("shop");
     const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"] as const) {
       await studio.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -242,8 +242,8 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     }
   }, 120_000);
 
-  test("a node that is lost is told of within seconds, here and among the databases", async () => {
-    await made("late");
+  test("a lost node is shown within seconds, here and in the list of databases", async () => {
+    await created("late");
     await studio.open("cluster");
     await node("C").getByText("Reachable").waitFor(slow);
     await nodes.close("C");

@@ -1,4 +1,4 @@
-/** The documents of a database, and one of them: what people do on pages 2 and 3. */
+/** The documents of a database, and a single document: user actions on pages 2 and 3. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { studioBrowser } from "../../support/studio-browser.ts";
@@ -22,7 +22,7 @@ const editorOf = (id: string) => studio.page.getByRole("textbox", { name: `Docum
 const filter = () => studio.page.getByRole("combobox", { name: "Filter" });
 const openDocument = (id: string, more = "") =>
   studio.open(`db/shop/doc/${encodeURIComponent(id)}${more}`);
-/** Puts a member in front of all others. */
+/** Inserts a member as the first one. */
 const typeMember = async (id: string, text: string) => {
   await editorOf(id).click();
   await studio.page.keyboard.press("Control+Home");
@@ -40,7 +40,7 @@ beforeAll(async () => {
     });
 });
 
-test("a filter narrows the list, and its address shows the same", async () => {
+test("a filter narrows the list, and its URL restores it", async () => {
   await studio.open("db/shop/docs/Orders");
   await filter().fill("ShipTo.Country = 'France'");
   await filter().press("Enter");
@@ -55,14 +55,14 @@ test("a filter narrows the list, and its address shows the same", async () => {
   await studio.page.getByText("11 documents", { exact: true }).waitFor();
 });
 
-test("a filter completes the fields that there are", async () => {
+test("a filter completes existing fields", async () => {
   await studio.open("db/shop/docs/Orders");
   await filter().pressSequentially("ShipTo.Coun");
   await studio.page.getByRole("option", { name: /Country/ }).click();
   expect(await filter().inputValue()).toBe("ShipTo.Country");
 });
 
-test("a filter without a result offers what is close", async () => {
+test("a filter without results suggests similar ones", async () => {
   await studio.open("db/shop/docs/Orders");
   await filter().fill("ShipTo.City = 'Rheims'");
   await filter().press("Enter");
@@ -71,7 +71,7 @@ test("a filter without a result offers what is close", async () => {
   await grid("Orders").getByRole("row").nth(1).waitFor();
 });
 
-test("a filter that is no condition says what is wrong", async () => {
+test("an invalid filter shows the error", async () => {
   studio.expectRefusal(400);
   await studio.open("db/shop/docs/Orders");
   await filter().fill("where where");
@@ -79,7 +79,7 @@ test("a filter that is no condition says what is wrong", async () => {
   await studio.page.getByRole("alert").waitFor();
 });
 
-test("columns are chosen, and kept", async () => {
+test("chosen columns are remembered", async () => {
   await studio.open("db/shop/docs/Orders");
   const freight = studio.page.getByRole("columnheader", { name: /^Freight/ });
   await freight.waitFor();
@@ -96,7 +96,7 @@ test("columns are chosen, and kept", async () => {
   expect(await freight.count()).toBe(0);
 });
 
-test("a column is made wider and put in front of another one", async () => {
+test("a column is resized and moved before another one", async () => {
   await studio.open("db/shop/docs/Orders");
   const company = studio.page.getByRole("columnheader", { name: /^Company/ });
   const before = (await company.boundingBox())?.width ?? 0;
@@ -113,7 +113,7 @@ test("a column is made wider and put in front of another one", async () => {
     .toEqual(["Freightnum", "Companyid"]);
 });
 
-test("a column is made wider and moved with the keyboard, the one with the ids too", async () => {
+test("a column is resized and moved with the keyboard, including the id column", async () => {
   await studio.open("db/shop/docs/Orders");
   const head = (name: RegExp) => studio.page.getByRole("columnheader", { name });
   const widthOf = async (name: RegExp) => (await head(name).boundingBox())?.width ?? 0;
@@ -159,7 +159,7 @@ test("a pane is made wider by dragging and by the arrows, stays so, and is put b
   await expect.poll(async () => (await collections.boundingBox())?.x).toBeGreaterThan(before + 14);
 });
 
-test("a list is gone through by the time of a change, and its pages do not move meanwhile", async () => {
+test("a list is paged by the time of changes, and its pages do not shift meanwhile", async () => {
   const put = (id: string, collection: string) =>
     studio.server.request(`/databases/shop/docs?id=${id}`, {
       method: "PUT",
@@ -172,7 +172,7 @@ test("a list is gone through by the time of a change, and its pages do not move 
   const idOf = (row: number) =>
     table.locator(`[aria-rowindex="${row + 2}"] .idlink`).textContent({ timeout: 10_000 });
   const last = await idOf(10);
-  // What others write comes first on the server; the list goes on where it ended.
+  // New writes of others are first on the server; the list continues where it ended.
   await Promise.all(Array.from({ length: 7 }, (_, n) => put(`moments/new${n}`, "Moments")));
   await studio.page.getByText("7 moments changed").waitFor();
   await table.evaluate((element: { scrollTop: number }) => {
@@ -205,7 +205,7 @@ test("a list is gone through by the time of a change, and its pages do not move 
   expect(times).toEqual([true, false]);
 });
 
-test("a click on a head sorts, numbers by their size", async () => {
+test("a click on a header sorts, numbers by value", async () => {
   await studio.open("db/shop/docs/Orders");
   const freight = studio.page.getByRole("button", { name: /^Freight/ });
   await freight.click();
@@ -215,11 +215,11 @@ test("a click on a head sorts, numbers by their size", async () => {
   expect(studio.page.url()).toContain("order=Freight%3Adesc");
 });
 
-test("changes of others come as a line, and no row moves", async () => {
+test("changes of others are announced in a line, and no row moves", async () => {
   await studio.open("db/shop/docs/Orders");
   const first = grid("Orders").getByRole("row").nth(1);
   await first.getByText("orders/830-A").waitFor();
-  // The socket is there when the count of a collection ticks.
+  // The socket is connected when the count of a collection changes.
   await put("orders/5-A", { ...(await stored("orders/5-A")), Freight: 1 });
   await put("orders/6-A", { ...(await stored("orders/6-A")), Freight: 1 });
   await studio.page.getByRole("status").filter({ hasText: "2 orders changed." }).waitFor();
@@ -245,7 +245,7 @@ test("a selection is exported as CSV, without formulas", async () => {
   ]);
 });
 
-test("a filter is exported as lines of JSON", async () => {
+test("filtered documents are exported as JSON lines", async () => {
   await studio.open("db/shop/docs/Orders?where=ShipTo.Country%20%3D%20'France'");
   await studio.page.getByText("77 documents", { exact: true }).waitFor();
   await studio.page.getByRole("button", { name: "Export" }).click();
@@ -259,7 +259,7 @@ test("a filter is exported as lines of JSON", async () => {
   expect(JSON.parse(lines[0] as string)).toMatchObject({ ShipTo: { Country: "France" } });
 });
 
-test("a selection is deleted, and brought back as it was", async () => {
+test("a selection is deleted and restored", async () => {
   const large = '{"Big":12345678901234567890.10,"@metadata":{"@collection":"Notes"}}';
   await studio.server.request("/databases/shop/docs?id=notes/large", {
     method: "PUT",
@@ -280,7 +280,7 @@ test("a selection is deleted, and brought back as it was", async () => {
   await studio.page.getByRole("checkbox", { name: "Select notes/a" }).waitFor();
 });
 
-test("Space shows a document beside the list, and the arrows change it", async () => {
+test("Space previews a document beside the list, and the arrow keys change it", async () => {
   await studio.open("db/shop/docs/Orders?where=orders/82");
   await grid("Orders").getByRole("row").nth(1).focus();
   await studio.page.keyboard.press("Space");
@@ -303,7 +303,7 @@ test("a new document has the fields of its collection", async () => {
   expect(await stored(id)).toMatchObject({ Name: "", "@metadata": { "@collection": "Shippers" } });
 });
 
-test("Ctrl D copies a document, and does not write over another one", async () => {
+test("Ctrl D duplicates a document, and does not overwrite another one", async () => {
   await openDocument("shippers/1-A");
   await editorOf("shippers/1-A").click();
   await studio.page.keyboard.press("Control+d");
@@ -316,7 +316,7 @@ test("Ctrl D copies a document, and does not write over another one", async () =
   expect(await stored("shippers/2-A")).toMatchObject({ Name: "United Package" });
 });
 
-test("what others save while one reads is told, and compared", async () => {
+test("saves by others while reading are announced, and compared", async () => {
   await openDocument("orders/10-A");
   await typeMember("orders/10-A", '"Note": "mine", ');
   await put("orders/10-A", { ...(await stored("orders/10-A")), Freight: 4.5 });
@@ -339,7 +339,7 @@ test("a document that is deleted while it is edited can be saved again", async (
   expect(await stored("notes/short")).toMatchObject({ Text: "x" });
 });
 
-test("a draft outlives its tab, and does not lose what others saved meanwhile", async () => {
+test("a draft survives closing its tab, without losing saves by others", async () => {
   const id = "orders/11-A";
   await openDocument(id);
   await typeMember(id, '"Note": "draft", ');
@@ -360,7 +360,7 @@ test("a draft outlives its tab, and does not lose what others saved meanwhile", 
   expect(await stored(id)).toMatchObject({ Note: "draft", Freight: 7.25 });
 });
 
-test("two revisions are compared, and one is put back", async () => {
+test("two revisions are compared, and one is restored", async () => {
   const id = "orders/830-A";
   await openDocument(id);
   const revisions = studio.page.getByRole("listbox", { name: "Revisions" });
@@ -374,7 +374,7 @@ test("two revisions are compared, and one is put back", async () => {
   await studio.page.getByRole("tab", { name: "Revisions 30" }).waitFor();
 });
 
-test("revisions are switched on where they are missed", async () => {
+test("revisions can be enabled where they are missing", async () => {
   await openDocument("regions/1-A");
   await studio.page.getByRole("heading", { name: "Revisions are disabled for Regions" }).waitFor();
   await studio.page.getByRole("button", { name: "Keep at most 10 revisions" }).click();
@@ -385,7 +385,7 @@ test("revisions are switched on where they are missed", async () => {
   });
 });
 
-test("an attachment is added and looked at; HTML is only downloaded", async () => {
+test("an attachment is added and displayed; HTML can only be downloaded", async () => {
   await openDocument("notes/b", "?side=attachments");
   const pixel =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -405,7 +405,7 @@ test("an attachment is added and looked at; HTML is only downloaded", async () =
   expect(readFileSync(await (await downloading).path(), "utf8")).toBe("<script>1</script>");
 });
 
-test("a counter is added to, exactly", async () => {
+test("a counter is incremented exactly", async () => {
   await request("POST", "counters", {
     Documents: [
       {
@@ -427,13 +427,13 @@ test("a counter is added to, exactly", async () => {
   await studio.page.getByText("9,007,199,254,740,993").waitFor();
 });
 
-test("a time series is a line and a table", async () => {
+test("a time series is a chart and a table", async () => {
   await openDocument("employees/8-A", "?side=series");
   await studio.page.getByRole("img", { name: /^HeartRates: 120 entries/ }).waitFor();
   await studio.page.getByRole("table", { name: "Entries of HeartRates" }).waitFor();
 });
 
-test("an id in a document leads on, and back to where one was", async () => {
+test("an id in a document is a link, and Back returns to the previous page", async () => {
   await openDocument("orders/1-A", "?side=related");
   await studio.page.getByRole("link", { name: "companies/85-A" }).click();
   await studio.page.getByRole("heading", { name: "companies/85-A" }).waitFor();
@@ -446,7 +446,7 @@ test("an id in a document leads on, and back to where one was", async () => {
   expect(await tab.getAttribute("aria-selected")).toBe("true");
 });
 
-test("a document is a tree, whose numbers are as they are stored", async () => {
+test("a document is shown as a tree with exact numbers", async () => {
   await studio.server.request("/databases/shop/docs?id=notes/tree", {
     method: "PUT",
     body: '{"Inner":{"Exact":1.10},"@metadata":{"@collection":"Notes"}}',
@@ -458,13 +458,13 @@ test("a document is a tree, whose numbers are as they are stored", async () => {
   await tree.getByText("1.10").waitFor();
 });
 
-test("an id that there is not names the nearest ones", async () => {
+test("a missing id shows the nearest existing ones", async () => {
   await openDocument("orders/830x");
   await studio.page.getByRole("heading", { name: "Document orders/830x does not exist" }).waitFor();
   await studio.page.getByRole("link", { name: "orders/830-A" }).waitFor();
 });
 
-test("values, identities and deleted documents have their lists", async () => {
+test("values, identities and deleted documents have lists", async () => {
   await request("PUT", "cmpxchg?key=lock&index=0", { Object: 12345 });
   await put("users|", { Name: "x" });
   await request("DELETE", "docs?id=orders/20-A");

@@ -5,7 +5,7 @@ import { studioBrowser } from "../../support/studio-browser.ts";
 const studio = studioBrowser({});
 const heading = "The server is running. It has no database yet.";
 
-test("sample data in one click, and the last database deleted, lead to the first start and back", async () => {
+test("one click creates sample data, and deleting the last database returns to the first start", async () => {
   await studio.page.setViewportSize({ width: 360, height: 780 });
   await studio.open("");
   await studio.page.getByRole("heading", { name: heading }).waitFor();
@@ -13,12 +13,12 @@ test("sample data in one click, and the last database deleted, lead to the first
   await studio.page.setViewportSize({ width: 1440, height: 900 });
   await studio.page.getByRole("button", { name: "Create demo with sample data" }).click();
   await studio.page.getByRole("link", { name: /^Orders/ }).waitFor({ timeout: 60_000 });
-  // A page that is open asks for it still.
+  // An open page still requests it.
   await studio.page.goto("about:blank");
   await studio.server.running.services.databases.delete("demo");
 }, 90_000);
 
-test("a first database is made with the keyboard, and its name checked while it is typed", async () => {
+test("a first database is created with the keyboard, and its name checked during typing", async () => {
   await studio.open("");
   await studio.page.getByRole("heading", { name: heading }).waitFor();
   const name = studio.page.getByRole("textbox", { name: "Name" });

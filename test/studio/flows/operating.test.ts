@@ -1,4 +1,7 @@
-/** The operator's pages of the studio in a real browser: databases, backups, import and export, certificates, figures, settings. */
+/**
+ * The operator's pages of the studio in a real browser: databases, backups, import and export,
+ * certificates, metrics, settings.
+ */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +26,7 @@ const documentsOf = async (database: string) => {
 };
 const make = (name: string) => studio.server.running.services.databases.create(name, {});
 
-test("a schedule is made, run and verified, and its backup restored into a new database", async () => {
+test("a schedule is created, run and verified, and its backup restored into a new database", async () => {
   await studio.open("db/shop/backup");
   await studio.page.getByRole("heading", { name: "shop has no backup" }).waitFor();
   await button("New schedule").click();
@@ -45,7 +48,7 @@ test("a schedule is made, run and verified, and its backup restored into a new d
   expect(await documentsOf("again")).toBe(await documentsOf("shop"));
 });
 
-test("a backup is made by hand into a folder, where it can be restored from", async () => {
+test("a one-time backup is written to a folder, from which it can be restored", async () => {
   await make("small");
   await studio.open("db/small/backup");
   await button("Back up now").click();
@@ -64,7 +67,7 @@ test("a backup is made by hand into a folder, where it can be restored from", as
   await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
 });
 
-test("lines of JSON are dropped, seen before they are imported, and those that exist are left alone", async () => {
+test("dropped JSON lines are previewed before the import, and existing documents are not changed", async () => {
   await make("lines");
   const put = (id: string, body: object) =>
     studio.server.request(`/databases/lines/docs?id=${id}`, {
@@ -88,12 +91,12 @@ test("lines of JSON are dropped, seen before they are imported, and those that e
   expect(await documentsOf("lines")).toBe(2500);
   const { text } = await studio.server.request("/databases/lines/docs?id=orders/7&id=orders/8");
   expect(text).toContain('"Amount":"mine"');
-  // The digits of a number are kept, and the collection is the one that was chosen.
+  // The digits of a number are preserved, and the collection is the chosen one.
   expect(text).toContain('"Amount":8.10');
   expect(text).toContain('"@collection":"Orders"');
 });
 
-test("a table is imported with its types, and a broken one tells its line", async () => {
+test("a table is imported with its types, and a malformed one reports its line", async () => {
   await make("tables");
   await studio.open("db/tables/backup?tab=import");
   await drop("people.csv", 'Name,Age,Address.City\n"Ada",36,London\n"Alan, T.",41,"Wilmslow"\n');
@@ -106,7 +109,7 @@ test("a table is imported with its types, and a broken one tells its line", asyn
   await studio.page.getByText("Line 3 has 1 cells; the first line has 2.").waitFor();
 });
 
-test("an export is downloaded, and imported again it gives the same documents", async () => {
+test("an export is downloaded, and its import restores the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
     .getByRole("group", { name: "Only these collections" })
@@ -125,7 +128,7 @@ test("an export is downloaded, and imported again it gives the same documents", 
   expect(await documentsOf("copy")).toBe(4);
 });
 
-test("documents of one collection are exported as lines that are the documents", async () => {
+test("documents of one collection are exported as JSON lines", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page.getByRole("combobox", { name: "As" }).selectOption("jsonl");
   await studio.page
@@ -145,14 +148,14 @@ test("documents of one collection are exported as lines that are the documents",
   ]);
 });
 
-test("sample data goes into a new database where this one has documents", async () => {
+test("sample data is put into a new database if this one has documents", async () => {
   await studio.open("db/shop/backup?tab=sample");
   await button("Create demo").click();
   await studio.page.getByRole("link", { name: /^Orders/ }).waitFor();
   expect(studio.page.url()).toContain("/db/demo/docs");
 });
 
-test("a certificate is made, used and revoked, which ends its open connection", async () => {
+test("a certificate is created, used and revoked, which closes its open connection", async () => {
   await studio.open("certificates");
   await button("New certificate").click();
   const dialog = studio.page.getByRole("dialog");
@@ -191,7 +194,7 @@ test("a certificate is made, used and revoked, which ends its open connection", 
   await button(/^ci-runner/).waitFor({ state: "detached" });
 });
 
-test("one's own certificate is marked, and cannot be revoked", async () => {
+test("the user's own certificate is marked, and cannot be revoked", async () => {
   await studio.open("certificates");
   const row = studio.page.getByRole("row", { name: /You/ });
   await row.getByRole("button").click();
@@ -202,7 +205,7 @@ test("one's own certificate is marked, and cannot be revoked", async () => {
   await studio.page.getByRole("complementary").waitFor({ state: "detached" });
 });
 
-test("plots move, the request of somebody else is seen, and a query that runs is killed", async () => {
+test("plots update, requests of other clients are shown, and a running query is killed", async () => {
   await studio.open("db/shop/performance");
   await studio.page.getByRole("img", { name: /^Latency, p99: / }).waitFor();
   await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
@@ -218,7 +221,7 @@ test("plots move, the request of somebody else is seen, and a query that runs is
     .toBeGreaterThan(0);
   await studio.page.getByRole("searchbox", { name: "Filter requests" }).fill("nothing like it");
   await seen.waitFor({ state: "detached" });
-  // The peak that the requests made is in the table behind the plot.
+  // The peak caused by the requests is in the table of the plot.
   await button("As tables").click();
   const rows = studio.page.getByRole("region", { name: "Requests" }).first().getByRole("row");
   await expect.poll(() => rows.count()).toBeGreaterThan(2);
@@ -242,29 +245,29 @@ test("plots move, the request of somebody else is seen, and a query that runs is
   await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
 });
 
-test("a range is in the address, and a held page asks for nothing more", async () => {
+test("the URL contains the range, and a paused page sends no requests", async () => {
   await studio.open("performance?range=1h");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   expect(await button("1 h").getAttribute("aria-pressed")).toBe("true");
   await button("5 min").click();
   expect(studio.page.url()).toContain("range=5m");
-  let asked = 0;
+  let requested = 0;
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) asked++;
+    if (request.url().includes("/admin/metrics")) requested++;
   });
-  await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(1);
+  await expect.poll(() => requested, { timeout: 10_000 }).toBeGreaterThan(1);
   await button("Pause updates").click();
   await studio.page.waitForTimeout(300);
-  const before = asked;
+  const before = requested;
   await studio.page.waitForTimeout(2500);
-  expect(asked).toBe(before);
+  expect(requested).toBe(before);
 });
 
-test("the hour around a moment of the last day is shown, and its address shared", async () => {
+test("the hour around a moment of the last day is shown, and its URL shared", async () => {
   await studio.open("performance");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   const around = studio.page.getByLabel("Around");
-  // As the field has it: the time of this place, to the minute.
+  // The field's format: local time, to the minute.
   const local = (ms: number) =>
     studio.page.evaluate(
       `new Date(${ms} - new Date(${ms}).getTimezoneOffset() * 60000).toISOString().slice(0, 16)`,
@@ -275,7 +278,7 @@ test("the hour around a moment of the last day is shown, and its address shared"
   await expect
     .poll(() => studio.page.url())
     .toContain(encodeURIComponent(new Date(minuteMs).toISOString()));
-  // Ten seconds a sample: of the last hour there are those.
+  // Ten seconds per sample: those of the last hour exist.
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   expect(await button("5 min").getAttribute("aria-pressed")).toBe("false");
   expect(await button("Pause updates").count()).toBe(0);
@@ -283,21 +286,21 @@ test("the hour around a moment of the last day is shown, and its address shared"
   await studio.page.reload();
   expect(await around.inputValue()).toBe(await local(minuteMs));
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
-  let asked = "";
+  let requested = "";
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) asked = request.url();
+    if (request.url().includes("/admin/metrics")) requested = request.url();
   });
-  // The server was not there then.
+  // The server was not running then.
   await around.fill(await local(minuteMs - 5 * 3_600_000));
   await around.blur();
   await studio.page.getByText("No metrics exist for the hour around").waitFor();
-  expect(asked).toContain("range=24h");
+  expect(requested).toContain("range=24h");
   await button("1 h").click();
   await button("Pause updates").waitFor();
   expect(studio.page.url()).not.toContain("at=");
 });
 
-test("settings are saved, and are there again", async () => {
+test("settings are saved and persist", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
   const revisions = studio.page.getByRole("region", { name: "Revisions" });
@@ -324,7 +327,7 @@ test("settings are saved, and are there again", async () => {
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
 });
 
-test("a database is switched off and on, and deleted after its name was typed, by keyboard", async () => {
+test("a database is disabled and enabled, and deleted after typing its name, with the keyboard", async () => {
   await make("tests-main");
   await studio.open("databases");
   const row = studio.page.getByRole("row", { name: /tests-main/ });
@@ -354,7 +357,7 @@ test("a database is switched off and on, and deleted after its name was typed, b
   await row.waitFor({ state: "detached" });
 });
 
-test("what needs attention leads to where it is dealt with", async () => {
+test("warnings link to the pages that resolve them", async () => {
   const name = "attended";
   await make(name);
   await studio.server.request(`/databases/${name}/docs?id=a`, { method: "PUT", body: "{}" });
@@ -365,7 +368,7 @@ test("what needs attention leads to where it is dealt with", async () => {
   expect(studio.page.url()).toContain(`/db/${name}/backup`);
 });
 
-test("the operator's pages fit a phone, and are shown in the dark", async () => {
+test("the operator's pages fit a phone, and support the dark theme", async () => {
   await studio.page.emulateMedia({ colorScheme: "dark" });
   await studio.page.setViewportSize({ width: 360, height: 780 });
   const pages = {
@@ -393,10 +396,10 @@ test("the operator's pages fit a phone, and are shown in the dark", async () => 
   }
 });
 
-/** Drops a file on the place for it. */
+/** Drops a file on its drop zone. */
 async function drop(name: string, content: string | Buffer): Promise<void> {
   const base64 = Buffer.from(content).toString("base64");
-  // As text: the browser's types are not those of the tests.
+  // As text, because the browser's types differ from those of the tests.
   const data = await studio.page.evaluateHandle(`(() => {
     const bytes = Uint8Array.from(atob("${base64}"), (one) => one.charCodeAt(0));
     const transfer = new DataTransfer();

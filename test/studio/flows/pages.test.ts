@@ -24,7 +24,7 @@ test("the list of databases leads to the documents of one", async () => {
   expect(studio.page.url()).toContain("/studio/db/shop/docs/Orders");
 });
 
-test("a database is made and deleted, with its name typed", async () => {
+test("a database is created, and deleted after typing its name", async () => {
   await studio.open("databases");
   await studio.page.getByRole("button", { name: "New database" }).click();
   const name = studio.page.getByRole("textbox", { name: "Name" });
@@ -44,7 +44,7 @@ test("a database is made and deleted, with its name typed", async () => {
   await studio.page.getByRole("link", { name: "made", exact: true }).waitFor({ state: "detached" });
 });
 
-test("the keys walk through the rows and open one", async () => {
+test("the keyboard moves through the rows and opens one", async () => {
   await studio.open("db/shop/docs/Orders");
   const first = studio.page.getByRole("row", { name: /orders\/830-A/ });
   await first.focus();
@@ -72,7 +72,7 @@ test("a document is changed and saved with the keyboard", async () => {
   expect(text).toContain("12345678901234567890.10");
 });
 
-test("a text that is no JSON is not saved, and its place is told", async () => {
+test("invalid JSON is not saved, and its position is shown", async () => {
   await studio.open("db/shop/doc/products%2F8-A");
   await editorOf("products/8-A").click();
   await studio.page.keyboard.press("Control+Home");
@@ -82,7 +82,7 @@ test("a text that is no JSON is not saved, and its place is told", async () => {
   expect(await studio.page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
 });
 
-test("a conflict is merged field by field, and nothing of either is lost", async () => {
+test("a conflict is merged field by field without data loss", async () => {
   const id = "orders/830-A";
   await studio.open(`db/shop/doc/${encodeURIComponent(id)}`);
   await editorOf(id).click();
@@ -103,7 +103,7 @@ test("a conflict is merged field by field, and nothing of either is lost", async
   expect(await stored(id)).toMatchObject({ Note: "mine", Freight: 99 });
 });
 
-test("a query with a parameter answers, and its address shows the same again", async () => {
+test("a query with a parameter runs, and its URL restores it", async () => {
   await studio.open("db/shop/query");
   await studio.page.getByRole("textbox", { name: "RQL query" }).click();
   await studio.page.keyboard.type("from Orders where ShipTo.Country = $country");
@@ -117,14 +117,14 @@ test("a query with a parameter answers, and its address shows the same again", a
   await studio.page.getByRole("grid", { name: "Results" }).waitFor();
 });
 
-test("completion offers the fields that there are", async () => {
+test("completion offers existing fields", async () => {
   await studio.open("db/shop/query");
   await studio.page.getByRole("textbox", { name: "RQL query" }).click();
   await studio.page.keyboard.type("from Orders where ShipTo.Co");
   await studio.page.getByRole("option", { name: /Country/ }).waitFor();
 });
 
-test("a mistake in a query is told, and the results before stay", async () => {
+test("an error in a query is shown, and the previous results stay", async () => {
   await studio.open("db/shop/query?q=from%20Regions");
   await studio.page.getByText("4 results").waitFor();
   await studio.page.getByRole("textbox", { name: "RQL query" }).click();
@@ -136,7 +136,7 @@ test("a mistake in a query is told, and the results before stay", async () => {
   await studio.page.getByText("4 results").waitFor();
 });
 
-test("a phone shows the same, without a page that is wider than it", async () => {
+test("the pages fit a phone without horizontal scrolling", async () => {
   await studio.page.setViewportSize({ width: 360, height: 780 });
   for (const path of [
     "databases",

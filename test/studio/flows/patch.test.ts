@@ -1,4 +1,7 @@
-/** The patch page in a real browser: a patch is tried, tried on all, run, steered, undone, and goes on after a restart. */
+/**
+ * The patch page in a real browser: a patch is tried, dry-run, run, controlled, undone, and resumed
+ * after a restart.
+ */
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { ChildServer } from "../../support/child-server.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
@@ -43,7 +46,7 @@ async function startPatch(text: string, parameters: string): Promise<number> {
 
 const addressOf = (text: string) => `db/shop/patch?q=${encodeURIComponent(text)}`;
 
-test("a patch is tried on one document, by keyboard, and nothing is written", async () => {
+test("a patch is tried on one document, with the keyboard, and nothing is written", async () => {
   await studio.open("db/shop/docs");
   await role("link", { name: "Patch" }).first().click();
   const editor = role("textbox", { name: "Patch" });
@@ -58,14 +61,14 @@ test("a patch is tried on one document, by keyboard, and nothing is written", as
   await expect.poll(() => tried.textContent()).toContain('"Total": 2');
   expect(await tried.locator(".ins, .add, [class*=add]").count()).toBeGreaterThan(0);
   expect(await total("Total = 2")).toBe(0);
-  // The next step of the same key.
+  // The same key continues with the next step.
   await editor.click();
   await studio.page.keyboard.press("Control+Enter");
   await studio.page.getByText("3,000 of 3,000 documents of Orders would change.").waitFor();
   expect(await total("Total = 2")).toBe(0);
 });
 
-test("a script that leaves a document as it is says so; one that fails says why", async () => {
+test("a script without effect is reported as such; a failing one shows the reason", async () => {
   await studio.open(addressOf("from Orders as o update { if (o.N > 10) o.N = 10; }"));
   await role("textbox", { name: "Document to test" }).fill("orders/4");
   await role("button", { name: "Test" }).click();
@@ -80,7 +83,7 @@ test("a script that leaves a document as it is says so; one that fails says why"
     .waitFor();
 });
 
-test("a dry run counts, shows examples and failures; the run says what it has done", async () => {
+test("a dry run shows counts, examples and failures; the run shows its result", async () => {
   await studio.open(
     addressOf(
       "from Orders as o update { if (o.N == 7) throw 'seven'; if (o.N >= 1000) o.Big = true; }",
@@ -101,12 +104,12 @@ test("a dry run counts, shows examples and failures; the run says what it has do
   await studio.page.getByText("1,000 were unchanged.").waitFor();
   expect(studio.page.url()).toMatch(/\/studio\/db\/shop\/patch\/\d+$/);
   expect(await total("Big = true")).toBe(2000);
-  // The list says who.
+  // The list shows who started it.
   const row = role("row", { name: /Patch Orders/ }).first();
   await expect.poll(() => row.textContent()).toContain("test client");
 });
 
-test("a run is paused, limited, let go on and stopped, on a phone", async () => {
+test("a run is paused, limited, resumed and stopped, on a phone", async () => {
   await studio.page.setViewportSize({ width: 360, height: 740 });
   const id = await startPatch("from Orders update { this.Slow = 1 }", "maxOpsPerSec=50&undo=true");
   await studio.open(`db/shop/patch/${id}`);
@@ -145,7 +148,7 @@ test("a run is paused, limited, let go on and stopped, on a phone", async () => 
   expect(stopped).toBeLessThan(count);
 });
 
-test("an operation is undone: what others have changed since is left alone, and listed", async () => {
+test("an operation is undone; later changes of others are kept and listed", async () => {
   const id = await startPatch("from Orders update { this.N = -1 }", "undo=true");
   await studio.open(`db/shop/patch/${id}`);
   await role("heading", { name: /^Patched 3,000/ }).waitFor();
@@ -168,7 +171,7 @@ test("an operation is undone: what others have changed since is left alone, and 
   expect(await role("button", { name: "Undo…" }).count()).toBe(0);
 });
 
-test("a server that is killed in the middle of a patch goes on from there when it is back", async () => {
+test("a patch resumes after its server was killed and restarted", async () => {
   const server = new ChildServer();
   onTestFinished(() => server.remove());
   await server.start();

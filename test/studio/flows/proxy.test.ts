@@ -1,4 +1,4 @@
-/** The studio through `jackdaw studio`, in a browser that has no certificate. */
+/** The studio through `jackdaw studio`, in a browser without a certificate. */
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
@@ -36,7 +36,7 @@ beforeEach(async () => {
 
 const origin = () => `http://127.0.0.1:${proxy.port}`;
 
-/** In a browser of its own, which is closed after the test. */
+/** In a separate browser, which is closed after the test. */
 async function openPage(): Promise<Page> {
   const context = await studio.browser.newContext({ viewport: { width: 1440, height: 900 } });
   contexts.push(context);
@@ -48,14 +48,14 @@ async function openPage(): Promise<Page> {
   return opened;
 }
 
-/** Opens the page signed in. */
+/** Opens the page with a session. */
 async function signIn(path: string): Promise<void> {
   await page.goto(proxy.newAddress());
   await page.getByRole("link", { name: "shop", exact: true }).waitFor();
   await page.goto(`${origin()}/studio/${path}`);
 }
 
-test("the address that is printed opens the databases, signed in, and has no code in it any more", async () => {
+test("the printed URL opens the databases, signed in, and the code is removed from it", async () => {
   await page.goto(proxy.newAddress());
   await page.getByRole("link", { name: "shop", exact: true }).waitFor();
   expect(page.url()).toBe(`${origin()}/studio/databases`);
@@ -74,7 +74,7 @@ test("another tab of the same browser is signed in, another browser is not", asy
   await stranger.getByRole("heading", { name: "This page is not signed in" }).waitFor();
 });
 
-test("an address that was used is refused", async () => {
+test("a used URL is rejected", async () => {
   const address = proxy.newAddress();
   await page.goto(address);
   await page.getByRole("link", { name: "shop", exact: true }).waitFor();
@@ -98,7 +98,7 @@ test("a document is changed and saved", async () => {
   expect(complaints).toEqual([]);
 });
 
-test("a query answers", async () => {
+test("a query returns results", async () => {
   await signIn("db/shop/query?q=from%20Orders%20where%20ShipTo.Country%20%3D%20'France'");
   await page.getByText("77 results").waitFor();
   expect(complaints).toEqual([]);
@@ -128,7 +128,7 @@ test("a file is downloaded with a ticket, once", async () => {
   expect(again?.status()).toBe(401);
 });
 
-test("a page of somebody else can neither read nor write, and shows none of it", async () => {
+test("a foreign page can neither read nor write, and cannot embed the studio", async () => {
   await signIn("databases");
   const server = http.createServer((_request, response) => {
     response.writeHead(200, { "content-type": "text/html" });
@@ -136,7 +136,7 @@ test("a page of somebody else can neither read nor write, and shows none of it",
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
-    // Of the same site: cookies of this machine go to all of its ports.
+    // On the same site: cookies of this machine are sent to all of its ports.
     await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
     const target = `${origin()}/databases/shop/docs?id=evil/1`;
     const tried = (await page.evaluate(`(async () => {
@@ -172,7 +172,7 @@ test("a page of somebody else can neither read nor write, and shows none of it",
   expect((await studio.server.request("/databases/shop/docs?id=evil/1")).status).toBe(404);
 });
 
-test("a server that is away is told in the page", async () => {
+test("an unreachable server is reported on the page", async () => {
   const away = await StudioProxy.start({
     connection: {
       url: new URL("http://127.0.0.1:1"),
@@ -191,7 +191,7 @@ test("a server that is away is told in the page", async () => {
   }
 });
 
-test("without a certificate and without the command, the server's own page says what to do", async () => {
+test("without a certificate and without the command, the server's own page shows instructions", async () => {
   const context = await studio.browser.newContext({ ignoreHTTPSErrors: true });
   const direct = await context.newPage();
   await direct.goto(`${studio.server.url}/studio`);

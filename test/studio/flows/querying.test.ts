@@ -1,4 +1,4 @@
-/** Asking: the query console with its plans, and indexes, in a real browser. */
+/** The query console with its plans, and indexes, in a real browser. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { studioBrowser } from "../../support/studio-browser.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 const role: (typeof studio.page)["getByRole"] = (name, options) =>
   studio.page.getByRole(name, options);
 const editor = () => role("textbox", { name: "RQL query" });
-const ask = (query: string, more = "") =>
+const send = (query: string, more = "") =>
   studio.open(`db/shop/query?q=${encodeURIComponent(query)}${more}`);
 const button = (name: string) => role("button", { name, exact: true });
 const menuItem = async (menu: string, item: string) => {
@@ -34,7 +34,7 @@ const copied = async () => {
   return () => studio.page.evaluate<string>("navigator.clipboard.readText()");
 };
 
-test("an empty page has examples in the database's own names, which run by keyboard", async () => {
+test("an empty page has examples with the database's own names, which run with the keyboard", async () => {
   await studio.open("db/shop/query");
   const examples = role("list", { name: "Examples" });
   await examples.getByText("from Orders order by").first().click();
@@ -44,8 +44,8 @@ test("an empty page has examples in the database's own names, which run by keybo
   await role("grid", { name: "Results" }).waitFor();
 });
 
-test("how a query ran is told, the better index is made, and the query reads less", async () => {
-  await ask("from Orders filter ShipTo.Country = 'France'");
+test("the page shows how a query ran, creates the proposed index, and the query then reads less", async () => {
+  await send("from Orders filter ShipTo.Country = 'France'");
   await studio.page.getByText("77 results").waitFor();
   await role("tab", { name: "Query plan" }).click();
   const how = role("region", { name: "Query plan" });
@@ -59,7 +59,7 @@ test("how a query ran is told, the better index is made, and the query reads les
   expect(await button("Create this index").count()).toBe(0);
 });
 
-test("an answer of an index that is behind says so, and waits for it", async () => {
+test("a stale result is marked, and the page waits for the index", async () => {
   await admin(
     "indexes",
     { Indexes: [{ Name: "Late", Maps: ["map('Regions', r => ({ Name: r.Name }))"] }] },
@@ -71,7 +71,7 @@ test("an answer of an index that is behind says so, and waits for it", async () 
     { Name: "Late", "@metadata": { "@collection": "Regions" } },
     "PUT",
   );
-  await ask("from index 'Late'");
+  await send("from index 'Late'");
   await studio.page.getByText("Late is stale: results may miss the newest documents.").waitFor();
   await admin("admin/indexes/start?name=Late");
   await button("Wait for the index").click();
@@ -79,15 +79,19 @@ test("an answer of an index that is behind says so, and waits for it", async () 
   await studio.page.getByText("5 results").waitFor();
 });
 
-test("a query that runs long is cancelled, and the server is told", async () => {
+test("a long-running query is cancelled on the server", async () => {
   await studio.open("db/shop/query");
   await editor().click();
   let isAborted = false;
   studio.page.on("requestfailed", (request) => {
     if (request.url().endsWith("/queries")) isAborted = true;
   });
+  let release = (): void => undefined;
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve;
+  });
   await studio.page.route("**/databases/shop/queries", async (route) => {
-    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await isReleased;
     await route.continue().catch(() => undefined);
   });
   await studio.page.keyboard.type("from Orders");
@@ -95,11 +99,12 @@ test("a query that runs long is cancelled, and the server is told", async () => 
   await button("Cancel").click();
   await button("Run").waitFor();
   expect(isAborted).toBe(true);
+  release();
   expect(await role("alert").count()).toBe(0);
 });
 
 test("all rows are streamed to a file", async () => {
-  await ask("from Orders where ShipTo.Country = $country", `&p.country=France`);
+  await send("from Orders where ShipTo.Country = $country", `&p.country=France`);
   await studio.page.getByText("77 results").waitFor();
   const [download] = await Promise.all([
     studio.page.waitForEvent("download"),
@@ -112,9 +117,9 @@ test("all rows are streamed to a file", async () => {
   expect(download.suggestedFilename()).toMatch(/^shop.*\.csv$/);
 });
 
-test("a mistake is marked at its place in the text", async () => {
+test("an error is marked at its position in the text", async () => {
   studio.expectRefusal(400);
-  await ask("from Orders\nwhere Freight > 5\n  and where");
+  await send("from Orders\nwhere Freight > 5\n  and where");
   await role("alert")
     .getByText(/Failed to find second part/)
     .waitFor();
@@ -122,7 +127,7 @@ test("a mistake is marked at its place in the text", async () => {
   await studio.page.locator(".cm-mistake-dot").waitFor();
 });
 
-test("a text that changes documents leads to the patch page", async () => {
+test("a text that changes documents links to the patch page", async () => {
   await studio.open("db/shop/query");
   await editor().click();
   await studio.page.keyboard.type("from Orders update { this.A = 1; }");
@@ -131,8 +136,8 @@ test("a text that changes documents leads to the patch page", async () => {
   expect(await button("Run").isDisabled()).toBe(true);
 });
 
-test("the history brings a query back with its parameters, and is forgotten", async () => {
-  await ask("from Orders where ShipTo.City = $city", "&p.city=Reims");
+test("the history restores a query with its parameters, and can be cleared", async () => {
+  await send("from Orders where ShipTo.City = $city", "&p.city=Reims");
   await studio.page.getByText("5 results").waitFor();
   await studio.open("db/shop/query");
   await button("History").click();
@@ -151,7 +156,7 @@ test("the history brings a query back with its parameters, and is forgotten", as
 
 test("a query is saved under a name, formatted and shared", async () => {
   const readClipboard = await copied();
-  await ask(
+  await send(
     "from Orders as o where o.Freight > 5 and o.ShipTo.City = 'Reims' order by o.Freight as double desc",
   );
   await button("Format").click();
@@ -174,7 +179,7 @@ test("a query is saved under a name, formatted and shared", async () => {
 
 test("a query is copied as a program in four languages", async () => {
   const readClipboard = await copied();
-  await ask("from Orders where ShipTo.Country = $country", "&p.country=France");
+  await send("from Orders where ShipTo.Country = $country", "&p.country=France");
   const expected = {
     "Node.js": '.addParameter("country", "France")',
     "C#": '.AddParameter("country", "France")',
@@ -188,8 +193,8 @@ test("a query is copied as a program in four languages", async () => {
   }
 });
 
-test("what a query includes is shown beside its rows", async () => {
-  await ask("from Orders where id() = 'orders/1-A' include Company");
+test("included documents are shown beside the rows", async () => {
+  await send("from Orders where id() = 'orders/1-A' include Company");
   await role("tab", { name: /Includes/ }).click();
   await role("link", { name: "companies/85-A" }).waitFor();
   await role("tab", { name: "JSON" }).click();
@@ -197,8 +202,8 @@ test("what a query includes is shown beside its rows", async () => {
   expect(studio.page.url()).toContain("view=json");
 });
 
-test("a menu is worked by the keyboard, and gives the focus back", async () => {
-  await ask("from Regions");
+test("a menu works with the keyboard, and restores the focus", async () => {
+  await send("from Regions");
   await button("Copy as").focus();
   await studio.page.keyboard.press("ArrowDown");
   await studio.page.keyboard.press("End");
@@ -209,10 +214,10 @@ test("a menu is worked by the keyboard, and gives the focus back", async () => {
   expect(await studio.page.evaluate("document.activeElement.textContent")).toBe("Copy as");
 });
 
-test("on a phone and in the dark the console fits", async () => {
+test("the console fits a phone and supports the dark theme", async () => {
   await studio.page.emulateMedia({ colorScheme: "dark" });
   await studio.page.setViewportSize({ width: 360, height: 780 });
-  await ask("from Orders filter ShipTo.Country = 'Germany'", "&how=plan");
+  await send("from Orders filter ShipTo.Country = 'Germany'", "&how=plan");
   await studio.page.getByText("A better index would read").waitFor();
   expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(360);
 });
@@ -220,7 +225,7 @@ test("on a phone and in the dark the console fits", async () => {
 const failing =
   "map('Orders', order => {\n    if (order.Freight > 700) throw new Error('too heavy');\n    return { Freight: order.Freight };\n})";
 
-test("an index with errors is mended: errors, test on a document, deploy with a diff", async () => {
+test("an index with errors is repaired: errors, test on a document, deployment with a diff", async () => {
   await admin("indexes", { Indexes: [{ Name: "Orders/ByFreight", Maps: [failing] }] }, "PUT");
   await expect
     .poll(async () => (await admin("indexes/stats?name=Orders/ByFreight", undefined, "GET")).text)
@@ -268,7 +273,7 @@ test("a new map-reduce index is written, tried and deployed", async () => {
   await role("grid", { name: "Entries" }).waitFor();
 });
 
-test("all are paused and go on, one is reset, and its terms are found", async () => {
+test("all indexes are paused and resumed, one is reset, and its terms are found", async () => {
   await admin(
     "indexes",
     {
@@ -299,7 +304,7 @@ test("all are paused and go on, one is reset, and its terms are found", async ()
   expect(await role("cell").count()).toBe(1);
 });
 
-test("an index is locked, which no edit passes, and deleted after a question", async () => {
+test("a locked index cannot be edited, and is deleted after confirmation", async () => {
   await admin(
     "indexes",
     { Indexes: [{ Name: "Gone", Maps: ["map('Regions', r => ({ Name: r.Name }))"] }] },
@@ -317,7 +322,7 @@ test("an index is locked, which no edit passes, and deleted after a question", a
   await role("heading", { name: "Index Gone does not exist" }).waitFor();
 });
 
-test("a database without indexes says that this is fine", async () => {
+test("a database without indexes shows an explanation", async () => {
   await studio.server.request("/admin/databases?name=bare", {
     method: "PUT",
     body: '{"DatabaseName":"bare"}',
@@ -328,7 +333,7 @@ test("a database without indexes says that this is fine", async () => {
   await role("heading", { name: "New index" }).waitFor();
 });
 
-test("indexes and one of them fit a phone, in the dark", async () => {
+test("indexes and a single index fit a phone, in the dark theme", async () => {
   await studio.page.emulateMedia({ colorScheme: "dark" });
   await studio.page.setViewportSize({ width: 360, height: 780 });
   for (const path of [

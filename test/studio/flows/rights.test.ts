@@ -1,6 +1,6 @@
 /**
- * Pages as they are for somebody who may not do everything: nothing is offered that the server would refuse. After each test
- * it is checked that the server has refused nothing (studio-browser.ts).
+ * Pages for users with limited rights: they offer nothing that the server would reject. After each
+ * test, the server must not have rejected any request (studio-browser.ts).
  */
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { studioBrowser } from "../../support/studio-browser.ts";
 
 const studio = studioBrowser({ databases: [{ name: "shop" }, { name: "other" }] });
 
-/** Addresses behind /studio/, and a selector of what is there when the page is. */
+/** Addresses below /studio/, and a selector of an element on the loaded page. */
 const pages: readonly (readonly [address: string, ready: string])[] = [
   ["databases", "table"],
   ["cluster", ".empty"],
@@ -48,12 +48,12 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/settings", ".empty"],
 ];
 
-/** What begins so changes something, here or on the server. */
+/** Names with these prefixes change something, here or on the server. */
 const writing =
   /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
 
 beforeAll(async () => {
-  const ask = async (method: string, path: string, body?: object) => {
+  const send = async (method: string, path: string, body?: object) => {
     const { status, text } = await studio.server.request(`/databases/shop${path}`, {
       method,
       headers: { "content-type": "application/json" },
@@ -61,37 +61,37 @@ beforeAll(async () => {
     });
     expect(status, text).toBeLessThan(300);
   };
-  await ask("POST", "/studio/sample-data");
-  await ask("PUT", "/cmpxchg?key=a&index=0", { Object: 1 });
-  await ask("PUT", "/admin/indexes", {
+  await send("POST", "/studio/sample-data");
+  await send("PUT", "/cmpxchg?key=a&index=0", { Object: 1 });
+  await send("PUT", "/admin/indexes", {
     Indexes: [{ Name: "Failing", Maps: ["map('Orders', o => ({ a: o.Missing.Name }))"] }],
   });
-  await ask("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
-  await ask("POST", "/admin/periodic-backup", {
+  await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
+  await send("POST", "/admin/periodic-backup", {
     Name: "Nightly",
     BackupType: "Backup",
     FullBackupFrequency: "0 2 * * *",
     LocalSettings: { FolderPath: "/tmp/never-made" },
   });
-  await ask("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
-  await ask("PUT", "/docs?id=notes/1", { a: 1 });
-  await ask("DELETE", "/docs?id=notes/1");
+  await send("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
+  await send("PUT", "/docs?id=notes/1", { a: 1 });
+  await send("DELETE", "/docs?id=notes/1");
 });
 
 const open = async (page: Page, address: string, ready: string) => {
   await page.goto(`${studio.server.url}/studio/${address}`);
   await page.locator(ready).first().waitFor({ timeout: 15_000 });
-  // Before it is known who is there, nothing is offered to anybody.
+  // Nothing is offered before the user is known.
   await page.locator(".who").waitFor();
 };
 const named = (access: DatabaseAccess) => studio.as({ permissions: { Shop: access } }, "reports");
-/** Names of all that can be chosen on the page, in menus and dialogs too. */
+/** Names of all controls on the page, including menus and dialogs. */
 const offered = async (page: Page): Promise<string[]> =>
   (await page.evaluate(`[...document.querySelectorAll("button, a.btn, [role=menuitem], input[type=submit], input[type=file]")]
     .filter((one) => !one.closest("header, nav, footer"))
     .map((one) => (one.getAttribute("aria-label") ?? one.textContent ?? "").trim())`)) as string[];
 
-test("who may only read is offered nothing that writes, on any page", async () => {
+test("a read-only user is offered nothing that writes, on any page", async () => {
   const page = await named("Read");
   const found: string[] = [];
   for (const [address, ready] of pages) {
@@ -103,7 +103,7 @@ test("who may only read is offered nothing that writes, on any page", async () =
   expect(found).toEqual([]);
 }, 180_000);
 
-test("who may only read can press every button, and nothing is refused", async () => {
+test("a read-only user can press every button without a rejection", async () => {
   const page = await named("Read");
   let pressed = 0;
   for (const [address, ready] of pages) {
@@ -112,7 +112,7 @@ test("who may only read can press every button, and nothing is refused", async (
     const number = Math.min(12, await buttons.count());
     for (let n = 0; n < number; n++) {
       const button = buttons.nth(n);
-      // What it pressed before may have taken it away.
+      // An earlier press may have removed it.
       if (!(await button.isVisible().catch(() => false))) break;
       await button.click({ timeout: 1000 }).catch(() => undefined);
       pressed++;
@@ -126,7 +126,7 @@ test("who may only read can press every button, and nothing is refused", async (
   expect(pressed).toBeGreaterThan(60);
 }, 240_000);
 
-test("a document opens without a way to change it, and says so", async () => {
+test("a document opens as read only", async () => {
   const page = await named("Read");
   await open(page, "db/shop/doc/companies%2F1-A", ".cm-content");
   await page.getByText("Read only").waitFor();
@@ -138,7 +138,7 @@ test("a document opens without a way to change it, and says so", async () => {
   expect(await text.textContent()).toBe(before);
 });
 
-test("pages that only change something say whose they are", async () => {
+test("pages that only change something name the required role", async () => {
   const page = await named("Read");
   for (const [address, title] of [
     ["db/shop/patch", "shop is read-only for you"],
@@ -170,7 +170,7 @@ test("keys and commands offer no more than buttons", async () => {
   expect(await page.getByRole("option", { name: /New document/ }).count()).toBe(0);
 });
 
-test("who may write one database has its documents and indexes, and not what administers it", async () => {
+test("a user with write access has documents and indexes, and no administration", async () => {
   const page = await named("ReadWrite");
   await open(page, "databases", "table");
   expect(await page.getByText("other", { exact: true }).count()).toBe(0);
@@ -189,12 +189,12 @@ test("who may write one database has its documents and indexes, and not what adm
   await page.getByRole("tab", { name: "Sample data" }).click();
   await page.getByText("only operators can create databases").waitFor();
   await open(page, "db/shop/patch", ".editor");
-  // Written for real: the right is one.
+  // A real write, because it is permitted.
   await open(page, "db/shop/doc/companies%2F2-A", ".cm-content");
   await page.getByRole("button", { name: "Save" }).waitFor();
 }, 90_000);
 
-test("who administers one database has its settings and schedules", async () => {
+test("a database administrator has its settings and schedules", async () => {
   const page = await named("Admin");
   await open(page, "db/shop/settings", "form");
   await open(page, "db/shop/backup", "h2");
@@ -204,7 +204,7 @@ test("who administers one database has its settings and schedules", async () => 
   expect(await page.getByRole("menuitem").allTextContents()).toEqual(["Back up"]);
 });
 
-test("an operator opens every page, and gives nobody more than he has", async () => {
+test("an operator opens every page, and cannot grant more rights than his own", async () => {
   const page = await studio.as({ clearance: "Operator" }, "operator");
   for (const [address] of pages) await open(page, address, "h1");
   await open(page, "certificates", "table");

@@ -1,4 +1,6 @@
-/** The frame around the pages: palette, keys, switcher, state line, and addresses that are nearly right. */
+/**
+ * The frame around the pages: palette, shortcuts, switcher, status line, and mistyped addresses.
+ */
 import { beforeAll, expect, test } from "vitest";
 import { studioBrowser } from "../../support/studio-browser.ts";
 
@@ -15,7 +17,7 @@ const opened = async (path: string) => {
   await studio.page.getByRole("contentinfo", { name: "State" }).getByText("Connected").waitFor();
 };
 
-test("the palette finds pages, collections, indexes and ids, and opens them by the keyboard", async () => {
+test("the palette finds pages, collections, indexes and ids, and opens them with the keyboard", async () => {
   await opened("db/shop/docs");
   await studio.page.keyboard.press("Control+k");
   await palette().fill("Compan");
@@ -34,7 +36,7 @@ test("the palette finds pages, collections, indexes and ids, and opens them by t
   await heading("No documents in archive yet");
 });
 
-test("the palette runs commands, and shows the keys", async () => {
+test("the palette runs commands, and shows shortcuts", async () => {
   await opened("databases");
   const theme = () => studio.page.evaluate("document.documentElement.dataset.theme");
   const before = await theme();
@@ -48,7 +50,7 @@ test("the palette runs commands, and shows the keys", async () => {
   await palette().waitFor({ state: "detached" });
 });
 
-test("g and a letter lead to a page, but not while something is typed, or when letters are off", async () => {
+test("g and a letter open a page, but not during typing, or if letter shortcuts are off", async () => {
   await opened("db/shop/docs/Orders");
   await studio.page.keyboard.press("g");
   await studio.page.keyboard.press("q");
@@ -66,7 +68,7 @@ test("g and a letter lead to a page, but not while something is typed, or when l
   expect(studio.page.url()).toContain("/docs/Orders");
 });
 
-test("/ leads to the filter, and n to a new document", async () => {
+test("/ focuses the filter, and n creates a document", async () => {
   await opened("db/shop/docs/Orders");
   await studio.page.getByRole("grid").waitFor();
   await studio.page.keyboard.press("/");
@@ -84,7 +86,7 @@ test("another database is chosen in the bar", async () => {
   await heading("No documents in archive yet");
 });
 
-test("a database that there is not names the nearest ones, and asks nothing of it", async () => {
+test("a missing database shows the nearest ones, and sends no requests for it", async () => {
   await studio.open("db/shp/docs");
   await heading("Database shp does not exist");
   await studio.page.getByRole("link", { name: "shop", exact: true }).click();
@@ -95,7 +97,7 @@ test("a database that there is not names the nearest ones, and asks nothing of i
   await studio.page.getByRole("grid").waitFor();
 });
 
-test("the first Tab leads to the content, and a page that is opened has the focus and is told", async () => {
+test("the first Tab skips to the content, and an opened page is focused and announced", async () => {
   await opened("databases");
   await studio.page.keyboard.press("Tab");
   expect(await studio.page.evaluate("document.activeElement.textContent")).toBe("Skip to content");
@@ -107,7 +109,7 @@ test("the first Tab leads to the content, and a page that is opened has the focu
   expect(await studio.page.title()).toBe("All documents · Documents · shop · Jackdaw studio");
 });
 
-test("a lost connection is told and tried again, and what was missed is asked for", async () => {
+test("a lost connection is shown and retried, and missed data is requested", async () => {
   await opened("db/shop/docs/Orders");
   await studio.page.getByRole("grid").waitFor();
   await studio.context.setOffline(true);
@@ -122,7 +124,7 @@ test("a lost connection is told and tried again, and what was missed is asked fo
   await studio.page.getByText("Reconnected").waitFor();
 });
 
-test("on a phone all pages are in reach", async () => {
+test("on a phone all pages are reachable", async () => {
   await studio.page.setViewportSize({ width: 360, height: 780 });
   await studio.open("db/shop/docs/Orders");
   const tabs = studio.page.getByRole("navigation", { name: "Pages" }).last();

@@ -4,7 +4,7 @@ import { type JsonMembers, parseSource } from "../../../studio/json/json-source.
 
 const values = (text: string) => parseSource(text) as ReturnType<typeof parseSource>[];
 
-test("texts like formulas get a quote in front, numbers do not", () => {
+test("formula-like texts get a leading quote, numbers do not", () => {
   const row = values('["=1+1","+a","-b","@c","\\td","\\re","-",-5,"a=b"]');
   expect(csvLine(row, false)).toBe("'=1+1,'+a,'-b,'@c,'\td,\"'\re\",'-,-5,a=b\r\n");
   expect(csvLine(row, true)).toBe('=1+1,+a,-b,@c,\td,"\re",-,-5,a=b\r\n');

@@ -9,7 +9,7 @@ const marked = (before: string, after: string) =>
         .join("")}`,
   );
 
-test("lines alike, gone and new keep their order, and the words that differ are marked", () => {
+test("equal, removed and added lines keep their order, and differing words are marked", () => {
   expect(marked('a\n"City": "Rheims",\nb', 'a\n"City": "Reims",\nb\nc')).toEqual([
     " a",
     '-"City": "[Rheims]",',
@@ -19,11 +19,11 @@ test("lines alike, gone and new keep their order, and the words that differ are 
   ]);
 });
 
-test("lines that have nothing in common are not marked word by word", () => {
+test("lines without common words are not marked word by word", () => {
   expect(marked("one two", "three four")).toEqual(["-one two", "+three four"]);
 });
 
-test("both texts are in the lines of any difference", () => {
+test("the lines of any difference contain both texts", () => {
   const seed = (n: number) => ((n * 1_103_515_245 + 12_345) >>> 8) % 7;
   for (let round = 0; round < 200; round++) {
     const text = (shift: number) =>
@@ -42,7 +42,7 @@ test("both texts are in the lines of any difference", () => {
   }
 });
 
-test("the order of keys matters only when it is asked for, and numbers keep their digits", () => {
+test("the order of keys matters only on request, and numbers keep their digits", () => {
   const before = '{"a":1,"b":{"x":1.10,"y":12345678901234567890},"c":[{"p":1,"q":2}]}';
   const after = '{"c":[{"q":2,"p":1}],"b":{"y":12345678901234567890,"x":1.1},"a":1}';
   const changed = (keepsOrder: boolean) =>
@@ -58,7 +58,7 @@ test("the order of keys matters only when it is asked for, and numbers keep thei
   expect(changed(true).length).toBeGreaterThan(2);
 });
 
-test("a new key stays behind the one that it follows", () => {
+test("a new key stays after its predecessor", () => {
   const [before, after] = asLines('{"a":1,"b":2}', '{"b":2,"n":0,"a":1}', false);
   expect(marked(before, after).map((line) => line.replaceAll(" ", ""))).toEqual([
     "{",
@@ -70,7 +70,7 @@ test("a new key stays behind the one that it follows", () => {
   ]);
 });
 
-test("texts that are no JSON are compared as they are", () => {
+test("texts that are not JSON are compared verbatim", () => {
   expect(asLines("{x", "{}", false)).toEqual(["{x", "{}"]);
 });
 
@@ -78,11 +78,11 @@ test("two large texts without a common line are compared in bounded time", () =>
   const text = (of: string) => Array.from({ length: 50_000 }, (_, n) => `${of}${n}`).join("\n");
   const startedMs = performance.now();
   expect(difference(`x\n${text("a")}\nz`, `x\n${text("b")}\nz`)).toHaveLength(100_002);
-  // The search ends after 150 ms; the rest is in proportion to the lines. It would take minutes.
+  // The search ends after 150 ms; the rest is linear. Otherwise it would take minutes.
   expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
-test("of a long line the part that differs is shown", () => {
+test("of a long line, the differing part is shown", () => {
   const long = "x".repeat(100_000);
   const [removed, added] = difference(`${long}a${long}`, `${long}b${long}`);
   expect(removed?.parts.map(({ isChanged }) => isChanged)).toEqual([false, true, false]);
@@ -90,7 +90,7 @@ test("of a long line the part that differs is shown", () => {
   expect(added?.parts.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThan(1000);
 });
 
-test("lines alike are folded but for three beside a change", () => {
+test("equal lines are folded except for three beside a change", () => {
   const lines = (at: number) =>
     Array.from({ length: 30 }, (_, n) => (n === at ? "changed" : `${n}`)).join("\n");
   expect(foldedRuns(difference(lines(-1), lines(10)))).toEqual([

@@ -1,17 +1,17 @@
-/** JSON without loss: what is read is what is written again, and mistakes are told with their place. */
+/** Lossless JSON: parsing and printing preserves the text, and errors have positions. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { JsonError, memberOf, parseSource, printSource } from "../../../studio/json/json-source.ts";
 
 const compact = (source: string) => printSource(parseSource(source), 0);
 
-describe("JSON that is read and printed", () => {
+describe("parsed and printed JSON", () => {
   test("keeps the digits of numbers and the order of members", () => {
     const source = '{"b":12345678901234567890.10,"a":1e400,"1":-0.0,"0":[1.50,{}]}';
     expect(compact(source)).toBe(source);
   });
 
-  test("says the same as before, whatever it is", () => {
+  test("has the same value as before", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -21,7 +21,7 @@ describe("JSON that is read and printed", () => {
     );
   });
 
-  test("is indented as the pages show it", () => {
+  test("is indented in the studio's format", () => {
     expect(printSource(parseSource('{"a":[1,{"b":null}],"c":{},"d":[]}'))).toBe(
       '{\n    "a": [\n        1,\n        {\n            "b": null\n        }\n    ],\n    "c": {},\n    "d": []\n}',
     );
@@ -35,7 +35,7 @@ describe("JSON that is read and printed", () => {
   });
 });
 
-describe("a mistake", () => {
+describe("an error", () => {
   test.each([
     ['{"a":1,}', 7, "Expected a quoted name, but found }"],
     ['{"a" 1}', 5, "Expected a colon, but found 1"],

@@ -1,4 +1,4 @@
-/** Changes of two people in one document, and the document that has both. */
+/** Changes of two users to one document, and the merged document. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type JsonMembers, parseSource, printSource } from "../../../studio/json/json-source.ts";
@@ -9,7 +9,7 @@ const back = (members: JsonMembers) => JSON.parse(printSource(members, 0)) as un
 const base = { a: 1, b: { c: "x", d: [1, 2] }, e: null };
 
 describe("changes", () => {
-  test("are found in the fields that have them, inside of objects too", () => {
+  test("are found in fields, also inside objects", () => {
     const theirs = { ...base, b: { ...base.b, c: "theirs" } };
     const mine = { ...base, a: 2, b: { ...base.b, c: "mine" } };
     const found = changesOf(of(base), of(theirs), of(mine));
@@ -19,14 +19,14 @@ describe("changes", () => {
     ]);
   });
 
-  test("that are the same on both sides are no conflict", () => {
+  test("that are equal on both sides are no conflict", () => {
     const both = { ...base, a: 7 };
     expect(changesOf(of(base), of(both), of(both)).map(({ isConflict }) => isConflict)).toEqual([
       false,
     ]);
   });
 
-  test("are none when only the order of members differs, but the digits of numbers count", () => {
+  test("ignore the order of members, but not the digits of numbers", () => {
     expect(isSame(parseSource('{"a":1,"b":2}'), parseSource('{"b":2,"a":1}'))).toBe(true);
     expect(isSame(parseSource("[1]"), parseSource("[1.0]"))).toBe(false);
     expect(isSame(parseSource("[1,2]"), parseSource("[2,1]"))).toBe(false);
@@ -34,7 +34,7 @@ describe("changes", () => {
 });
 
 describe("a merge", () => {
-  test("has what each changed alone, and of conflicts what was chosen", () => {
+  test("has the changes of both sides, and the chosen side of conflicts", () => {
     const theirs = { ...base, e: "theirs", b: { ...base.b, c: "theirs" }, more: [1] };
     const mine = { a: 2, b: { c: "mine", d: [3] }, e: null };
     const changes = changesOf(of(base), of(theirs), of(mine));
@@ -48,14 +48,14 @@ describe("a merge", () => {
     expect(back(merged(of(theirs), changes, new Set()))).toMatchObject({ b: { c: "theirs" } });
   });
 
-  test("removes what I removed", () => {
+  test("removes fields removed on the own side", () => {
     const { a, ...mine } = base;
     const changes = changesOf(of(base), of({ ...base, e: 5 }), of(mine));
     expect(a).toBe(1);
     expect(back(merged(of({ ...base, e: 5 }), changes, new Set()))).toEqual({ b: base.b, e: 5 });
   });
 
-  test("with one who changed nothing is what the other has", () => {
+  test("with an unchanged side equals the other side", () => {
     const document = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.jsonValue({ maxDepth: 2 }));
     fc.assert(
       fc.property(document, document, (before, after) => {
@@ -67,7 +67,7 @@ describe("a merge", () => {
   });
 });
 
-test("a value is shown in one line, and cut when it is long", () => {
+test("a value is shown in one line, truncated if long", () => {
   expect(shortText(undefined)).toBe("–");
   expect(shortText(parseSource('{"a": [1, 2.50]}'))).toBe('{"a":[1,2.50]}');
   expect(shortText("x".repeat(500))).toHaveLength(120);

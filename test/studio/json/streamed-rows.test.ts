@@ -4,7 +4,7 @@ import { StreamedRows } from "../../../studio/json/streamed-rows.ts";
 const rows = ['{"a":"}]\\"{","b":[{"c":1}]}', "{}", '{"Results":[{"no":1}]}', '{"x":"\\\\"}'];
 const reply = `{"ResultEtag":1,"Other":[{"not":1}],"Results":[${rows.join(",\n")}],"After":[{"y":[]}]}`;
 
-test("rows are found wherever the pieces end", () => {
+test("finds rows at any chunk boundaries", () => {
   for (let size = 1; size <= reply.length; size++) {
     const streamed = new StreamedRows();
     const found: string[] = [];

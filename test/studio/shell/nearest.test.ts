@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { nearestNames } from "../../../studio/shell/nearest.ts";
 
-test("the nearest names come first, and far ones not at all", () => {
+test("the nearest names come first, and distant ones are omitted", () => {
   const names = ["shop", "shop-test", "archive", "ship", "Zebra"];
   expect(nearestNames("shp", names)).toEqual(["shop", "ship"]);
   expect(nearestNames("SHOP-TEST", names)[0]).toBe("shop");

@@ -1,4 +1,4 @@
-/** The parser of C#: how strongly operators bind, and where a text is wrong. */
+/** The C# parser: operator precedence and the positions of syntax errors. */
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import { parseCSharp } from "../../../../engine/indexing/csharp/csharp-parser.ts";
@@ -29,7 +29,7 @@ describe("operators of C#", () => {
   ])("%s is %s", sameTree);
 });
 
-test("literals have the values that C# gives them", () => {
+test("literals have the values of C#", () => {
   const literal = (text: string) => (parseCSharp(text) as Expression & { value?: unknown }).value;
   expect(literal("12")).toBe(12);
   expect(literal("1.5")).toBe(1.5);
@@ -39,7 +39,7 @@ test("literals have the values that C# gives them", () => {
   expect(literal("null")).toBe(null);
 });
 
-test("a query and its clauses are in the order of the text", () => {
+test("a query has its clauses in the order of the text", () => {
   const tree = parseCSharp(
     "from a in docs.As let b = a.B where b > 1 select new { a.C, D = b }",
   ) as Extract<Expression, { kind: "query" }>;
@@ -49,7 +49,7 @@ test("a query and its clauses are in the order of the text", () => {
   expect(places).toEqual([...places].sort((left, right) => left - right));
 });
 
-describe("a text that is wrong", () => {
+describe("a syntax error", () => {
   test.each([
     ["a +", /\(1,\d+\)/],
     ["a\n  + )", /\(2,5\)/],
@@ -57,7 +57,7 @@ describe("a text that is wrong", () => {
     ['"a', /\(1,1\)/],
     ["new { a b }", /\(1,\d+\)/],
     ["a.b(", /\(1,\d+\)/],
-  ])("%s is refused with its place", (text, place) => {
+  ])("is reported with its position: %s", (text, place) => {
     expect(() => parseCSharp(text)).toThrow(EngineError);
     expect(() => parseCSharp(text)).toThrow(place);
   });

@@ -16,7 +16,7 @@ const failureOf = (text: string, compile = csharpMap): string => {
 };
 
 describe("a map in C#", () => {
-  it("tells its fields, whether they are named or not", () => {
+  it("lists its fields, named or not", () => {
     const text = "from u in docs.Users select new { u.Name, Full = u.A + u.B, u.Address.City }";
     expect(csharpMap(text).names).toEqual(["Name", "Full", "City"]);
     expect(
@@ -33,7 +33,7 @@ describe("a map in C#", () => {
     expect(isCSharp("counters.map('Users', u => ({ A: u.A }))")).toBe(false);
   });
 
-  it("tells what it loads and whether its fields have computed names", () => {
+  it("lists its loaded collections, and whether its fields have computed names", () => {
     const text =
       'from u in docs.Users let c = LoadDocument<City>(u.City, "Cities") select new { c.Name, _ = CreateField(u.K, u.V) }';
     const { loads, isDynamic } = csharpMap(text);
@@ -41,7 +41,7 @@ describe("a map in C#", () => {
     expect(isDynamic).toBe(true);
   });
 
-  it("is refused with line and column when it is not C#", () => {
+  it("is rejected with line and column if it is not valid C#", () => {
     const at = (text: string) => failureOf(text).replace(/^index-compilation: /, "");
     expect(at("from u in docs.Users select new { u.A } where")).toBe("(1,41): Unexpected 'where'");
     expect(at("from u in docs.Users\nselect new {\n  X = y.A }")).toBe(
@@ -70,7 +70,7 @@ describe("a map in C#", () => {
     );
   });
 
-  it("is refused in RavenDB's words when it gives no fields or is sorted", () => {
+  it("is rejected with RavenDB's message if it has no fields or is sorted", () => {
     expect(failureOf("docs.Users")).toMatch(/Could not extract any fields from 'docs.Users'\.$/);
     expect(failureOf("from u in docs.Users select u")).toMatch(
       /Did you forget to add 'new' in last select clause\?$/,
@@ -89,7 +89,7 @@ describe("a map in C#", () => {
     );
   });
 
-  it("is refused when a statement leaves its function, or assigns what is no variable", () => {
+  it("is rejected if a statement leaves its function or assigns to a non-variable", () => {
     const of = (body: string) =>
       failureOf(`from u in docs.Users select new { X = u.L.Select(x => { ${body} }) }`);
     expect(of("break; return 1;")).toMatch(/No enclosing loop/);
@@ -102,7 +102,7 @@ describe("a map in C#", () => {
     expect(failureOf("docs.Users.Select(u => { return new { u.A }; })")).toMatch(/BlockSyntax/);
   });
 
-  it("writes names of its text so that none is taken for one of the script", () => {
+  it("renames identifiers that collide with names of the generated script", () => {
     const { script } = csharpMap(
       "docs.Users.Select(csAdd => new { X = csAdd.map, __proto__ = csAdd.groupBy })",
     );
@@ -115,7 +115,7 @@ describe("a map in C#", () => {
     );
   });
 
-  it("is refused or becomes a script that compiles, whatever the text is", {
+  it("is rejected or compiles, for any text", {
     timeout: 20_000,
   }, () => {
     const piece = fc.constantFrom(
@@ -160,7 +160,7 @@ describe("a map in C#", () => {
 });
 
 describe("a reduce in C#", () => {
-  it("cannot count in query syntax what it may reduce again", () => {
+  it("cannot count in query syntax if results may be reduced again", () => {
     const text = "from r in results group r by r.A into g select new { A = g.Key, N = g.Count() }";
     expect(failureOf(text, csharpReduce)).toMatch(
       /Reduce cannot contain Count\(\) methods in grouping\.$/,

@@ -1,6 +1,6 @@
 /**
- * Who has a folder, with real processes: in other namespaces, of other users, stopped and continued, killed. Times are
- * a tenth of the real ones.
+ * Ownership of a folder among real processes: in other namespaces, of other users, suspended and
+ * continued, killed. All intervals are a tenth of the real ones.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ import { buildProgram } from "../../../support/built.ts";
 import type { LockChildOptions } from "../../../support/lock-child.ts";
 
 const silenceMs = 1000;
-/** Much less than the silence: nobody waited for it. */
+/** Well below the silence interval, so the process did not wait for it. */
 const atOnceMs = silenceMs / 2;
 
 let folder = "";
@@ -49,10 +49,10 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A process that has the folder, or tried to, and what it said. */
+/** A process that has locked the folder, or tried to, and its output. */
 class Owner {
   readonly child: ChildProcess;
-  /** Ids that it was told to be on the disk. */
+  /** Ids acknowledged as durable. */
   readonly acknowledged: string[] = [];
   readonly lines: string[] = [];
   errors = "";
@@ -79,8 +79,8 @@ class Owner {
     });
   }
 
-  /** Waits for a line. */
-  async says(pattern: RegExp): Promise<string> {
+  /** Waits for an output line. */
+  async prints(pattern: RegExp): Promise<string> {
     for (;;) {
       const line = this.lines.find((one) => pattern.test(one));
       if (line !== undefined) return line;
@@ -97,13 +97,13 @@ class Owner {
     }
   }
 
-  /** Waits until so many documents were acknowledged. */
+  /** Waits until `count` documents were acknowledged. */
   async hasWritten(count: number): Promise<void> {
     const target = this.acknowledged.length + count;
     while (this.acknowledged.length < target) await delay(5);
   }
 
-  /** Its process, also when something else started it. @returns its id as we see it. */
+  /** Finds its process, also if something else started it. @returns its id in this namespace. */
   get pid(): number {
     return this.child.pid as number;
   }
@@ -120,7 +120,7 @@ function own(
   return new Owner(spawn(command as string, more, { stdio: "pipe" }));
 }
 
-/** All that was acknowledged must be found, and the database whole. */
+/** Checks that all acknowledged documents are found and the database is intact. */
 async function expectAll(owners: readonly Owner[]): Promise<void> {
   const engine = await openFolder({ folder, environment: nodeEnvironment({ silenceMs }) });
   const database = await engine.databases.find("db");
@@ -134,7 +134,7 @@ async function expectAll(owners: readonly Owner[]): Promise<void> {
   await engine.close();
 }
 
-/** Can this command be run here? Says so when it cannot. */
+/** Returns whether this command can be run here, and reports if it cannot. */
 function canRun(...command: readonly string[]): boolean {
   const [program, ...rest] = [...command, "true"];
   const isAllowed = spawnSync(program as string, rest, { stdio: "ignore" }).status === 0;
@@ -142,18 +142,18 @@ function canRun(...command: readonly string[]): boolean {
   return isAllowed;
 }
 
-describe("a second process is refused", () => {
+describe("a second process is rejected", () => {
   const inNetwork = ["unshare", "-n"];
   const inProcesses = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"];
   const inProcessesOnly = ["unshare", "-p", "-f", "--kill-child"];
   const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
   test.each([
-    ["beside the first", []],
-    ["in another namespace of network", inNetwork],
-    ["in another namespace of processes", inProcesses],
-    ["in one of processes without its own /proc", inProcessesOnly],
-    ["in other namespaces of both", [...inNetwork, ...inProcesses]],
+    ["in the same namespaces", []],
+    ["in another network namespace", inNetwork],
+    ["in another PID namespace", inProcesses],
+    ["in another PID namespace without its own /proc", inProcessesOnly],
+    ["in other network and PID namespaces", [...inNetwork, ...inProcesses]],
     ["of another user", asNobody],
   ])("%s", async (_name, around) => {
     if (around.length > 0 && !canRun(...around)) return;
@@ -161,7 +161,7 @@ describe("a second process is refused", () => {
     await first.hasWritten(3);
     chmodSync(folder, 0o777);
     const second = own({ prefix: "second" }, around);
-    const line = await second.says(/^database-locked/);
+    const line = await second.prints(/^database-locked/);
     expect(line).toContain(`${folder} is in use by process ${first.pid} on `);
     await first.hasWritten(3);
     expect(second.acknowledged).toEqual([]);
@@ -171,25 +171,25 @@ describe("a second process is refused", () => {
     ["of processes", inProcesses],
     ["of network", inNetwork],
     ["of a user", asNobody],
-  ])("by a first one in a namespace %s", async (_name, around) => {
+  ])("by an owner in a namespace %s", async (_name, around) => {
     if (!canRun(...around)) return;
     chmodSync(folder, 0o777);
     const first = own({ prefix: "first" }, around);
     await first.hasWritten(3);
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 
-  test("on another machine that shares the file system, which sees only heartbeats", async () => {
+  test("on another machine that shares the file system, where only heartbeats are visible", async () => {
     const first = own({ prefix: "first", bootId: "one" });
     await first.hasWritten(3);
     const second = own({ prefix: "second", bootId: "two" });
-    expect(await second.says(/^database-locked/)).toContain("on one, started at");
+    expect(await second.prints(/^database-locked/)).toContain("on one, started at");
     await first.hasWritten(3);
   });
 
-  test("when the first is too busy for anything else", async () => {
+  test("when the owner is too busy to respond", async () => {
     const busy = `
       process.argv[2] = ${JSON.stringify(folder)};
       process.argv[3] = ${JSON.stringify(JSON.stringify({ silenceMs, prefix: "first" }))};
@@ -202,16 +202,16 @@ describe("a second process is refused", () => {
     await first.hasWritten(3);
     await delay(1200);
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 });
 
-describe("a folder is taken at once", () => {
-  /** @returns milliseconds until another had the folder open. */
+describe("a folder is acquired immediately", () => {
+  /** @returns milliseconds until another process had opened the folder. */
   async function timeToTake(): Promise<number> {
     const owner = own({ prefix: "second" });
-    const line = await owner.says(/^open/);
+    const line = await owner.prints(/^open/);
     owner.child.kill("SIGKILL");
     await once(owner.child, "exit");
     return Number(line.split(" ")[1]);
@@ -226,7 +226,7 @@ describe("a folder is taken at once", () => {
     await expectAll([first]);
   });
 
-  test("after the owner was killed in other namespaces, as with a container that is started again", async () => {
+  test("after the owner was killed in other namespaces, as with a restarted container", async () => {
     const around = ["unshare", "-n", "-p", "-f", "--kill-child", "--mount-proc"];
     if (!canRun(...around)) return;
     const first = own({ prefix: "first" }, around);
@@ -238,7 +238,7 @@ describe("a folder is taken at once", () => {
     await expectAll([first]);
   });
 
-  test("after the owner has ended in good order", async () => {
+  test("after the owner has shut down cleanly", async () => {
     const first = own({ prefix: "first" });
     await first.hasWritten(5);
     first.child.stdin?.write("end\n");
@@ -248,8 +248,8 @@ describe("a folder is taken at once", () => {
     await expectAll([first]);
   });
 
-  test("when its owner's id is another process's now, and when it was this one's", async () => {
-    // Ids begin again in each container.
+  test("when the owner's process id was reused by another process, or by this one", async () => {
+    // Process ids restart in each container.
     const facts = await ownFacts();
     for (const pid of [1, process.pid]) {
       const record: LockRecord = {
@@ -272,7 +272,7 @@ describe("a folder is taken at once", () => {
   });
 });
 
-describe("a lock that nobody can judge is taken when it was silent", () => {
+describe("a lock that cannot be judged is taken after it was silent", () => {
   test.each([
     ["of another machine", (record: LockRecord) => encodeLock({ ...record, bootId: "other" })],
     ["that is damaged", () => "{"],
@@ -295,23 +295,23 @@ describe("a lock that nobody can judge is taken when it was silent", () => {
     await lock.release();
   });
 
-  test("by one of several that try", async () => {
+  test("by exactly one of several contenders", async () => {
     const record = { ...(await ownFacts()), bootId: "other", nonce: "00", socket: null };
     writeFileSync(join(folder, "LOCK.7"), encodeLock({ ...record, silenceMs, under: null }));
     const owners = ["a", "b", "c", "d"].map((prefix) => own({ prefix, bootId: prefix }));
     const outcomes = await Promise.all(
-      owners.map((owner) => owner.says(/^(open|database-locked)/)),
+      owners.map((owner) => owner.prints(/^(open|database-locked)/)),
     );
     expect(outcomes.filter((line) => line.startsWith("open"))).toHaveLength(1);
   });
 });
 
-describe("an owner that was stopped", () => {
+describe("a suspended owner", () => {
   test.each([
     ["on the same machine", undefined, undefined],
     ["on another machine", "one", "two"],
   ])(
-    "loses the folder, says so and ends, and nothing that was acknowledged is lost: %s",
+    "loses the folder, reports it and exits, and no acknowledged write is lost: %s",
     async (_name, one, two) => {
       const first = own({
         prefix: "first",
@@ -332,7 +332,7 @@ describe("an owner that was stopped", () => {
       expect(first.lines.at(-1)).toMatch(
         /^lost The folder .* is no longer this process's: process \d+ on .*, took it while/,
       );
-      // What it had on its way when it was stopped may still have been told.
+      // Writes in flight when it was suspended may still be acknowledged.
       expect(first.acknowledged.length).toBeLessThanOrEqual(before + 1);
       await second.hasWritten(20);
       second.child.stdin?.write("end\n");
@@ -342,22 +342,22 @@ describe("an owner that was stopped", () => {
     30_000,
   );
 
-  test("goes on when nobody took the folder", async () => {
+  test("continues if no other process took the folder", async () => {
     const first = own({ prefix: "first" });
     await first.hasWritten(3);
     first.child.kill("SIGSTOP");
     await delay(2 * silenceMs);
     first.child.kill("SIGCONT");
     await first.hasWritten(3);
-    // And is found to live.
+    // Its heartbeats are then found to be live.
     const second = own({ prefix: "second" });
-    await second.says(/^database-locked/);
+    await second.prints(/^database-locked/);
     await first.hasWritten(3);
   });
 });
 
 describe("an owner", () => {
-  test("whose lock file somebody removes writes nothing more", async () => {
+  test("writes nothing more after its lock file was removed", async () => {
     const first = own({ prefix: "first" });
     await first.hasWritten(3);
     const found = await findLock(folder);
@@ -366,14 +366,14 @@ describe("an owner", () => {
     expect(first.lines.at(-1)).toMatch(/^lost .*: its lock file was removed\./);
   });
 
-  test("on a shared file system acknowledges nothing after another took it, whatever its clock says", async () => {
-    // A day's lease, as on a machine whose clock stood still.
+  test("on a shared file system acknowledges nothing after another process took the folder, whatever its clock shows", async () => {
+    // A lease of one day, as on a machine whose clock stopped.
     const day = 24 * 60 * 60 * 1000;
     const options = { silenceMs: day, isLocalFolder: async () => false };
     const engine = await openFolder({ folder, environment: nodeEnvironment(options) });
     const database = await engine.databases.create("db", {});
     await database.put("one", {});
-    // What a successor does before it looks at anything else.
+    // A successor does this before anything else.
     const found = await findLock(folder);
     const record = { ...(found?.record as LockRecord), nonce: "11", host: "elsewhere" };
     writeFileSync(join(folder, `LOCK.${(found?.generation ?? 0) + 1}`), encodeLock(record));
@@ -383,7 +383,7 @@ describe("an owner", () => {
     await engine.close().catch(() => undefined);
   });
 
-  test("counts heartbeats in a file that all may read", async () => {
+  test("writes its heartbeat counter to a file that all can read", async () => {
     const lock = await lockFolder(folder, null, { silenceMs });
     const path = join(folder, "LOCK.1");
     const before = readFileSync(path, "utf8");
@@ -398,7 +398,7 @@ describe("an owner", () => {
     expect(readdirSync(folder)).toEqual(["LOCK.1"]);
   });
 
-  test("keeps the folders inside with the one around them", async () => {
+  test("keeps the nested folders with the outer one", async () => {
     const options = { silenceMs };
     const outer = await lockFolder(folder, null, options);
     execFileSync("mkdir", [join(folder, "inner")]);
@@ -407,7 +407,7 @@ describe("an owner", () => {
     await expect(lockFolder(join(folder, "inner"), outer, options)).rejects.toMatchObject({
       code: "database-locked",
     });
-    // Another process is told by the heartbeats of the outer one.
+    // Other processes see the heartbeats of the outer folder.
     const script = `
       const { lockFolder } = await import(process.argv[1]);
       await lockFolder(process.argv[2], null).catch((error) => console.log(error.code));

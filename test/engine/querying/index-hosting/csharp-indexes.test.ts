@@ -33,7 +33,7 @@ const users = {
   "users/2": { First: "Bob", Last: "Cee", Age: 20, Lines: [] },
 };
 
-/** Why an index of this definition is not deployed. */
+/** Why an index with this definition is not deployed. */
 async function refusalOf(
   database: OpenDatabase,
   definition: Record<string, unknown>,
@@ -69,7 +69,10 @@ async function rowsOf(database: OpenDatabase, text: string) {
   return without((await query(database, text, { waitForNonStale: true })).rows);
 }
 
-/** What expressions over users/1, which is `u`, give in an index; those that give nothing are left out. */
+/**
+ * Values in an index of expressions over users/1, which is `u`; expressions without a value are
+ * left out.
+ */
 async function valuesOf(expressions: Record<string, string>): Promise<Record<string, unknown>> {
   const database = await withUsers();
   const members = Object.entries(expressions).map(([name, text]) => `${name} = ${text}`);
@@ -84,7 +87,7 @@ async function valuesOf(expressions: Record<string, string>): Promise<Record<str
   return JSON.parse(index.index.entries.textOf(0) ?? "{}") as Record<string, unknown>;
 }
 
-/** Expects of each expression the value that stands beside it; undefined: nothing. */
+/** Expects the value listed beside each expression; undefined: no value. */
 async function expectValues(rows: readonly (readonly [string, unknown])[]): Promise<void> {
   const found = await valuesOf(Object.fromEntries(rows.map(([text], i) => [`X${i}`, text])));
   const shown = rows.map(([text], i) => [text, found[`X${i}`]]);
@@ -92,7 +95,7 @@ async function expectValues(rows: readonly (readonly [string, unknown])[]): Prom
 }
 
 describe("an expression of a C# index", () => {
-  it("gives nothing for what is not there, and null for what is null", async () => {
+  it("has no value for a missing member, and null for null", async () => {
     await expectValues([
       ["u.Missing", undefined],
       ["u.Missing.A.B.ToLower().Length", undefined],
@@ -129,7 +132,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("joins and orders inside a map", async () => {
+  it("joins and orders within a map", async () => {
     const lines = "(IEnumerable<dynamic>)u.Lines";
     const pairs = `from a in ${lines} join b in ${lines} on a.Product equals b.Product`;
     await expectValues([
@@ -149,7 +152,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("runs statements in the functions inside a map", async () => {
+  it("runs statements in functions within a map", async () => {
     await expectValues([
       ["u.Lines.Select(l => { return l.Quantity; })", [2, 3, 4]],
       [
@@ -182,7 +185,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("has the functions of texts, characters and numbers", async () => {
+  it("supports the functions of texts, characters and numbers", async () => {
     await expectValues([
       ['u.Last.Insert(1, "__")', "B__ee"],
       ["u.Last.IndexOfAny(new[] { 'x', 'e' })", 1],
@@ -204,7 +207,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("tells whole numbers from doubles", async () => {
+  it("distinguishes whole numbers from doubles", async () => {
     await expectValues([
       ["7 / 2", 3],
       ["7 / 2.0", 3.5],
@@ -231,7 +234,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("reads members, indexers and texts as C# does", async () => {
+  it("reads members, indexers and texts as in C#", async () => {
     await expectValues([
       ['u.First + " " + u.Last', "Ann Bee"],
       ['$"{u.First}-{u.Age:D4}"', "Ann-0030"],
@@ -258,7 +261,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("has the members and the arithmetic of dates", async () => {
+  it("supports the members and arithmetic of dates", async () => {
     await expectValues([
       ["u.When.Year * 100 + u.When.Month", 202_003],
       ["u.When.Date", "2020-03-04T00:00:00.0000000Z"],
@@ -273,7 +276,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("has the methods of sequences", async () => {
+  it("supports the methods of sequences", async () => {
     await expectValues([
       ["u.Lines.Where(x => x.Quantity > 2).Select(x => x.Product)", ["p2", "p1"]],
       [
@@ -311,7 +314,7 @@ describe("an expression of a C# index", () => {
     ]);
   });
 
-  it("fails for a document of which it cannot be computed, and is listed as its error", async () => {
+  it("fails for a document where it cannot be computed, and is listed as its error", async () => {
     const database = await withUsers();
     await deploy(database, {
       Name: "E",
@@ -326,7 +329,7 @@ describe("an expression of a C# index", () => {
 });
 
 describe("a C# index", () => {
-  it("fans out by several froms and by SelectMany", async () => {
+  it("fans out with several from clauses and with SelectMany", async () => {
     const database = await withUsers();
     const maps = [
       "from u in docs.Users from l in u.Lines where l.Quantity > 2 select new { l.Product, u.First }",
@@ -346,7 +349,7 @@ describe("a C# index", () => {
     }
   });
 
-  it("reduces, in query and in method syntax, also by several keys", async () => {
+  it("reduces, in query and method syntax, also by several keys", async () => {
     const database = await withUsers();
     const map =
       "from u in docs.Users from l in u.Lines select new { l.Product, Big = l.Quantity > 3, Count = 1, Total = l.Price * l.Quantity }";
@@ -377,7 +380,7 @@ describe("a C# index", () => {
     ]);
   });
 
-  it("is there after a restart, and is replaced when another one has caught up", async () => {
+  it("survives a restart, and is replaced when the new one has caught up", async () => {
     const folder = temporaryFolder();
     const Maps = ["docs.Users.Select(u => new { u.First })"];
     await deploy(await withUsers(folder), { Name: "D", Maps });
@@ -409,7 +412,7 @@ describe("a C# index", () => {
     expect(await ids()).toEqual(["users/1"]);
   });
 
-  it("has options for its fields, dynamic ones and boosts", async () => {
+  it("supports options of fields, dynamic fields and boosts", async () => {
     const database = await withUsers();
     await deploy(database, {
       Name: "O",
@@ -424,7 +427,7 @@ describe("a C# index", () => {
     expect(await ids("p2 = 3")).toEqual(["users/1"]);
   });
 
-  it("maps several collections, and loads documents of the one it names alone", async () => {
+  it("maps several collections, and loads documents only from the named one", async () => {
     const database = await withUsers();
     await putAll(database, "Cities", { "cities/1": { Name: "Rome" } });
     await deploy(database, {
@@ -457,7 +460,7 @@ describe("a C# index", () => {
     expect(database.queries.indexes.byName("B")?.source).toBe("Counters");
   });
 
-  it("is refused when its functions give different fields, or when it needs more C#", async () => {
+  it("is rejected if its functions have different fields, or if it needs more of C#", async () => {
     const database = await withUsers();
     const refusal = (definition: Record<string, unknown>) => refusalOf(database, definition);
     const Maps = ["from u in docs.Users select new { u.A }"];
@@ -480,7 +483,7 @@ describe("a C# index", () => {
     );
   });
 
-  it("says of additional assemblies that they cannot be loaded, as RavenDB 7.2.7 of those that it does not find", async () => {
+  it("rejects additional assemblies with RavenDB 7.2.7's message for missing ones", async () => {
     const database = await withUsers();
     const Maps = ["from u in docs.Users select new { A = 1 }"];
     const assembly = (one: object) => refusalOf(database, { Maps, AdditionalAssemblies: [one] });
@@ -500,7 +503,7 @@ describe("a C# index", () => {
     expect(await assembly({})).toContain("AdditionalAssemblies are not supported");
   });
 
-  it("ends a map that would not end, and goes on with other documents", async () => {
+  it("aborts an endless map and continues with other documents", async () => {
     const database = await withUsers();
     const endless = [
       "Enumerable.Range(0, 3000).Sum(x => Enumerable.Range(0, 3000).Sum(y => x * y)) > 0",

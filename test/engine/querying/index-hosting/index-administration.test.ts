@@ -36,8 +36,8 @@ const failureOf = async (work: Promise<unknown>) =>
     ({ code, message }: { code: string; message: string }) => `${code}: ${message}`,
   );
 
-describe("what is deployed", () => {
-  it("is there after a crash, with its options, and is built again", async () => {
+describe("a deployed index", () => {
+  it("survives a crash, with its options, and is rebuilt", async () => {
     const folder = temporaryFolder();
     const database = await withUsers(folder);
     await deploy(database, { ...byName, Priority: "High", LockMode: "LockedError" });
@@ -47,33 +47,33 @@ describe("what is deployed", () => {
     expect(await idsOf(again, "from index 'I' where Name = 'bob'")).toEqual(["users/2"]);
   });
 
-  it("keeps the moment of its making over a restart, until it is reset", async () => {
+  it("keeps its creation time over a restart, until it is reset", async () => {
     const folder = temporaryFolder();
     const database = await withUsers(folder);
     await deploy(database, byName);
     await query(database, "from Users where Age = 20");
-    // An automatic index is on the disk when what is written after it is.
+    // An automatic index is on disk once a later write is.
     await putAll(database, "Users", { "users/3": { Name: "Cid", Age: 40 } });
     const times = (one: OpenDatabase) =>
       one.queries.indexes.all().map((index) => index.statistics().createdAtMicros);
-    const made = times(database);
-    expect(made.length).toBe(2);
-    expect(times(await openAfterCrash(folder))).toEqual(made);
+    const created = times(database);
+    expect(created.length).toBe(2);
+    expect(times(await openAfterCrash(folder))).toEqual(created);
     for (const name of names(database)) database.queries.indexes.reset(name);
     const renewed = times(database);
     await putAll(database, "Users", { "users/4": { Name: "Dan", Age: 50 } });
-    for (const [i, micros] of renewed.entries()) expect(micros).toBeGreaterThan(Number(made[i]));
+    for (const [i, micros] of renewed.entries()) expect(micros).toBeGreaterThan(Number(created[i]));
     expect(times(await openAfterCrash(folder))).toEqual(renewed);
   });
 
-  it("is all or nothing", async () => {
+  it("is deployed completely or not at all", async () => {
     const database = await withUsers();
     const bad = { Name: "Bad", Maps: ["map('Users', u => ({"] };
     expect(await failureOf(deploy(database, byName, bad))).toMatch(/^index-compilation/);
     expect(names(database)).toEqual([]);
   });
 
-  it("is refused by what is wrong with it", async () => {
+  it("is rejected with the reason if its definition is invalid", async () => {
     const database = await openDatabase();
     const refused = (definition: Record<string, unknown>) =>
       failureOf(deploy(database, definition));
@@ -113,22 +113,22 @@ describe("what is deployed", () => {
     expect(names(database)).toEqual([]);
   });
 
-  it("cannot be C# where JavaScript alone may be deployed", async () => {
+  it("cannot be in C# where only JavaScript may be deployed", async () => {
     const database = await openDatabase();
     const definition = { Name: "C", Maps: ["docs.Users.Select(u => new { u.Name })"] };
     const refused = database.queries.administration.deploy([definition], false);
     expect(await failureOf(refused)).toMatch(/^access-refused: Index C is a C# index/);
   });
 
-  it("cannot have the name of another but for its case", async () => {
+  it("cannot have the name of another index in a different letter case", async () => {
     const database = await openDatabase();
     await deploy(database, byName);
     expect(await failureOf(deploy(database, { ...byName, Name: "i" }))).toMatch(/^index-creation/);
   });
 });
 
-describe("what is deployed again", () => {
-  it("stays as it is when it is the same, but for its options", async () => {
+describe("a redeployed index", () => {
+  it("is unchanged if the definition is the same, except for its options", async () => {
     const database = await withUsers();
     await deploy(database, byName);
     const index = database.queries.indexes.byName("I");
@@ -155,7 +155,7 @@ describe("what is deployed again", () => {
     await database.queries.indexes.waitForNonStale("ReplacementOf/I", 5000);
     expect(names(database)).toEqual(["I"]);
     expect(await idsOf(database, "from index 'I' where Age = 20")).toEqual(["users/2"]);
-    // Writes are durable in their order: this one comes after the exchange of names.
+    // Writes become durable in order, and this one follows the swap of the names.
     await putAll(database, "Users", { "users/3": {} });
     const after = await openAfterCrash(folder);
     expect(names(after)).toEqual(["I"]);
@@ -165,7 +165,7 @@ describe("what is deployed again", () => {
     expect(await idsOf(between, "from index 'I' where Age = 20")).toEqual(["users/2"]);
   });
 
-  it("takes its place at once when that is asked for", async () => {
+  it("replaces the old index immediately on request", async () => {
     const database = await withUsers();
     await deploy(database, byName);
     database.queries.administration.setPaused(true);
@@ -178,7 +178,7 @@ describe("what is deployed again", () => {
     expect(database.queries.administration.hasChanged(byAge)).toBe(false);
   });
 
-  it("drops its replacement when the old definition comes back", async () => {
+  it("drops its replacement if the old definition is deployed again", async () => {
     const database = await withUsers();
     await deploy(database, byName);
     await idsOf(database, "from index 'I'");
@@ -188,7 +188,7 @@ describe("what is deployed again", () => {
     expect(names(database)).toEqual(["I"]);
   });
 
-  it("is passed over or refused when the index is locked, and so is its deletion", async () => {
+  it("is ignored or rejected if the index is locked, and so is its deletion", async () => {
     const database = await withUsers();
     await deploy(database, { ...byName, LockMode: "LockedIgnore" });
     await deploy(database, byAge);
@@ -205,7 +205,7 @@ describe("what is deployed again", () => {
 });
 
 describe("an index", () => {
-  it("is gone for good when it is deleted, its replacement too", async () => {
+  it("is deleted permanently, together with its replacement", async () => {
     const folder = temporaryFolder();
     const database = await withUsers(folder);
     await deploy(database, byName);
@@ -218,7 +218,7 @@ describe("an index", () => {
     expect(names(await openAfterCrash(folder))).toEqual([]);
   });
 
-  it("is built again by a reset", async () => {
+  it("is rebuilt after a reset", async () => {
     const database = await withUsers();
     await deploy(database, { ...byName, Priority: "High" });
     await idsOf(database, "from index 'I'");
@@ -229,7 +229,7 @@ describe("an index", () => {
     expect(await idsOf(database, "from index 'I'")).toHaveLength(2);
   });
 
-  it("does nothing while it is disabled, over a restart too", async () => {
+  it("is idle while it is disabled, also after a restart", async () => {
     const folder = temporaryFolder();
     const database = await withUsers(folder);
     await deploy(database, { ...byName, State: "Disabled" });
@@ -258,7 +258,7 @@ describe("errors of an index", () => {
     Maps: ["map('Users', u => { if (u.Age === 20) throw 'too young'; return { Name: u.Name }; })"],
   };
 
-  it("are kept with the document, which has no entry; the others have", async () => {
+  it("are stored for the document, which has no entry; other documents have entries", async () => {
     const database = await withUsers();
     await putAll(database, "Users", { "users/3": { Name: "Cid", Age: 1 } });
     await deploy(database, failing);
@@ -277,7 +277,7 @@ describe("errors of an index", () => {
     expect(await idsOf(database, "from index 'E' where Name = 'bob'")).toEqual(["users/2"]);
   });
 
-  it("of all documents make it refuse queries, until it is built again", async () => {
+  it("make the index reject queries if all documents fail, until it is rebuilt", async () => {
     const database = await withUsers();
     await deploy(database, { Name: "E", Maps: ["map('Users', u => { throw 'no'; })"] });
     expect(await failureOf(query(database, "from index 'E'"))).toBe(
@@ -289,7 +289,7 @@ describe("errors of an index", () => {
     expect(await idsOf(database, "from index 'E'")).toHaveLength(2);
   });
 
-  it("are those of scripts without end, too", async () => {
+  it("include endless scripts", async () => {
     const database = await withUsers();
     await deploy(database, {
       Name: "E",
@@ -298,7 +298,7 @@ describe("errors of an index", () => {
     expect(await idsOf(database, "from index 'E'")).toEqual(["users/1"]);
   });
 
-  it("of a reduce take its key out of the index", async () => {
+  it("of a reduce remove its key from the index", async () => {
     const database = await withUsers();
     await deploy(database, {
       Name: "R",

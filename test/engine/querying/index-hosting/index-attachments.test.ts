@@ -1,4 +1,4 @@
-/** Attachments in maps: what is told of them, their contents as text, and when a map is run again. */
+/** Attachments in maps: their properties, their contents as text, and when a map runs again. */
 import { afterEach, describe, expect, it } from "vitest";
 import { indexedContentBytesMax } from "../../../../engine/base/limits.ts";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
@@ -43,7 +43,7 @@ async function mapped(database: OpenDatabase, body: string): Promise<unknown[]> 
   return await values(database);
 }
 
-/** What is kept of a field is text. */
+/** The stored text of a field. */
 async function values(database: OpenDatabase): Promise<unknown[]> {
   const text = "from index 'I' order by id() select X";
   const { rows } = await query(database, text, { waitForNonStale: true });
@@ -51,11 +51,11 @@ async function values(database: OpenDatabase): Promise<unknown[]> {
 }
 
 describe("loadAttachment", () => {
-  it("tells an attachment by its name in any case, and null when there is none", async () => {
+  it("returns an attachment by its name in any case, or null", async () => {
     const database = await withFiles();
-    const told =
+    const reported =
       "{ const a = loadAttachment(f, 'README.TXT'); return { X: a === null ? 'none' : [a.Name, a.Size, a.ContentType] } }";
-    expect(await mapped(database, told)).toEqual([
+    expect(await mapped(database, reported)).toEqual([
       ["Readme.txt", "12", "text/plain"],
       "none",
       "none",
@@ -67,7 +67,7 @@ describe("loadAttachment", () => {
     ]);
   });
 
-  it("gives contents from files as text in several encodings", async () => {
+  it("returns contents from files as text in several encodings", async () => {
     const database = await withFiles(temporaryFolder());
     const content = (encoding: string) =>
       `{ const a = loadAttachment(f, 'readme.txt'); return a && { X: a.getContentAsString(${encoding}) } }`;
@@ -80,7 +80,7 @@ describe("loadAttachment", () => {
     expect(await mapped(database, marked)).toEqual(["second"]);
   });
 
-  it("is LoadAttachment in C#, and its method takes an encoding", async () => {
+  it("is LoadAttachment in C#, with an optional encoding", async () => {
     const database = await withFiles();
     const map =
       'from f in docs.Files let a = LoadAttachment(f, "README.TXT") where a != null select new { X = a.GetContentAsString(Encoding.ASCII) + a.Size }';
@@ -96,7 +96,7 @@ describe("loadAttachment", () => {
     }
   });
 
-  it("looks again when the attachment of a loaded document changed", async () => {
+  it("runs again when the attachment of a loaded document changed", async () => {
     const database = await withFiles();
     const ofOther =
       "{ const o = f.Of && load(f.Of, 'Files'); const a = loadAttachment(o, 'b.txt'); return a && { X: a.getContentAsString() } }";
@@ -107,7 +107,7 @@ describe("loadAttachment", () => {
     expect(await values(database)).toEqual([]);
   });
 
-  it("is an error of the document that asks for an unknown encoding, or for too much", async () => {
+  it("fails for a document that requests an unknown encoding or too much", async () => {
     const database = await withFiles();
     await attach(database, "files/2", "Readme.txt", Buffer.alloc(indexedContentBytesMax + 1, 97));
     const content =
@@ -121,7 +121,7 @@ describe("loadAttachment", () => {
     ).toEqual(["1"]);
   });
 
-  it("says that it wants a document", async () => {
+  it("reports that it needs a document", async () => {
     const database = await withFiles();
     await mapped(database, "({ X: f.Of ? loadAttachment('files/1', 'b.txt') : 1 })");
     const index = database.queries.indexes.byName("I");
@@ -132,7 +132,7 @@ describe("loadAttachment", () => {
 });
 
 describe("loadAttachments", () => {
-  it("lists them in the order of their names", async () => {
+  it("lists attachments in the order of their names", async () => {
     const database = await withFiles();
     expect(await mapped(database, "({ X: loadAttachments(f).map(a => a.Name + a.Size) })")).toEqual(
       [["b.txt9", "Readme.txt12"], [], []],

@@ -1,4 +1,4 @@
-/** What a compiled definition says of itself before it runs, and why one is refused. */
+/** Properties of a compiled definition before it runs, and reasons for rejecting one. */
 import { describe, expect, test } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import { parseStaticDefinition } from "../../../../engine/indexing/static-definition.ts";
@@ -17,7 +17,7 @@ async function compiled(definition: object) {
 }
 
 describe("a compiled index", () => {
-  test("knows the collections of its maps, their fields, and what they load", async () => {
+  test("lists the collections of its maps, their fields, and the collections they load", async () => {
     const program = await compiled({
       Maps: [
         "map('Users', u => ({ Name: u.Name, City: load(u.City, 'Cities').Name }))",
@@ -30,7 +30,7 @@ describe("a compiled index", () => {
     expect([program.isReduce, program.source]).toEqual([false, "Documents"]);
   });
 
-  test("reduces when it is told how", async () => {
+  test("reduces if a reduce function is defined", async () => {
     const program = await compiled({
       Maps: ["map('Users', u => ({ Name: u.Name, Count: 1 }))"],
       Reduce:
@@ -39,7 +39,7 @@ describe("a compiled index", () => {
     expect(program.isReduce).toBe(true);
   });
 
-  test("may be in C#, of documents or of counters", async () => {
+  test("may be in C#, over documents or counters", async () => {
     const program = await compiled({ Maps: ["from u in docs.Users select new { u.Name, N = 1 }"] });
     expect([...(program.fieldNames ?? [])].sort()).toEqual(["N", "Name"]);
     expect(program.collections).toEqual(["Users"]);
@@ -52,7 +52,7 @@ describe("a compiled index", () => {
     ["without a map", ["1 + 1"]],
     ["of C# that does not parse", ["from u in docs.Users select"]],
     ["of C# with a name that is not there", ["from u in docs.Users select new { x.A }"]],
-  ])("is refused by a text %s", async (_name, Maps) => {
+  ])("is rejected for a text %s", async (_name, Maps) => {
     await expect(compiled({ Maps })).rejects.toThrow(EngineError);
   });
 });

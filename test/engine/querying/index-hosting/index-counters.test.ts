@@ -1,4 +1,7 @@
-/** Maps over counters: what they are given, what rows show, and that they follow every change of a counter. */
+/**
+ * Maps over counters: their arguments, the rows of their indexes, and their updates after every
+ * change of a counter.
+ */
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
@@ -64,7 +67,7 @@ async function withCounters(folder?: string): Promise<OpenDatabase> {
 }
 
 describe("a map over counters", () => {
-  it("is given value, name as it was spelt first, and lower-cased document id", async () => {
+  it("receives the value, the name as first spelled, and the lower-cased document id", async () => {
     const database = await withCounters();
     await deploy(database, ofUsers);
     expect(await rows(database)).toEqual([
@@ -76,7 +79,7 @@ describe("a map over counters", () => {
     expect(indexOf(database).statistics().mapAttempts).toBe(3);
   });
 
-  it("takes one name in any case, or the counters of all documents", async () => {
+  it("covers one name in any case, or the counters of all documents", async () => {
     const database = await withCounters();
     await deploy(database, { Maps: [`counters.map('Users', 'liKes', ${body})`] });
     expect(await rows(database)).toEqual([
@@ -88,7 +91,7 @@ describe("a map over counters", () => {
     expect(await rows(database)).toHaveLength(4);
   });
 
-  it("has rows that are what it gave, without an id, to be filtered, sorted and projected", async () => {
+  it("has rows with the mapped fields, without an id, which can be filtered, sorted and projected", async () => {
     const database = await withCounters();
     await deploy(database, {
       Maps: [
@@ -113,7 +116,7 @@ describe("a map over counters", () => {
     expect(indexOf(database).outputsPerDocumentMax).toBe(2);
   });
 
-  it("fails for one counter and not for the others of its document", async () => {
+  it("fails for one counter and not for the other counters of its document", async () => {
     const database = await withCounters();
     const maps = [
       "counters.map(c => { if (c.Name === 'Visits') throw 'no'; return { X: c.Value } })",
@@ -125,7 +128,7 @@ describe("a map over counters", () => {
     expect(error).toMatchObject({ document: "users/1|visits", action: "Map" });
   });
 
-  it("is refused beside maps of another source, and with wrong arguments", async () => {
+  it("is rejected beside maps of another source, and with invalid arguments", async () => {
     const database = await withCounters();
     const refused = (...maps: string[]) => expect(deploy(database, { Maps: maps })).rejects;
     await refused(`counters.map('Users', ${body})`, "map('Users', u => ({ X: 1 }))").toMatchObject({
@@ -145,7 +148,7 @@ describe("a map over counters", () => {
 });
 
 describe("an index over counters follows", () => {
-  it("increments, under another result etag, and who waits sees them", async () => {
+  it("increments, with a new result etag, and waiting queries return them", async () => {
     const database = await withCounters();
     await deploy(database, { Maps: [`counters.map('Users', 'Likes', ${body})`] });
     await rows(database);
@@ -159,7 +162,7 @@ describe("an index over counters follows", () => {
     expect(indexOf(database).lastEtag).toBeGreaterThan(etag);
   });
 
-  it("deletions of a counter, of its document, and both anew", async () => {
+  it("deletions of a counter and of its document, and their recreation", async () => {
     const database = await withCounters();
     await deploy(database, ofUsers);
     await rows(database);
@@ -186,7 +189,7 @@ describe("an index over counters follows", () => {
     expect(indexOf(database).type).toBe("JavaScriptMapReduce");
   });
 
-  it("after a reset, and after a restart", async () => {
+  it("after a reset and after a restart", async () => {
     const folder = temporaryFolder();
     let database = await withCounters(folder);
     await deploy(database, ofUsers);

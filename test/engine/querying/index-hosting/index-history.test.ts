@@ -24,7 +24,7 @@ async function deploy(database: OpenDatabase, ...definitions: object[]): Promise
   }
 }
 
-/** The names of the fields of the revisions of an index, the newest first. */
+/** Returns the field names of an index's revisions, newest first. */
 function fieldsOf(database: OpenDatabase, name = "I"): string[] {
   const revisions = historiesOf(database.state).get(name) ?? [];
   return revisions.map(({ definition }) => /\{ (\w+):/.exec(String(definition.maps[0]))?.[1] ?? "");
@@ -35,12 +35,12 @@ async function setRevisions(database: OpenDatabase, value: string): Promise<void
   await database.putSettings({ ...database.settings, Settings });
 }
 
-it("keeps who deployed what and when, the newest first, over a crash", async () => {
+it("records who deployed which definition and when, newest first, across a crash", async () => {
   const folder = temporaryFolder();
   const database = await openDatabase(folder);
   await deploy(database, definitionOf("A"), definitionOf("B", { Priority: "High" }));
-  const told = historiesOf(database.state);
-  const revisions = told.get("I") ?? [];
+  const reported = historiesOf(database.state);
+  const revisions = reported.get("I") ?? [];
   expect(revisions.map(({ source, commandIndex }) => [source, commandIndex])).toEqual([
     ["me", 2],
     ["me", 1],
@@ -49,10 +49,10 @@ it("keeps who deployed what and when, the newest first, over a crash", async () 
   const [newer, older] = revisions.map(({ createdAtMicros }) => createdAtMicros);
   expect(Number(newer)).toBeGreaterThan(Number(older));
   const again = await openAfterCrash(folder);
-  expect(historiesOf(again.state)).toEqual(told);
+  expect(historiesOf(again.state)).toEqual(reported);
 });
 
-it("does not take down what is the same, or is locked out", async () => {
+it("does not record unchanged or locked deployments", async () => {
   const database = await openDatabase();
   await deploy(database, definitionOf("A"), definitionOf("A"));
   expect(fieldsOf(database)).toEqual(["A"]);
@@ -60,7 +60,7 @@ it("does not take down what is the same, or is locked out", async () => {
   expect(fieldsOf(database)).toEqual(["A", "A"]);
 });
 
-it("takes down a definition that comes back while another is built", async () => {
+it("records a definition that is restored while its replacement is being built", async () => {
   const database = await openDatabase();
   await deploy(database, definitionOf("A"));
   database.queries.administration.setPaused(true);
@@ -68,7 +68,7 @@ it("takes down a definition that comes back while another is built", async () =>
   expect(fieldsOf(database)).toEqual(["A", "B", "A"]);
 });
 
-it("keeps ten definitions, or as many as the database's setting says", async () => {
+it("retains ten definitions, or the number in the database's settings", async () => {
   const database = await openDatabase();
   const letters = [..."ABCDEFGHIJKLM"];
   await deploy(database, ...letters.map((letter) => definitionOf(letter)));
@@ -84,7 +84,7 @@ it("keeps ten definitions, or as many as the database's setting says", async () 
   expect(fieldsOf(database)).toEqual([]);
 });
 
-it("keeps fewer of long definitions, but always the newest", async () => {
+it("retains fewer of long definitions, but always the newest", async () => {
   const database = await openDatabase();
   const long = (name: string) =>
     definitionOf(name, { AdditionalSources: { text: `/*${"x".repeat(1_000_000)}*/` } });
@@ -92,7 +92,7 @@ it("keeps fewer of long definitions, but always the newest", async () => {
   expect(fieldsOf(database)).toEqual(["F", "E", "D", "C"]);
 });
 
-it("stays when the index is reset, and goes with it", async () => {
+it("survives a reset of the index and is deleted with it", async () => {
   const database = await openDatabase();
   await deploy(database, definitionOf("A"), definitionOf("A", { Name: "I/Other" }));
   database.queries.indexes.reset("I");

@@ -1,4 +1,7 @@
-/** What the scripts of an index may take: a document that takes more fails by itself, and is told in the index's errors. */
+/**
+ * Limits of index scripts: a document that exceeds them fails alone, and is listed in the index's
+ * errors.
+ */
 import { afterEach, describe, expect, it } from "vitest";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
@@ -8,7 +11,7 @@ afterEach(closeDatabases);
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-/** One document with a long list, and so many with short ones that the index stays a valid one. */
+/** One document with a long list, and enough with short ones for the index to stay valid. */
 async function withLists(length = 60): Promise<OpenDatabase> {
   const database = await openDatabase();
   const short = numbers(20).map((i) => [`lists/${i}`, { L: numbers(2) }] as const);
@@ -28,7 +31,7 @@ async function deployed(database: OpenDatabase, maps: readonly string[], reduce?
   return index.errors.list;
 }
 
-/** Fails unless the long document alone has failed, with this message. */
+/** Checks that only the long document failed, with this message. */
 async function expectLongFails(database: OpenDatabase, message: RegExp): Promise<void> {
   const index = database.queries.indexes.byName("I");
   if (!(index instanceof StaticIndex)) throw new Error("there is no such index");
@@ -39,8 +42,8 @@ async function expectLongFails(database: OpenDatabase, message: RegExp): Promise
 const timeLimit = /may take 25 ms of processor time.*Patching\.MaxTimeForScriptInMs/;
 const memoryLimit = /values of 64 MB.*Patching\.MaxMemoryForScriptInMb/;
 
-describe("a document of which an index makes too much", () => {
-  it("is the only one that fails, by cross joins of C#", async () => {
+describe("a document with too many outputs", () => {
+  it("fails alone, by cross joins of C#", async () => {
     const joins = ["a", "b", "c", "e", "f"].map((name) => `from ${name} in d.L`).join(" ");
     const database = await withLists();
     await deployed(database, [
@@ -51,14 +54,14 @@ describe("a document of which an index makes too much", () => {
     expect(ids).toHaveLength(20);
   });
 
-  it("fails by a sequence that is longer than its memory", async () => {
+  it("fails because a sequence exceeds its memory", async () => {
     const range = "Enumerable.Range(0, d.L.Length > 10 ? 100000000 : 1)";
     const database = await withLists();
     await deployed(database, [`from d in docs.Lists from i in ${range} select new { X = i }`]);
     await expectLongFails(database, memoryLimit);
   });
 
-  it("fails by what all of its maps take together", async () => {
+  it("fails because of the sum of all its maps", async () => {
     const loop = "for (let i = 0; i < d.L.length * 60; i++) n += d.L.length % 7 + i * 3";
     const map = (number: number) =>
       `map('Lists', d => { let n = ${number}; ${loop}; return { n } })`;
@@ -67,7 +70,7 @@ describe("a document of which an index makes too much", () => {
     await expectLongFails(database, timeLimit);
   });
 
-  it("fails by what the keys of its outputs take together", async () => {
+  it("fails because of the total size of its output keys", async () => {
     const map = "map('Lists', d => d.L.map(x => ({ K: x, C: 1 })))";
     const reduce =
       "groupBy(r => { for (let i = 0; i < 4000; i++); return r.K })" +
@@ -78,8 +81,8 @@ describe("a document of which an index makes too much", () => {
   });
 });
 
-describe("a document of which an index makes much", () => {
-  it("is indexed whole, however slowly code runs at first", async () => {
+describe("a document with many outputs", () => {
+  it("is indexed completely, however slowly code runs at first", async () => {
     const pairs = "from a in d.L from b in d.L";
     const map = `from d in docs.Lists ${pairs} select new { X = a + b, Y = a, Z = b, W = "x" + a }`;
     const database = await withLists(40);
@@ -89,8 +92,8 @@ describe("a document of which an index makes much", () => {
   });
 });
 
-describe("a group of which the reduce takes too much", () => {
-  it("has no result, and is told in the errors", async () => {
+describe("a group whose reduce exceeds the limit", () => {
+  it("has no result and is listed in the errors", async () => {
     const map = "map('Lists', d => d.L.map(x => ({ K: x < 1, C: 1 })))";
     const reduce =
       "groupBy(r => r.K).aggregate(g => { if (!g.key) for (;;) g.values.push('x'); " +

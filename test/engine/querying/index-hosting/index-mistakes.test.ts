@@ -1,4 +1,7 @@
-/** A mistake in one index is that index's: the others go on, and so does one whose documents could not be read for a moment. */
+/**
+ * An internal error in one index does not affect other indexes, and an index whose documents were
+ * temporarily unreadable recovers.
+ */
 import { expect, test, vi } from "vitest";
 import { InvariantError } from "../../../../engine/base/assert.ts";
 import { EngineError } from "../../../../engine/base/errors.ts";
@@ -30,22 +33,22 @@ async function putBoth(database: OpenDatabase, id: number): Promise<void> {
   }
 }
 
-test("whatever an index throws, the others follow, and go on following", async () => {
+test("after any exception in one index, the other indexes keep following", async () => {
   const { database, first } = await withIndexes();
-  const mistake = new InvariantError("broken");
+  const internalError = new InvariantError("broken");
   vi.spyOn(first.index, "isStale", "get").mockImplementation(() => {
-    throw mistake;
+    throw internalError;
   });
   for (const id of [2, 3, 4]) {
     await putBoth(database, id);
     const { ids } = await query(database, "from Orders where n = 1");
     expect(ids).toHaveLength(id);
   }
-  expect(first.failure).toBe(mistake);
+  expect(first.failure).toBe(internalError);
   vi.restoreAllMocks();
 });
 
-test("an index whose documents could not be read goes on a little later", async () => {
+test("an index retries soon after its documents could not be read", async () => {
   const { database, first, other } = await withIndexes();
   vi.spyOn(first.index, "catchUp").mockImplementationOnce(() => {
     throw new EngineError("read-failed", "EMFILE");
@@ -57,7 +60,7 @@ test("an index whose documents could not be read goes on a little later", async 
   expect([first.failure, other.failure]).toEqual([null, null]);
 });
 
-test("what was taken in of a document until it could not be read is taken in once", async () => {
+test("a document whose indexing was interrupted by a failed read is indexed once", async () => {
   const database = await openTestDatabase();
   const put = (id: string, A: string) =>
     database.put(id, { A, B: 1, "@metadata": { "@collection": "Users" } });

@@ -9,7 +9,7 @@ import { newTestFolder } from "../../../support/open-test-database.ts";
 
 const documentCount = 2_000;
 
-/** Segments of which at most one is in memory, besides the one that is written. */
+/** Segments of which at most one is in memory, in addition to the one being written. */
 const coldLog = () => ({
   log: {
     segmentBytesMin: 16_384,
@@ -95,7 +95,7 @@ async function answers(database: OpenDatabase): Promise<object[]> {
   return replies;
 }
 
-test("indexes are built over records that are all on the disk", async () => {
+test("indexes are built over records that are all on disk", async () => {
   const folder = await newTestFolder();
   const first = await open(folder);
   await fill(first);
@@ -116,7 +116,7 @@ test("indexes are built over records that are all on the disk", async () => {
 
   const third = await open(folder);
   expect(await answers(third)).toEqual(expected);
-  // What is written after the restart is taken in, too.
+  // Writes after the restart are indexed, too.
   await third.put("users/extra", {
     Age: 59,
     City: "cities/7",
@@ -138,7 +138,7 @@ test("indexes are built over records that are all on the disk", async () => {
   expect(await answers(fourth)).toEqual(changed);
 });
 
-test("facets and suggestions are the same after a restart, with the setup on the disk", async () => {
+test("facets and suggestions are the same after a restart, with the setup on disk", async () => {
   const folder = await newTestFolder();
   const first = await open(folder);
   await fill(first);
@@ -158,7 +158,7 @@ test("facets and suggestions are the same after a restart, with the setup on the
     Fields: { Name: { Indexing: "Search", Suggestions: true } },
   };
   await first.queries.administration.deploy([definition], true);
-  const asked = [
+  const requested = [
     "from index 'Users/Search' select facet(City), facet(Age < 30, Age >= 30, sum(Age)), facet(sum(Age))",
     "from index 'Users/Search' where Name = 'harbour' select facet(id('facets/1'))",
     "from index 'Users/Search' select suggest(Name, 'harbor')",
@@ -167,7 +167,7 @@ test("facets and suggestions are the same after a restart, with the setup on the
   ];
   const rowsOf = async (database: OpenDatabase) => {
     const found: object[] = [];
-    for (const question of asked) found.push((await query(database, question)).rows);
+    for (const question of requested) found.push((await query(database, question)).rows);
     return found;
   };
   const expected = await rowsOf(first);
@@ -184,7 +184,7 @@ test("facets and suggestions are the same after a restart, with the setup on the
   expect(await rowsOf(second)).toEqual(expected);
 });
 
-test("vectors are the same after a restart, and follow what changes after it", async () => {
+test("vectors are the same after a restart, and follow later changes", async () => {
   const folder = await newTestFolder();
   const first = await open(folder);
   const put = (database: OpenDatabase, from: number, to: number, shift: number) =>

@@ -1,4 +1,7 @@
-/** Maps over time series: what they are given, what rows show, and that they follow every change of a series. */
+/**
+ * Maps over time series: their arguments, the rows of their indexes, and their updates after every
+ * change of a series.
+ */
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { OpenDatabase } from "../../../../engine/database/open-database.ts";
@@ -89,7 +92,7 @@ async function withSeries(folder?: string): Promise<OpenDatabase> {
 }
 
 describe("a map over time series", () => {
-  it("in JavaScript is given a segment, its dates and lower-cased names", async () => {
+  it("in JavaScript receives a segment, its dates and lower-cased names", async () => {
     const database = await withSeries();
     await deploy(database, {
       Maps: [
@@ -117,7 +120,7 @@ describe("a map over time series", () => {
     expect(collections.map(({ name, documentLag }) => [name, documentLag])).toEqual([["Users", 0]]);
   });
 
-  it("in C# has names as they were spelt first, doubles, and dates that are texts", async () => {
+  it("in C# receives names as first spelled, doubles, and dates that are texts", async () => {
     const database = await withSeries();
     await deploy(database, {
       Maps: [
@@ -145,7 +148,7 @@ describe("a map over time series", () => {
     ]);
   });
 
-  it("in C# takes one name, all names, or the series of all documents, in query and method syntax", async () => {
+  it("in C# covers one name, all names, or the series of all documents, in query and method syntax", async () => {
     const database = await withSeries();
     for (const [map, count] of [
       ["from ts in timeSeries.Users.HeartRate from e in ts.Entries select new { e.Value }", 3],
@@ -164,7 +167,7 @@ describe("a map over time series", () => {
     }
   });
 
-  it("has rows that are what it gave, with stored fields as texts where they are selected", async () => {
+  it("has rows with the mapped fields, and selected stored fields as texts", async () => {
     const database = await withSeries();
     await deploy(database, {
       Maps: [
@@ -194,7 +197,7 @@ describe("a map over time series", () => {
     ]);
   });
 
-  it("fails for one segment and not for others", async () => {
+  it("fails for one segment and not for other segments", async () => {
     const database = await withSeries();
     for (let i = 3; i < 12; i++) {
       await putAll(database, "Users", { [`users/${i}`]: {} });
@@ -210,7 +213,7 @@ describe("a map over time series", () => {
     expect(error).toMatchObject({ document: "users/2|steps|621356256000000000", action: "Map" });
   });
 
-  it("may have as many statements as a full segment needs", async () => {
+  it("may execute as many statements as a full segment needs", async () => {
     const database = await withSeries();
     const many = Array.from({ length: 2_000 }, (_, i) => entry(i, i));
     await append(database, "users/2", "Many", ...many);
@@ -223,7 +226,7 @@ describe("a map over time series", () => {
     expect(indexOf(database).errors.list).toEqual([]);
   });
 
-  it("is refused beside maps of another source, and with wrong arguments", async () => {
+  it("is rejected beside maps of another source, and with invalid arguments", async () => {
     const database = await withSeries();
     const refused = (...maps: string[]) => expect(deploy(database, { Maps: maps })).rejects;
     await refused(...ofRates.Maps, "counters.map('Users', c => ({ V: 1, Of: '' }))").toMatchObject({
@@ -248,7 +251,7 @@ describe("a map over time series", () => {
 });
 
 describe("an index over time series follows", () => {
-  it("appends, under another result etag, and who waits sees them; other segments are not mapped again", async () => {
+  it("appends, with a new result etag, and waiting queries return them; other segments are not mapped again", async () => {
     const database = await withSeries();
     await deploy(database, ofRates);
     await rows(database);
@@ -264,7 +267,7 @@ describe("an index over time series follows", () => {
     expect(indexOf(database).statistics().mapAttempts - mapAttempts).toBeLessThan(4);
   });
 
-  it("deletions of ranges, of a series and of its document, and both anew", async () => {
+  it("deletions of ranges, of a series and of its document, and their recreation", async () => {
     const database = await withSeries();
     await deploy(database, ofRates);
     expect(await sorted(database)).toHaveLength(3);
@@ -299,7 +302,7 @@ describe("an index over time series follows", () => {
     expect(indexOf(database).type).toBe("JavaScriptMapReduce");
   });
 
-  it("documents that are gone: a field of one gives no term", async () => {
+  it("deleted documents: a field of a missing one has no term", async () => {
     const database = await withSeries();
     await deploy(database, {
       Maps: [
@@ -337,7 +340,7 @@ describe("an index over time series follows", () => {
     expect(await sorted(database)).toHaveLength(5);
   });
 
-  it("for months: neither entries nor numbers of segments stay behind", async () => {
+  it("for months without accumulating entries or segment numbers", async () => {
     const database = await withSeries();
     await deploy(database, totals);
     await rows(database);
@@ -362,7 +365,7 @@ describe("an index over time series follows", () => {
   });
 });
 
-/** Segments of the log of which at most one is in memory, besides the one that is written. */
+/** Log segments of which at most one is in memory, in addition to the one being written. */
 const coldLog = () => ({
   log: {
     segmentBytesMin: 16_384,
@@ -375,8 +378,8 @@ function openCold(folder: string): Promise<OpenDatabase> {
   return OpenDatabase.open(nodeEnvironment(), "cold", `${folder}/db`, coldLog());
 }
 
-describe("an index over time series comes back from its snapshot", () => {
-  it("without mapping anything again, and follows what changed since", async () => {
+describe("an index over time series restored from its snapshot", () => {
+  it("maps nothing again, and follows later changes", async () => {
     const folder = temporaryFolder();
     let database = await openCold(folder);
     await putAll(database, "Users", { "users/1": { City: "Rome" }, "users/2": { City: "Oslo" } });
@@ -403,7 +406,7 @@ describe("an index over time series comes back from its snapshot", () => {
     await database.close();
   });
 
-  it("as a twin that is computed anew, whatever changed and wherever it was closed", async () => {
+  it("equals a model that is recomputed, after any changes and at any closing point", async () => {
     const change = fc.record({
       kind: fc.constantFrom("append", "append", "append", "cut", "delete", "look", "reopen"),
       id: fc.constantFrom("users/1", "users/2", "users/3", "dogs/1"),

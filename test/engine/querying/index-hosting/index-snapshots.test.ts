@@ -14,7 +14,7 @@ async function open(folder: string, options: DatabaseOptions = {}): Promise<Open
   return database;
 }
 
-/** What a kill of the process would leave, in another folder. */
+/** Copies the files to another folder, as a kill of the process would leave them. */
 async function crashed(folder: string, options: DatabaseOptions = {}): Promise<OpenDatabase> {
   const copy = await newTestFolder();
   cpSync(`${folder}/db`, `${copy}/db`, {
@@ -81,7 +81,7 @@ const questions = [
   "from index 'Failing' where Ok = 1 order by id()",
 ];
 
-/** Rows without what is another one for every database. */
+/** Rows without the parts that differ between databases. */
 function shown(rows: readonly Record<string, unknown>[]): object[] {
   return rows.map(({ "@metadata": metadata, ...rest }) => ({
     ...rest,
@@ -100,8 +100,8 @@ async function answers(database: OpenDatabase): Promise<object[]> {
   return replies;
 }
 
-/** What indexes built from nothing answer. */
-async function answersAnew(database: OpenDatabase): Promise<object[]> {
+/** Returns the results of rebuilt indexes. */
+async function rebuiltAnswers(database: OpenDatabase): Promise<object[]> {
   for (const { name } of database.queries.indexes.all()) database.queries.indexes.reset(name);
   return await answers(database);
 }
@@ -165,7 +165,7 @@ async function filled(folder: string, random: SeededRandom, options: DatabaseOpt
   return database;
 }
 
-test("after a clean stop indexes have what they had, in the same order, and map nothing again", async () => {
+test("after a clean stop, indexes have the same entries in the same order, and map nothing again", async () => {
   const folder = await newTestFolder();
   const reports: string[] = [];
   const first = await filled(folder, new SeededRandom(7));
@@ -181,11 +181,11 @@ test("after a clean stop indexes have what they had, in the same order, and map 
   );
   expect(failing?.statistics().mapErrors).toBeGreaterThan(0);
   expect(reports).toEqual([]);
-  expect(await answersAnew(again)).toEqual(expected);
+  expect(await rebuiltAnswers(again)).toEqual(expected);
 });
 
 test.each([1, 2, 3])(
-  "indexes are what building them anew gives, over stops, crashes and changes (seed %i)",
+  "indexes equal rebuilt ones, after stops, crashes and changes (seed %i)",
   async (seed) => {
     const random = new SeededRandom(seed);
     const options = { indexSnapshots: { intervalMs: 1 } };
@@ -210,12 +210,12 @@ test.each([1, 2, 3])(
       database = await open(folder, options);
       if (random.below(2) === 0) await change(database, random, random.below(100));
       const got = await answers(database);
-      expect(got).toEqual(await answersAnew(database));
+      expect(got).toEqual(await rebuiltAnswers(database));
     }
   },
 );
 
-test("after a crash only what came after the snapshots is taken in", async () => {
+test("after a crash, only changes after the snapshots are indexed", async () => {
   const folder = await newTestFolder();
   const random = new SeededRandom(11);
   const first = await filled(folder, random);
@@ -234,7 +234,7 @@ test("after a crash only what came after the snapshots is taken in", async () =>
   }
 });
 
-test("a damaged snapshot is told of, and its index is built anew", async () => {
+test("a damaged snapshot is reported, and its index is rebuilt", async () => {
   const folder = await newTestFolder();
   const first = await filled(folder, new SeededRandom(3));
   const expected = await answers(first);
@@ -261,7 +261,7 @@ test("a damaged snapshot is told of, and its index is built anew", async () => {
   expect(readdirSync(`${folder}/db/indexes`).length).toBe(indexCount);
 });
 
-test("an index that was deployed anew, reset or deleted does not come back with old entries", async () => {
+test("a redeployed, reset or deleted index does not return with old entries", async () => {
   const folder = await newTestFolder();
   const first = await filled(folder, new SeededRandom(5));
   await first.close();
@@ -285,7 +285,7 @@ test("an index that was deployed anew, reset or deleted does not come back with 
   expect(readdirSync(`${folder}/db/indexes`).length).toBe(indexCount);
 });
 
-test("a query that comes while snapshots are read waits for them", async () => {
+test("a query waits while snapshots are being read", async () => {
   const folder = await newTestFolder();
   const first = await filled(folder, new SeededRandom(9));
   await first.close();
@@ -300,7 +300,7 @@ test("a query that comes while snapshots are read waits for them", async () => {
   expect(reply.outcome?.totalResults).toBeGreaterThan(100);
 });
 
-test("mixed values keep their order and their comparisons over a clean stop and a crash", async () => {
+test("mixed values keep their order and their comparisons after a clean stop and a crash", async () => {
   const folder = await newTestFolder();
   const database = await open(folder);
   const values = [

@@ -1,4 +1,7 @@
-/** Reduced objects as documents: kept in step, found again after a restart, and refused where they would feed on themselves. */
+/**
+ * Reduced objects as documents: kept in step with the results, found after a restart, and rejected
+ * if they would feed themselves.
+ */
 import { afterEach, describe, expect, it } from "vitest";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
 import { referenceId } from "../../../../engine/indexing/reduce-output.ts";
@@ -59,7 +62,7 @@ async function withOrders(folder?: string): Promise<OpenDatabase> {
 }
 
 describe("documents of reduced objects", () => {
-  it("have doubles for the numbers of scripts, wherever they come from, and no other change", async () => {
+  it("have doubles for all numbers from scripts, and no other change", async () => {
     const database = await openDatabase();
     const order = { Company: '5 "6": 7', At: 8, Total: -9 };
     await putAll(database, "Orders", { "orders/1": order, "orders/2": { ...order, Total: 9.5 } });
@@ -78,7 +81,7 @@ describe("documents of reduced objects", () => {
     expect(rows.join()).toContain(String.raw`{"Company":"5 \"6\": 7","At":8.0,"Total":0.5,`);
   });
 
-  it("wait for room on the disk without holding up other indexes", async () => {
+  it("wait for free disk space without delaying other indexes", async () => {
     const files = new SimulatedFileSystem();
     const { database, clock } = await SimulatedDatabase.open(files, undefined, {
       cacheBytes: 1 << 20,
@@ -98,15 +101,15 @@ describe("documents of reduced objects", () => {
     files.capacityBytes = files.usedBytes();
     administration.setPaused(false);
     for (let tries = 1; tries <= 2; tries++) {
-      // Nothing but a look at the clock moves it: whoever waits for a second waits for good.
-      for (let turn = 0; turn < 300; turn++) await new Promise(setImmediate);
+      // Only reading the clock advances it, so a wait for one second would never end.
+      for (let tick = 0; tick < 300; tick++) await new Promise(setImmediate);
       expect(indexes.byName("Z")?.isStale).toBe(false);
       expect(indexes.byName("Totals")?.isStale).toBe(true);
       expect(await totals(database)).toEqual([]);
       clock.advance(1_000);
     }
     files.capacityBytes = Number.POSITIVE_INFINITY;
-    for (let turn = 0; indexes.byName("Totals")?.isStale === true && turn < 1_000; turn++) {
+    for (let tick = 0; indexes.byName("Totals")?.isStale === true && tick < 1_000; tick++) {
       clock.advance(1_000);
       await new Promise(setImmediate);
     }
@@ -114,7 +117,7 @@ describe("documents of reduced objects", () => {
     await database.close();
   });
 
-  it("are made, changed and deleted with them", async () => {
+  it("are created, changed and deleted with the objects", async () => {
     const database = await withOrders();
     await deploy(database);
     const [first] = await rowsOf(database, "Daily");
@@ -152,7 +155,7 @@ describe("documents of reduced objects", () => {
     expect(await rowsOf(database, "Daily")).toHaveLength(2500);
   });
 
-  it("are not written again after a restart, and follow what changed before it", async () => {
+  it("are not rewritten after a restart, and follow earlier changes", async () => {
     const folder = temporaryFolder();
     const database = await withOrders(folder);
     await deploy(database);
@@ -165,7 +168,7 @@ describe("documents of reduced objects", () => {
     expect(after.map((row) => row["@metadata"])).toEqual([before[0]?.["@metadata"]]);
   });
 
-  it("give way to those of another definition, in whatever collection", async () => {
+  it("are replaced by the documents of a new definition, in any collection", async () => {
     const database = await withOrders();
     await deploy(database);
     const [old] = await rowsOf(database, "Daily");
@@ -185,7 +188,7 @@ describe("documents of reduced objects", () => {
     ]);
   });
 
-  it("stay when their index is deleted, and then stand in the way of another", async () => {
+  it("stay when their index is deleted, and then block another index", async () => {
     const database = await withOrders();
     await deploy(database);
     await database.queries.administration.delete("Totals");
@@ -210,7 +213,7 @@ describe("documents of reduced objects", () => {
 });
 
 describe("documents that refer to them", () => {
-  it("have ids made of fields, with dates as the pattern writes them", async () => {
+  it("have ids made of fields, with dates formatted by the pattern", async () => {
     const database = await withOrders();
     await putAll(database, "Orders", { "orders/4": { Company: "C", At: at(1), Total: 1 } });
     await deploy(database, {
@@ -233,7 +236,7 @@ describe("documents that refer to them", () => {
     ]);
   });
 
-  it("are of the collection that is named, and change with the pattern", async () => {
+  it("belong to the named collection, and change with the pattern", async () => {
     const database = await withOrders();
     const more = { PatternReferencesCollectionName: "Refs" };
     await deploy(database, {
@@ -248,7 +251,7 @@ describe("documents that refer to them", () => {
     expect(ids).toEqual(["by/A", "by/B"]);
   });
 
-  it("leave alone what somebody else stored under such an id", async () => {
+  it("do not replace a user's document under such an id", async () => {
     const database = await withOrders();
     await putAll(database, "Others", { "of/A": { Mine: true } });
     await deploy(database, { PatternForOutputReduceToCollectionReferences: "of/{Company}" });
@@ -261,7 +264,7 @@ describe("documents that refer to them", () => {
     expect(await rowsOf(database, "Daily/References")).toEqual([]);
   });
 
-  it("are not made where the object lacks a field", () => {
+  it("are not created if the object lacks a field", () => {
     const object = { At: "2020-01-31T09:08:07.0060000", N: 5, Text: "x", No: null };
     expect(referenceId("a/{N}/{Text}", object)).toBe("a/5/x");
     expect(referenceId("{At:yy/M/d H}h{N:yyyy}", object)).toBe("20/1/31 9h5");
@@ -270,8 +273,8 @@ describe("documents that refer to them", () => {
   });
 });
 
-describe("a definition is refused", () => {
-  it("that feeds on itself, or on what others make of it", async () => {
+describe("a definition is rejected", () => {
+  it("that feeds itself, or reads the output of another index", async () => {
     const database = await withOrders();
     const refused = { code: "index-output" };
     await expect(deploy(database, { OutputReduceToCollection: "orders" })).rejects.toMatchObject(
@@ -293,7 +296,7 @@ describe("a definition is refused", () => {
     await expect(administration.deploy([all], true)).rejects.toMatchObject(refused);
   });
 
-  it("whose pattern has no field, one twice, or braces that do not close", async () => {
+  it("with a pattern without fields, with a duplicate field, or with unbalanced braces", async () => {
     const database = await openDatabase();
     for (const pattern of ["daily", "daily/{At", "a}", "{At:yyyy}{At:MM}"]) {
       const more = { PatternForOutputReduceToCollectionReferences: pattern };

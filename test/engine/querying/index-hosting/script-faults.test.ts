@@ -1,4 +1,4 @@
-/** Mistakes in the text of JavaScript indexes. All expected values were observed on RavenDB 7.2.7. */
+/** Errors in the text of JavaScript indexes. All expected values were observed on RavenDB 7.2.7. */
 import { afterEach, describe, expect, it } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import { StaticIndex } from "../../../../engine/indexing/static-index.ts";
@@ -33,12 +33,12 @@ const ofMap = (body: string) => deployed([`map('Us', u => ${body})`]);
 const allFail: Outcome = { errors: ["Map u/1", "Map u/2"], isErrored: true, entryCount: 0 };
 const entries = (entryCount: number): Outcome => ({ errors: [], isErrored: false, entryCount });
 
-describe("the text of a map that throws when it declares its maps", () => {
+describe("the text of a map that throws while declaring its maps", () => {
   it.each([
     ["throw new Error('broken'); map('Us', u => ({ A: 1 }))", /compile index 'I'.*broken/s],
     ["throw 'broken'", /compile index 'I'.*broken/s],
     ["const a = 1; a = 2; map('Us', u => ({ A: 1 }))", /Assignment to constant variable/],
-  ])("is refused: %s", async (text, message) => {
+  ])("is rejected: %s", async (text, message) => {
     const fault = await deployed([text]).catch((error: unknown) => error);
     expect(fault).toBeInstanceOf(EngineError);
     expect((fault as EngineError).code).toBe("index-compilation");
@@ -54,7 +54,7 @@ describe("the result of a map", () => {
     ["new Date()", 0],
     ["null", 0],
     ["[{ A: 1 }, 5, null, 'x']", 2],
-  ])("%s has entries for its objects only", async (body, count) => {
+  ])("%s has entries only for its objects", async (body, count) => {
     expect(await ofMap(`{ return ${body}; }`)).toEqual(entries(count));
   });
 
@@ -63,7 +63,7 @@ describe("the result of a map", () => {
   });
 });
 
-describe("what the database does not have", () => {
+describe("unavailable functions", () => {
   it.each([
     "{ const c = load('u/99', 'Us'); return { A: c && c.City }; }",
     "{ const c = load('u/99', 'Us'); return { A: c }; }",
@@ -73,7 +73,7 @@ describe("what the database does not have", () => {
     "({ A: cmpxchg('x') })",
     "({ A: cmpxchg(null) })",
     "({ A: cmpxchg(u.Nope) })",
-  ])("is no value of an entry: %s", async (body) => {
+  ])("is not a value of an entry: %s", async (body) => {
     expect(await ofMap(body)).toEqual(entries(0));
   });
 
@@ -82,12 +82,12 @@ describe("what the database does not have", () => {
     "({ A: load('u/99', 'Us') ?? null })",
     "{ const c = load('u/99', 'Us'); return { A: c ? c.City : null }; }",
     "({ A: u.Ref === undefined ? 1 : u.Nul && u.Nul.City })",
-  ])("is null where the map says so: %s", async (body) => {
+  ])("is null if the map returns null: %s", async (body) => {
     expect(await ofMap(body)).toEqual(entries(2));
   });
 });
 
-describe("arguments and options of the functions of maps", () => {
+describe("arguments and options of functions in maps", () => {
   it.each([
     "({ _: createField('F', u.Name) })",
     "({ _: createField('F') })",
@@ -109,7 +109,7 @@ describe("arguments and options of the functions of maps", () => {
   });
 });
 
-describe("a reduce that fails", () => {
+describe("a failing reduce", () => {
   const map = "map('Us', u => ({ Name: u.Name, C: 1 }))";
 
   it.each([
@@ -123,12 +123,15 @@ describe("a reduce that fails", () => {
       "'Name' : Ann'C' : 1.0",
       "'Name' : Bob'C' : 1.0",
     ],
-  ])("names the key, and few failures stop no index: %s by %s", async (body, key, ...keys) => {
-    const { errors, isErrored } = await deployed(
-      [map],
-      `groupBy(${key}).aggregate(g => { ${body} })`,
-    );
-    expect([...errors].sort()).toEqual(keys.map((one) => `Reduce Reduce key: { ${one} }`));
-    expect(isErrored).toBe(false);
-  });
+  ])(
+    "reports the key, and few failures do not stop an index: %s by %s",
+    async (body, key, ...keys) => {
+      const { errors, isErrored } = await deployed(
+        [map],
+        `groupBy(${key}).aggregate(g => { ${body} })`,
+      );
+      expect([...errors].sort()).toEqual(keys.map((one) => `Reduce Reduce key: { ${one} }`));
+      expect(isErrored).toBe(false);
+    },
+  );
 });

@@ -44,7 +44,7 @@ const without = (rows: readonly Record<string, unknown>[]) =>
   rows.map(({ "@metadata": _, ...rest }) => rest);
 
 describe("an index that maps", () => {
-  it("answers by what the map computes, without case, by ranges and in order", async () => {
+  it("answers from the computed fields, ignoring case, by ranges and in order", async () => {
     const database = await withDocuments();
     await deploy(database, {
       Name: "Users/ByName",
@@ -63,7 +63,7 @@ describe("an index that maps", () => {
     expect(await ids("from index 'Users/ByName' where exact(Name = 'bob')")).toEqual(["users/2"]);
   });
 
-  it("finds objects by what they are, whole", async () => {
+  it("finds objects by equality of the whole value", async () => {
     const database = await openDatabase();
     await putAll(database, "Users", {
       "users/1": { Home: { Street: "A", No: 1.5 }, Others: [{ No: 1 }, { No: 2 }] },
@@ -87,7 +87,7 @@ describe("an index that maps", () => {
     expect(staticIndex(database, "I").hasArrays("Home")).toBe(false);
   });
 
-  it("keeps the place of a document in which nothing has changed that it maps", async () => {
+  it("keeps the position of a document whose mapped values are unchanged", async () => {
     const database = await withDocuments();
     await deploy(database, {
       Name: "I",
@@ -102,7 +102,7 @@ describe("an index that maps", () => {
       expect(ids).toEqual(all);
       expect(rows[0]).toMatchObject({ Age: 31 });
     }
-    // One value and a list of it have the same terms, and are not the same.
+    // One value and a list with this value have the same terms, but differ.
     expect(staticIndex(database, "I").hasArrays("Tags")).toBe(true);
     await putAll(database, "Users", { "users/1": { Name: "Ann", Tags: ["b"] }, "users/2": {} });
     await settled(database, texts[0] as string);
@@ -112,7 +112,7 @@ describe("an index that maps", () => {
     expect(staticIndex(database, "I").hasArrays("Tags")).toBe(false);
   });
 
-  it("puts first what its map boosts, wholly or in one field", async () => {
+  it("ranks boosted entries first, boosted as a whole or in one field", async () => {
     const database = await openDatabase();
     await putAll(database, "Users", {
       "users/1": { Name: "ann", Weight: 1 },
@@ -137,7 +137,7 @@ describe("an index that maps", () => {
       "users/2",
       "users/3",
     ]);
-    // As at RavenDB 7.2.7, where the order turns around.
+    // RavenDB 7.2.7 also reverses the order here.
     await putAll(database, "Users", { "users/4": { Name: "bob", Weight: 2 } });
     await putAll(database, "Users", { "users/5": { Name: "cid", Weight: 1 } });
     const firstAt = async (boost: number) => {
@@ -157,7 +157,7 @@ describe("an index that maps", () => {
     expect(staticIndex(database, "Wrong").errors.mapErrors).toBeGreaterThan(0);
   });
 
-  it("tells of a field whether some entry has a list in it", async () => {
+  it("reports whether some entry has a list in a field", async () => {
     const database = await openDatabase();
     await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Tags: u.Tags }))"] });
     const hasLists = async () => {
@@ -186,7 +186,7 @@ describe("an index that maps", () => {
     expect((await settled(database, all)).ids).toEqual([]);
   });
 
-  it("has several entries of a document, which are one row when whole documents are asked for", async () => {
+  it("may have several entries per document, which are one row when whole documents are returned", async () => {
     const database = await withDocuments();
     await deploy(database, {
       Name: "I",
@@ -197,7 +197,7 @@ describe("an index that maps", () => {
     expect(outcome).toMatchObject({ totalResults: 2, skippedResults: 1 });
   });
 
-  it("takes several maps, and one of all documents", async () => {
+  it("may have several maps, and one over all documents", async () => {
     const database = await withDocuments();
     await deploy(
       database,
@@ -213,7 +213,7 @@ describe("an index that maps", () => {
     expect(all.ids).toEqual(["cities/1", "cities/2"]);
   });
 
-  it("has no entry of a document that the map gives nothing for", async () => {
+  it("has no entry if the map returns none", async () => {
     const database = await withDocuments();
     await deploy(database, {
       Name: "I",
@@ -224,7 +224,7 @@ describe("an index that maps", () => {
   });
 
   // As measured on RavenDB 7.2.7.
-  it("has null for a field that is missing, where a setting asks for it", async () => {
+  it("has null for a missing field if a setting requires it", async () => {
     const database = await openDatabase();
     await putAll(database, "Cs", {
       "c/1": { N: "a" },
@@ -286,7 +286,7 @@ describe("fields of an index", () => {
     },
   };
 
-  it("are indexed as their options say", async () => {
+  it("are indexed according to their options", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     const ids = async (text: string) => (await settled(database, `from index 'I' ${text}`)).ids;
@@ -298,7 +298,7 @@ describe("fields of an index", () => {
     expect(await ids("where Age = 20")).toEqual([]);
   });
 
-  it("that are kept are projected from the index, numbers as texts, without a look at the document", async () => {
+  it("are projected from the index if stored, numbers as texts, without reading the document", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     const { rows } = await settled(database, "from index 'I' where Same = 'ann' select Same, Age");
@@ -318,7 +318,7 @@ describe("fields of an index", () => {
     expect(without((await settled(database, script)).rows)).toEqual([{ a: 3.5, c: "CITIES/1" }]);
   });
 
-  it("that the index has not are refused by name, unless a map computes names", async () => {
+  it("are rejected by name if unknown, unless a map computes field names", async () => {
     const database = await withDocuments();
     await deploy(database, definition, {
       Name: "Dynamic",
@@ -343,7 +343,7 @@ describe("fields of an index", () => {
 });
 
 describe("a query that names its index", () => {
-  it("has nothing to explain", async () => {
+  it("has no explanation", async () => {
     const database = await withDocuments();
     await deploy(database, { Name: "I", Maps: ["map('Users', u => ({ Age: u.Age }))"] });
     await expect(database.queries.explain("from index 'I'", {})).rejects.toThrow(
@@ -360,7 +360,7 @@ describe("an index that loads", () => {
   const find = async (database: OpenDatabase, name: string) =>
     (await settled(database, `from index 'I' where City = '${name}'`)).ids;
 
-  it("maps a document again when what it loaded is changed, deleted or made", async () => {
+  it("maps a document again when its loaded document is changed, deleted or created", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     expect(await find(database, "rome")).toEqual(["users/1", "Users/3"]);
@@ -374,7 +374,7 @@ describe("an index that loads", () => {
     expect(await find(database, "milan")).toEqual(["users/1", "Users/3"]);
   });
 
-  it("does not follow what it loads without tracking", async () => {
+  it("does not follow documents loaded without tracking", async () => {
     const database = await withDocuments();
     const map = "map('Users', u => ({ City: noTracking.load(u.City, 'Cities').Name }))";
     await deploy(database, { ...definition, Maps: [map] });
@@ -383,7 +383,7 @@ describe("an index that loads", () => {
     expect(await find(database, "oslo")).toEqual(["users/2"]);
   });
 
-  it("maps a document again when a compare-exchange value that it loaded changes", async () => {
+  it("maps a document again when a loaded compare-exchange value changes", async () => {
     const database = await withDocuments();
     await deploy(database, {
       Name: "I",
@@ -408,7 +408,7 @@ describe("an index that reduces", () => {
   const rowsOf = async (database: OpenDatabase, text: string) =>
     without((await settled(database, `from index 'R' ${text}`)).rows);
 
-  it("gives one object for each key, which conditions, order and projections work on", async () => {
+  it("has one object per key, for conditions, order and projections", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     expect(await rowsOf(database, "order by City")).toEqual([
@@ -423,7 +423,7 @@ describe("an index that reduces", () => {
     expect(rows[0]?.["@metadata"]).toEqual({ "@change-vector": null });
   });
 
-  it("reduces nothing anew when a document changes in what it does not map", async () => {
+  it("does not reduce again when a document changes outside of the mapped fields", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     const before = await rowsOf(database, "order by City");
@@ -437,7 +437,7 @@ describe("an index that reduces", () => {
     expect(errors.reduceAttempts).toBeGreaterThan(reduceAttempts);
   });
 
-  it("takes changes and deletions back out of a key", async () => {
+  it("removes changed and deleted documents from a key", async () => {
     const database = await withDocuments();
     await deploy(database, definition);
     await settled(database, "from index 'R'");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { functionNamed, functions } from "../../../../engine/rql/functions/function-table.ts";
 
 describe("functions", () => {
-  it("are found in any case, and nothing that objects inherit is one", () => {
+  it("are found in any case, without members inherited by objects", () => {
     expect(functionNamed("StartsWith")).toBe(functions.startswith);
     expect(functionNamed("SPATIAL.within")).toBe(functions["spatial.within"]);
     expect(functionNamed("constructor")).toBeUndefined();

@@ -13,7 +13,7 @@ function analyzed(text: string, parameters = "{}", kind: QueryKind = "read") {
   return analyzeQuery(text, parseQuery(text), options);
 }
 
-/** The moment that a value of a condition means. */
+/** The time that a value in a condition denotes. */
 function momentOf(value: string, parameters = "{}"): string {
   const { where, moments } = analyzed(`from A where At > ${value}`, parameters);
   const text = formatTimestamp(moments[0] as number);
@@ -22,7 +22,7 @@ function momentOf(value: string, parameters = "{}"): string {
 }
 
 describe("a moment in a condition", () => {
-  // Each was put to RavenDB 7.2.7.
+  // Verified on RavenDB 7.2.7.
   it.each([
     ["now()", "2024-03-31T13:45:42.1234560Z"],
     ["NOW ( )", "2024-03-31T13:45:42.1234560Z"],
@@ -43,7 +43,7 @@ describe("a moment in a condition", () => {
     ["now('1year 6months 2days 3hours 4minutes 5seconds')", "2025-10-02T16:49:47.0000000Z"],
   ])("%s is %s", (value, moment) => expect(momentOf(value)).toBe(moment));
 
-  it("takes its offset from a parameter", () => {
+  it("accepts an offset from a parameter", () => {
     expect(momentOf("now($ago)", '{"ago":"-1h"}')).toBe("2024-03-31T12:00:00.0000000Z");
   });
 
@@ -63,11 +63,11 @@ describe("a moment in a condition", () => {
     ["today('-1d')", "Method today() does not accept arguments."],
     ["now('-10000y')", "leads out of the years 1 to 9999"],
     ["now('999999999999d')", "leads out of the years 1 to 9999"],
-  ])("%s is refused", (value, complaint) =>
+  ])("%s is rejected", (value, complaint) =>
     expect(() => analyzed(`from A where At > ${value}`)).toThrow(complaint),
   );
 
-  it("has its place on the right of an operator only", () => {
+  it("is allowed only on the right of an operator", () => {
     expect(() => analyzed("from A where now() < At")).toThrow("The method Now on the left side");
     expect(() => analyzed("from A filter At > now()")).toThrow(
       "'now()' function is not supported in filter or subscription expressions",

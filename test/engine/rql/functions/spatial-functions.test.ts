@@ -41,7 +41,7 @@ const point = "spatial.point(Lat, Lng)";
 const within = (shape: string) => `from P where spatial.within(${point}, ${shape})`;
 
 describe("automatic indexes", () => {
-  it("have points of numbers and of their texts, and of lists", async () => {
+  it("have points from numbers, numeric texts, and lists", async () => {
     const database = await opened();
     expect(await ids(database, within("spatial.circle(5, 10, 20)"))).toEqual(["p/1"]);
     expect(await ids(database, within("spatial.circle(5, 60.5, 10.1)"))).toEqual(["p/2"]);
@@ -64,7 +64,7 @@ describe("automatic indexes", () => {
     );
   });
 
-  it("have shapes of well-known text", async () => {
+  it("have shapes from well-known text", async () => {
     const database = await opened();
     const found = (relation: string, shape: string) =>
       ids(database, `from P where spatial.${relation}(spatial.wkt(W), spatial.wkt('${shape}'))`);
@@ -74,7 +74,7 @@ describe("automatic indexes", () => {
     expect(await found("disjoint", "ENVELOPE(4, 11, 11, 4)")).toEqual(["p/5"]);
   });
 
-  it("order by distance, without a shape first", async () => {
+  it("order by distance, documents without a shape first", async () => {
     const database = await opened();
     const order = (rest: string) =>
       ids(database, `from P order by spatial.distance(${point}, spatial.point(0, 0))${rest}`);
@@ -83,7 +83,7 @@ describe("automatic indexes", () => {
     expect(await order(" desc")).toEqual(["p/2", "p/1", "p/5", "p/3", "p/4", "p/6"]);
     expect(await order(" nulls last")).toEqual([...far, "p/3", "p/4", "p/6"]);
     expect(await order(" desc nulls first")).toEqual(["p/3", "p/4", "p/6", "p/2", "p/1", "p/5"]);
-    // As the official clients write it.
+    // The syntax used by the official clients.
     const named =
       "from P order by spatial.distance('spatial.point(Lat, Lng)', spatial.point(0, 0))";
     expect(await ids(database, named)).toEqual(["p/3", "p/4", "p/6", ...far]);
@@ -92,7 +92,7 @@ describe("automatic indexes", () => {
     expect(Math.round(rows[0]?.["D"] as number)).toBe(110);
   });
 
-  it("tell what a query says about places", async () => {
+  it("report the spatial parts of a query", async () => {
     const database = await opened();
     const text = `${within("spatial.circle(10, 1, 2)")} or spatial.within(spatial.wkt(W), spatial.wkt('ENVELOPE(1,2,4,3)'))`;
     const { outcome } = await query(database, text);
@@ -174,7 +174,7 @@ describe("automatic indexes", () => {
       `from P select spatial.distance(${point}, 1) as d`,
       "query-invalid: Invalid argument of type MethodExpression",
     ],
-  ])("refuse %s", async (text, message) => {
+  ])("reject %s", async (text, message) => {
     expect(await complaint(await opened(), text)).toContain(message);
   });
 });
@@ -184,7 +184,7 @@ describe("deployed indexes", () => {
   const shapes =
     "map('P', p => ({ W: createSpatialField(p.W), At: createSpatialField(p.Lat, p.Lng) }))";
 
-  it("take points and shapes from JavaScript and C#, in the units and bounds of their fields", async () => {
+  it("accept points and shapes from JavaScript and C#, in the units and bounds of their fields", async () => {
     const database = await openDatabase();
     await putAll(database, "P", {
       "p/1": { Lat: 10, Lng: 20, W: "POINT(5 6)" },
@@ -230,7 +230,7 @@ describe("deployed indexes", () => {
     expect(await complaint(database, bad)).toMatch(/^query-invalid: Value 'POLYGON\(\(1 2\)\)'/);
   });
 
-  it("tell a shape that is none as an error of the map", async () => {
+  it("report an invalid shape as a map error", async () => {
     const database = await openDatabase();
     await putAll(database, "P", { "p/1": { Lat: 95, Lng: 1 }, "p/2": { W: "garbage" } });
     await database.queries.administration.deploy([{ Name: "Shapes", Maps: [shapes] }], true);
@@ -241,7 +241,7 @@ describe("deployed indexes", () => {
     expect(index?.counters.mapErrors).toBe(2);
   });
 
-  it("made for Lucene refuse some relations, and tell distances", async () => {
+  it("for Lucene reject some relations, and report distances", async () => {
     const database = await openDatabase();
     await putAll(database, "P", {
       "p/1": { Lat: 40.6892, Lng: -74.0445, W: "POINT(1 1)" },
@@ -266,9 +266,9 @@ describe("deployed indexes", () => {
     expect(await ids(database, disjoint("B"))).toEqual(["p/2"]);
     const text = "from index 'L' order by spatial.distance(At, spatial.point(40.7061, -73.9969)";
     const { rows } = await query(database, `${text})`);
-    const told = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
-    // RavenDB 7.2.7 sorts with NaN, so that a row without a place may be anywhere; here it is last.
-    expect(told).toEqual([
+    const reported = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
+    // RavenDB 7.2.7 sorts with NaN, so a row without a point may be anywhere; here it is last.
+    expect(reported).toEqual([
       {
         Distance: expect.closeTo(4.430855706779593, 9) as number,
         Latitude: 40.6892,
@@ -282,7 +282,7 @@ describe("deployed indexes", () => {
   });
 });
 
-it("an index with the strategy BoundingBox has only the boxes around shapes", async () => {
+it("an index with the strategy BoundingBox contains only bounding boxes of shapes", async () => {
   const database = await openDatabase();
   await putAll(database, "P", {
     "p/1": { W: "POLYGON((0 10, 0 15, 1 15, 1 11, 5 11, 5 15, 6 15, 6 10, 0 10))" },
@@ -334,7 +334,7 @@ describe("distances in an order", () => {
     return database;
   }
 
-  // As RavenDB 7.2.7 orders them, but for C and D on Lucene, which are anywhere there.
+  // The order of RavenDB 7.2.7, except for C and D on Lucene, whose position there is arbitrary.
   it.each([
     [near, "C D A H I B E F", "A H I B E F C D"],
     [`${near}) desc`, "F E B H I A C D", "F E B H I A C D"],
@@ -344,9 +344,9 @@ describe("distances in an order", () => {
     [`${near}, 1000`, "C D A B E H I F", "A B E H I F C D"],
     [`${near}, -5`, "C D A H I B E F", "A B H I E F C D"],
     [`${near}, '5'`, "C D A B H I E F", "A B H I E F C D"],
-    // With Corax, keys after the distance do not count.
+    // With Corax, keys after the distance have no effect.
     [`${near}, 5), Name desc`, "C D A B H I E F", "I H B A E F D C"],
-    // The longitude of a circle is what distances are rounded to.
+    // The longitude of a circle is used as the rounding of distances.
     ["spatial.circle(1, 60.17, 24.94, 'yards')", "C D A B H I E F", "A B H I E F C D"],
     ["spatial.wkt('POINT(24.94 60.17)')", "C D A H I B E F", "A H I B E F C D"],
   ])("%s", async (place, corax, lucene) => {
@@ -373,7 +373,7 @@ describe("distances in an order", () => {
     expect((await ids(database, text, values)).join(" ")).toBe(order);
   });
 
-  it("take a parameter that is not a number as 0, and need a text as well-known text", async () => {
+  it("read a parameter that is not a number as 0, and require well-known text to be a string", async () => {
     const database = await harbors();
     const order = (place: string) => `from P order by spatial.distance(${point}, ${place})`;
     const equator = await ids(database, order("spatial.point(0, 24.94)"));
@@ -388,11 +388,11 @@ describe("distances in an order", () => {
     expect(await complaint(database, order("spatial.point('x', 1)"))).toMatch(/^invalid-format: /);
   });
 
-  it("are told with the digits of RavenDB", async () => {
+  it("are printed with RavenDB's digits", async () => {
     const database = await harbors();
     const { rows } = await query(database, `from index 'L' order by spatial.distance(At, ${near})`);
-    const told = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
-    expect(told.slice(0, 4)).toEqual([
+    const reported = rows.map((row) => (row["@metadata"] as { "@spatial": object })["@spatial"]);
+    expect(reported.slice(0, 4)).toEqual([
       { Distance: 0, Latitude: 60.17, Longitude: 24.94 },
       { Distance: 0.12418572435782972, Latitude: 60.171, Longitude: 24.941 },
       { Distance: 0.12418572435782972, Latitude: 60.171, Longitude: 24.941 },
@@ -401,7 +401,7 @@ describe("distances in an order", () => {
   });
 });
 
-it("tells a rectangle as a box, and a polygon with its holes", async () => {
+it("reports a rectangle as a box, and a polygon with its holes", async () => {
   const database = await opened();
   const vertices = async (text: string) => {
     const { outcome } = await query(database, within(`spatial.wkt('${text}')`));
@@ -422,7 +422,7 @@ it("tells a rectangle as a box, and a polygon with its holes", async () => {
 describe("a page in the order of distances", () => {
   const seed = seedOfRun();
 
-  it("has the rows that the whole order has there", async () => {
+  it("equals that page of the complete order", async () => {
     const random = new SeededRandom(seed);
     const database = await openDatabase();
     const documents: Record<string, object> = {};

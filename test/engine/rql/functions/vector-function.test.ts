@@ -1,4 +1,4 @@
-/** `vector.search`: what was measured on RavenDB 7.2.7. */
+/** `vector.search`: behaviour measured on RavenDB 7.2.7. */
 import { afterEach, describe, expect, it } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import type { OpenDatabase } from "../../../../engine/database/open-database.ts";
@@ -78,7 +78,7 @@ describe("automatic indexes", () => {
     expect(await found(database, "vector.search(V, embedding.forDoc('p/77'))", null)).toEqual([]);
   });
 
-  it("take the nearest of what other conditions find", async () => {
+  it("return the nearest among the matches of other conditions", async () => {
     const database = await opened();
     const search = "vector.search(V, $v, 0, 1)";
     expect(await found(database, `${search} and Name != 'red'`, [1, 0.2, 0])).toEqual(["p/2"]);
@@ -94,7 +94,7 @@ describe("automatic indexes", () => {
     expect(others).not.toContain("p/3");
   });
 
-  it("keep bytes and bits, and are named for them", async () => {
+  it("store bytes and bits, and include them in their names", async () => {
     const database = await opened();
     const name = async (where: string, v: unknown) => {
       const parametersText = JSON.stringify({ v });
@@ -122,7 +122,7 @@ describe("automatic indexes", () => {
     expect(await found(database, "vector.search(V, $v, 0, 2)", [0, 1, 0])).toEqual(["p/4", "p/1"]);
   });
 
-  it("refuse in RavenDB's words", async () => {
+  it("reject queries with RavenDB's messages", async () => {
     const database = await opened();
     const search = "vector.search(V, $v)";
     expect(await complaint(database, search, [1, 0])).toBe(
@@ -162,7 +162,7 @@ describe("deployed indexes", () => {
   });
   const script = "map('P', p => ({ Name: p.Name, V: createVector(p.V) }))";
 
-  it("find the nearest, in every form", async () => {
+  it("find the nearest, in every format", async () => {
     const database = await opened();
     const csharp = "from p in docs.P select new { p.Name, V = CreateVector(p.V) }";
     const definitions = [
@@ -185,7 +185,7 @@ describe("deployed indexes", () => {
     }
   });
 
-  it("report vectors of other dimensions than configured, and refuse texts", async () => {
+  it("report vectors with a wrong dimension, and reject texts", async () => {
     const database = await opened();
     const three = definition("Three", script, { Dimensions: 3 });
     await database.queries.administration.deploy([three], true);

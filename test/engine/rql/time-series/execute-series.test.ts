@@ -11,7 +11,7 @@ const entry = (time: string, values: number[], tag: string | null = null): Serie
   tag,
 });
 
-/** As measured on RavenDB 7.2.7: the results in the tests below are its. */
+/** The expected results below were measured on RavenDB 7.2.7. */
 const gaps = [
   entry("2023-01-10T01:00", [1, 10], "a"),
   entry("2023-01-10T01:30", [3, 20], "a"),
@@ -64,7 +64,7 @@ const values = ({ Results }: Reply) => Results.map(({ Values }) => Values[0]);
 const starts = ({ Results }: Reply) => Results.map(({ From }) => From?.slice(0, 16));
 const column = ({ Results }: Reply, key: string) => Results.map((result) => result[key]);
 
-describe("entries as they are", () => {
+describe("raw entries", () => {
   test("have their tags, and numbers that are doubles", async () => {
     const { rows: texts } = await databaseWith(gaps.slice(2, 4)).query(
       "from Users where id() = 'users/1' select timeseries(from Gap)",
@@ -88,7 +88,7 @@ describe("entries as they are", () => {
     expect(await series("from Nothing group by '1 h'")).toMatchObject({ Count: 0, Results: [] });
   });
 
-  test("are scaled and shifted: times without zone", async () => {
+  test("are scaled and shifted: times without time zone", async () => {
     const reply = await series("from Gap where Value = 1 scale 2 offset '-02:00'");
     expect(reply.Results).toMatchObject([
       { Timestamp: "2023-01-09T23:00:00.0000000", Values: [2, 20] },
@@ -129,13 +129,13 @@ describe("where", () => {
     ["Timestamp > 5", "failed to execute expression"],
     ["Value[0] = 1", "Failed to evaluate expression"],
     ["9 < Value", "Failed to parse filter expression"],
-  ])("%s is refused", async (where, message) => {
+  ])("%s is rejected", async (where, message) => {
     await expect(series(`from Gap where ${where}`)).rejects.toThrow(
       expect.objectContaining({ code: "query-invalid", message: expect.stringContaining(message) }),
     );
   });
 
-  test("reads the documents that tags name", async () => {
+  test("reads the documents named by tags", async () => {
     const load = "from Gap load Tag as w where";
     expect(values(await series(`${load} w.Brand = 'A'`))).toEqual([1, 3, 9]);
     expect(values(await series(`${load} w.Brand != 'A'`))).toEqual([5, 20, 21, 30]);
@@ -148,7 +148,7 @@ describe("where", () => {
 });
 
 describe("groups", () => {
-  test("have all aggregates without a select, and leave out empty times", async () => {
+  test("have all aggregates without a select, and leave out empty intervals", async () => {
     const reply = await series("from Gap where Timestamp < '2023-02' group by 1h");
     expect(reply).toMatchObject({
       Count: 5,
@@ -181,7 +181,7 @@ describe("groups", () => {
     ]);
   });
 
-  test("give percentiles, slopes and deviations", async () => {
+  test("support percentiles, slopes and deviations", async () => {
     const reply = await series(
       "from Gap group by '1 day' select stddev(), slope(), percentile(50)",
     );
@@ -201,7 +201,7 @@ describe("groups", () => {
     ]);
   });
 
-  test("are scaled but for counts and averages", async () => {
+  test("are scaled except for counts and averages", async () => {
     const reply = await series("from Gap select max(), avg(), count() scale 0.5");
     expect(reply.Results).toMatchObject([{ Max: [15, 50, 3.5], Count: [7, 6, 1] }]);
     expect((reply.Results[0] as unknown as { Average: number[] }).Average[2]).toBe(7);
@@ -212,7 +212,7 @@ describe("groups", () => {
     expect(reply.Results).toMatchObject([{ From: null, To: "2023-02-10T01:00:00.0000000Z" }]);
   });
 
-  test("have no parameter that is missing", async () => {
+  test("treat a missing parameter as no grouping", async () => {
     const grouped = await series("from Gap group by $g select count()", { g: "1 y" });
     expect(starts(grouped)).toEqual(["2023-01-01T00:00"]);
     expect(starts(await series("from Gap group by $g select count()", { x: 1 }))).toEqual([
@@ -244,7 +244,7 @@ describe("groups", () => {
     ["foo", "query-syntax"],
     [", Steps", "query-syntax"],
     ["scale 2 scale 3", "query-syntax"],
-  ])("%s is refused", async (rest, code) => {
+  ])("%s is rejected", async (rest, code) => {
     await expect(series(`from Gap ${rest}`)).rejects.toThrow(expect.objectContaining({ code }));
   });
 });
@@ -252,7 +252,7 @@ describe("groups", () => {
 describe("interpolation", () => {
   const hours = "from Gap where Timestamp < '2023-02' group by '1 h' with interpolation";
 
-  test("is linear: counts too, and the numbers that both neighbors have", async () => {
+  test("is linear, also for counts and numbers that both neighbors have", async () => {
     const reply = await series(`${hours}(linear) select count(), max()`);
     expect(reply.Count).toBe(13);
     expect(column(reply, "Count")).toEqual([[3, 3], [2.5], [2], [1.5], [1], [1], [1], [1, 1]]);
@@ -277,7 +277,7 @@ describe("interpolation", () => {
     expect(column(reply, "Max").map((numbers) => (numbers as number[])[0])).toEqual(expected);
   });
 
-  test("fills months by their lengths", async () => {
+  test("handles months of different lengths", async () => {
     const reply = await series(
       "from Gap group by '1 month' with interpolation(linear) select max()",
     );
@@ -291,7 +291,7 @@ describe("interpolation", () => {
     ]);
   });
 
-  test("fills each key on its own", async () => {
+  test("fills each key separately", async () => {
     const reply = await series(
       "from Gap where Timestamp < '2023-02' group by '1 h', tag with interpolation(last) select max()",
     );
@@ -301,7 +301,7 @@ describe("interpolation", () => {
     expect(hoursOf("b")).toEqual(["01", "02", "03", "04", "05", "06", "07", "08"]);
   });
 
-  test("of a long gap in small steps ends at the limit of work or memory", async () => {
+  test("of a long gap in small steps stops at the limit of work or memory", async () => {
     const far = [entry("0002-01-01T00:00", [1]), entry("9998-01-01T00:00", [1])];
     const query =
       "from Users where id() = 'users/1' select timeseries(from Gap group by '1 ms' with interpolation(last))";
@@ -318,7 +318,7 @@ describe("interpolation", () => {
 });
 
 describe("columns", () => {
-  test("have aliases, or names by their position", async () => {
+  test("have aliases, or names by position", async () => {
     const [row] = await rows(
       "from Users as u where id(u) = 'users/1' select u.Name, timeseries(from u.Gap last 0 days) as G, timeseries(from Gap first 0 days)",
     );
@@ -330,7 +330,7 @@ describe("columns", () => {
     expect(Object.keys(row ?? {}).at(-1)).toBe("@metadata");
   });
 
-  test("are of documents that the query loads", async () => {
+  test("may come from documents that the query loads", async () => {
     const database = databaseWith(gaps);
     database.put("users/2", '{"Friend":"users/1","@metadata":{"@collection":"Users"}}');
     const query = `from Users as u where id(u) = $id load u.Friend as f select timeseries(from f.Gap last 0 days)`;
@@ -338,7 +338,7 @@ describe("columns", () => {
     expect(await rows(query, { id: "users/1" }, database)).toMatchObject([{ Count: 0 }]);
   });
 
-  test("that are equal are removed by distinct", async () => {
+  test("duplicates are removed by distinct", async () => {
     const database = databaseWith(gaps);
     database.put("users/2", '{"@metadata":{"@collection":"Users"}}');
     database.put("users/3", '{"@metadata":{"@collection":"Users"}}');
@@ -355,7 +355,7 @@ describe("declared functions", () => {
   const declared = (parameters: string, body: string, call: string) =>
     `declare timeseries f(${parameters}) { ${body} } from Users as u where id(u) = 'users/1' select ${call}`;
 
-  test("take documents, values and the fields of documents", async () => {
+  test("accept documents, values and fields of documents", async () => {
     const above = declared("u, x", "from u.Gap where Value > u.Age and Value < x", "f(u, 25) as G");
     expect(await rows(above)).toMatchObject([{ G: { Count: 2 } }]);
     const range = declared("u", "from u.Gap between u.From and '2023-01-10T05:10'", "f(u)");
@@ -369,7 +369,7 @@ describe("declared functions", () => {
     expect(await rows(parameter, { x: 8, y: 20 })).toMatchObject([{ Count: 2 }]);
   });
 
-  test("without their arguments use the row, and null", async () => {
+  test("use the row and null for missing arguments", async () => {
     expect(await rows(declared("u, x", "from u.Gap where Tag = x", "f(u)"))).toMatchObject([
       { Count: 0 },
     ]);
@@ -388,14 +388,14 @@ describe("declared functions", () => {
     ["s, n", "from s.Gap scale n", "f(u)", "query-invalid"],
     ["5", "from s.Gap", "f(u)", "query-invalid"],
     ["s", "from s.Gap where Value > s", "f(u)", "query-invalid"],
-  ])("f(%s) { %s } is refused", async (parameters, body, call, code) => {
+  ])("f(%s) { %s } is rejected", async (parameters, body, call, code) => {
     await expect(rows(declared(parameters, body, call))).rejects.toThrow(
       expect.objectContaining({ code }),
     );
   });
 });
 
-test("groups of random entries are those of a plain computation", async () => {
+test("groups of random entries equal those of a simple computation", async () => {
   const seed = 0x5e12;
   const random = new SeededRandom(seed);
   const entries: SeriesEntry[] = [];

@@ -12,7 +12,7 @@ const ms = (text: string) => Date.parse(text);
 const text = (time: number) => new Date(time).toISOString();
 
 describe("a period", () => {
-  test("has a number and a unit, in any case, with spaces or without", () => {
+  test("has a number and a unit, in any case, with or without spaces", () => {
     expect(parsePeriod("1h")).toEqual({ kind: "milliseconds", length: 3_600_000 });
     expect(parsePeriod(" 90   MIN ")).toEqual({ kind: "milliseconds", length: 5_400_000 });
     expect(parsePeriod("250 milliseconds")).toEqual({ kind: "milliseconds", length: 250 });
@@ -32,11 +32,11 @@ describe("a period", () => {
     ["99999999999 days", "out-of-range"],
     ["9".repeat(25).concat(" days"), "out-of-range"],
     ["2000000 years", "invalid-argument"],
-  ])("is refused when it is %s", (wrong, code) => {
+  ])("is rejected if it is %s", (wrong, code) => {
     expect(() => parsePeriod(wrong)).toThrow(expect.objectContaining({ code }));
   });
 
-  test("of a range may be nothing", () => {
+  test("of a range may be empty", () => {
     expect(parseRange("0 days")).toEqual({ kind: "milliseconds", length: 0 });
     expect(parseRange("10 days")).toEqual({ kind: "milliseconds", length: 864_000_000 });
     expect(() => parseRange("0 weeks")).toThrow("Unable to understand");
@@ -80,7 +80,7 @@ test("a time span has days, hours and minutes, or days alone", () => {
   }
 });
 
-test("a time has one of the forms of series queries", () => {
+test("a time has one of the formats of series queries", () => {
   expect(parseSeriesTime("2023")).toEqual({ ms: ms("2023-01-01"), isBetween: false });
   expect(parseSeriesTime("2023-05-02T03:04")).toMatchObject({ ms: ms("2023-05-02T03:04:00Z") });
   expect(parseSeriesTime("2023-05-02T03:04:05.1234567Z")).toEqual({

@@ -1,4 +1,4 @@
-/** Streams of three servers of NATS, which are real processes. */
+/** Streams on three NATS servers, which are real processes. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -32,7 +32,7 @@ function newStream(through = link): Promise<JetStreamStream> {
   return JetStreamStream.create(through, newId(), 3, report);
 }
 
-/** Takes what a stream has, following again when it is interrupted, as the protocol does. */
+/** Reads a stream and resubscribes after interruptions, as the protocol does. */
 class Follower {
   readonly sequences: number[] = [];
   readonly texts: string[] = [];
@@ -63,7 +63,7 @@ class Follower {
   }
 }
 
-test("an append is stored at the sequence that it expects, and refused at another", async () => {
+test("stores an append at the expected sequence, and rejects it at another", async () => {
   const stream = await newStream();
   expect(await stream.bounds()).toMatchObject({ first: 1, last: 0 });
   expect(await stream.append(Buffer.from("one"), 1)).toEqual({ kind: "refused" });
@@ -80,7 +80,7 @@ test("an append is stored at the sequence that it expects, and refused at anothe
   expect(await stream.bounds()).toMatchObject({ first: 1, last: 9 });
 });
 
-test("what is purged is gone, and the rest keeps its sequences", async () => {
+test("purges messages without changing other sequences", async () => {
   const stream = await newStream();
   for (let last = 0; last < 5; last++) await stream.append(Buffer.from(`${last}`), last);
   await stream.purgeBelow(4);
@@ -100,7 +100,7 @@ test("what is purged is gone, and the rest keeps its sequences", async () => {
   follower.stop();
 });
 
-test("messages of any size come back as they were: none, and the largest", async () => {
+test("transfers messages of any size unchanged, empty or of maximum size", async () => {
   const stream = await newStream();
   const large = randomBytes(messageBytesMax);
   const all = [Buffer.alloc(0), large, Buffer.from("small"), large];
@@ -121,7 +121,7 @@ test("messages of any size come back as they were: none, and the largest", async
   following.stop();
 });
 
-test("a follower begins anywhere and sees what comes later, each message in a turn of its own", async () => {
+test("a follower starts anywhere and receives later messages, each in its own tick", async () => {
   const stream = await newStream();
   for (let last = 0; last < 5; last++) await stream.append(Buffer.from(`m${last + 1}`), last);
   const follower = new Follower(stream, 3);
@@ -129,15 +129,15 @@ test("a follower begins anywhere and sees what comes later, each message in a tu
   await stream.append(Buffer.from("m6"), 5);
   await expect.poll(() => follower.texts).toEqual(["m3", "m4", "m5", "m6"]);
   expect(follower.sequences).toEqual([3, 4, 5, 6]);
-  let turn = 0;
+  let tick = 0;
   const turns: number[] = [];
-  const counting = setInterval(() => turn++, 0);
+  const counting = setInterval(() => tick++, 0);
   const immediate = () => {
-    turn++;
+    tick++;
     if (turns.length < 6) setImmediate(immediate);
   };
   immediate();
-  const other = stream.follow(1, { message: () => turns.push(turn), interrupted: () => undefined });
+  const other = stream.follow(1, { message: () => turns.push(tick), interrupted: () => undefined });
   await expect.poll(() => turns.length).toBe(6);
   clearInterval(counting);
   expect(new Set(turns).size).toBe(6);
@@ -145,7 +145,7 @@ test("a follower begins anywhere and sees what comes later, each message in a tu
   follower.stop();
 });
 
-test("a follower that is slow leaves the stream where it is", async () => {
+test("a slow follower leaves the stream unchanged", async () => {
   const stream = await newStream();
   const count = 24;
   const megabyte = randomBytes(1024 * 1024);
@@ -179,7 +179,7 @@ test("a follower that is slow leaves the stream where it is", async () => {
     .toBe(0);
 });
 
-test("a stream with other settings is refused, one that is missing is not there", async () => {
+test("rejects a stream with other settings, and reports a missing one", async () => {
   const id = newId();
   expect(await JetStreamStream.open(link, id, 3, report)).toBeNull();
   const wanted = streamSettings(id, 3);
@@ -193,7 +193,7 @@ test("a stream with other settings is refused, one that is missing is not there"
   expect(await JetStreamStream.remove(link, id)).toBe(false);
   const stream = await JetStreamStream.create(link, id, 3, report);
   await stream.append(Buffer.from("kept"), 0);
-  // Made again, it is the same one.
+  // Creating it again returns the same stream.
   await JetStreamStream.create(link, id, 3, report);
   expect(await (await JetStreamStream.open(link, id, 3, report))?.bounds()).toMatchObject({
     first: 1,
@@ -201,7 +201,7 @@ test("a stream with other settings is refused, one that is missing is not there"
   });
 });
 
-test("without a connection nothing is sent, and what is said is that nothing is known", async () => {
+test("sends nothing without a connection, and reports an unknown outcome", async () => {
   const gone = await cluster.link();
   const stream = await newStream(gone);
   await gone.close();
@@ -220,8 +220,9 @@ function streamId({ name }: JetStreamStream): StreamId {
 }
 
 /**
- * Appends `count` numbered messages one after the other, whatever happens, as the protocol does: what is unknown is read,
- * and sent again only with the same expectation. @returns how many answers were unknown
+ * Appends `count` numbered messages in order despite failures, as the protocol does: an unknown
+ * outcome is resolved by reading, and a retry has the same expected sequence. @returns the number
+ * of unknown outcomes.
  */
 async function write(stream: JetStreamStream, from: number, count: number): Promise<number> {
   let unknownCount = 0;
@@ -239,7 +240,7 @@ async function write(stream: JetStreamStream, from: number, count: number): Prom
   return unknownCount;
 }
 
-test("kill -9 of the leader loses nothing and doubles nothing, and a follower sees all", async () => {
+test("kill -9 of the leader loses and duplicates nothing, and a follower receives all", async () => {
   const stream = await newStream();
   const follower = new Follower(stream, 1);
   await write(stream, 0, 50);
@@ -255,7 +256,7 @@ test("kill -9 of the leader loses nothing and doubles nothing, and a follower se
   follower.stop();
 });
 
-test("a leader that stands still leaves an append unknown, and another one leads", async () => {
+test("an append to a suspended leader has an unknown outcome, and another server leads", async () => {
   const stream = await newStream();
   await write(stream, 0, 10);
   const stopped = await cluster.leaderOf(stream.name);

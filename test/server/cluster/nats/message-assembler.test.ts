@@ -1,17 +1,21 @@
-/** What a server sends, cut into pieces of whole messages. */
+/** Server output, split into chunks of complete messages. */
 import { expect, test } from "vitest";
 import { MessageAssembler } from "../../../../server/cluster/nats/message-assembler.ts";
 import { SeededRandom } from "../../../support/random.ts";
 
-/** Passes `bytes` on in reads of a size that `next` gives, to where the server's bytes go. */
-function cut(bytes: Buffer, next: () => number, isReadToRoom: boolean): Buffer[] {
+/** Feeds `bytes` in reads whose sizes come from `next`. */
+function cut(bytes: Buffer, next: () => number, isReadToCapacity: boolean): Buffer[] {
   const pieces: Buffer[] = [];
   const messages = new MessageAssembler((piece) => pieces.push(piece));
   for (let at = 0; at < bytes.length; ) {
     const { room } = messages;
-    const count = Math.min(next(), isReadToRoom ? room.length : bytes.length, bytes.length - at);
+    const count = Math.min(
+      next(),
+      isReadToCapacity ? room.length : bytes.length,
+      bytes.length - at,
+    );
     const read = bytes.subarray(at, at + count);
-    if (isReadToRoom) {
+    if (isReadToCapacity) {
       read.copy(room);
       messages.filled(count);
     } else messages.add(read);
@@ -33,7 +37,7 @@ function messageWithHeaders(headers: string, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(line), payload, Buffer.from("\r\n")]);
 }
 
-/** Something that a server sends. Payloads look like lines and messages, too. */
+/** Random server output. Payloads look like lines and messages, too. */
 function operation(random: SeededRandom): Buffer {
   const payload = Buffer.alloc(random.below(random.below(4) === 0 ? 300_000 : 60), "MSG a 1 5\r\n");
   switch (random.below(6)) {
@@ -53,7 +57,7 @@ function operation(random: SeededRandom): Buffer {
 }
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  "pieces are of whole messages, however they are read: seed %i",
+  "chunks contain complete messages, for any read sizes: seed %i",
   (seed) => {
     const random = new SeededRandom(seed);
     const operations = Array.from({ length: 60 }, () => operation(random));
@@ -65,8 +69,8 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
       ends.add(end);
     }
     const most = [3, 100, 70_000][seed % 3] as number;
-    for (const isReadToRoom of [true, false]) {
-      const pieces = cut(bytes, () => 1 + random.below(most), isReadToRoom);
+    for (const isReadToCapacity of [true, false]) {
+      const pieces = cut(bytes, () => 1 + random.below(most), isReadToCapacity);
       expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
       let at = 0;
       for (const { length } of pieces) {
@@ -77,7 +81,7 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])(
   },
 );
 
-test("the payload of a message that comes in many reads is aligned, and comes in one piece", () => {
+test("the payload of a message that arrives in many reads is aligned, and returned in one chunk", () => {
   for (let length = 1; length < 20; length++) {
     const payload = Buffer.alloc(200_000, "x");
     const headers = `NATS/1.0\r\nA: ${"b".repeat(length)}\r\n\r\n`;
@@ -92,7 +96,7 @@ test("the payload of a message that comes in many reads is aligned, and comes in
   }
 });
 
-test("what a server must not send goes on to the client, and takes no memory", () => {
+test("invalid server output is forwarded to the client, and takes no memory", () => {
   const lines = [
     "MSG a 7 99999999999999\r\n",
     "MSG a 7 -5\r\n",

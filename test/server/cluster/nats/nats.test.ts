@@ -1,4 +1,4 @@
-/** Three nodes with a nats-server each, as the settings start them: real processes on loopback. */
+/** Three nodes with a nats-server each, started from their settings: real processes on loopback. */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -38,11 +38,11 @@ function settingsOf(routes: readonly string[], at: number): ClusterSettings {
     "Cluster.Nats.Path": natsServerPath(),
   };
   const settings = readCluster((name) => given[name]);
-  if (settings === undefined) throw new Error("these are settings of a cluster");
+  if (settings === undefined) throw new Error("these settings have no cluster");
   return settings;
 }
 
-/** A certificate and its key of this authority, in files. */
+/** A certificate and its key, signed by this authority, in files. */
 async function certificateOf(authority: CertificatePair, name: string): Promise<NatsTls> {
   const pair = await makeServerCertificate(authority, ["127.0.0.1", "localhost"]);
   const path = (kind: string) => join(folder, `${name}.${kind}`);
@@ -58,7 +58,7 @@ function start(routes: readonly string[], at: number): Promise<Nats> {
   return startNats({ settings: settingsOf(routes, at), nodeTag, dataFolder, log });
 }
 
-function said(pattern: RegExp): boolean {
+function output(pattern: RegExp): boolean {
   return events.some(({ message }) => pattern.test(message));
 }
 
@@ -76,7 +76,7 @@ describe("three nodes", () => {
 
   const node = (at: number) => nodes[at] as Nats;
 
-  test("share a stream of three replicas, and hear each other", async () => {
+  test("share a stream of three replicas, and receive each other's heartbeats", async () => {
     expect(nodes.map(({ replicas }) => replicas)).toEqual([3, 3, 3]);
     expect(nodes.map(({ serverName }) => serverName)).toEqual([
       "jackdaw-A",
@@ -103,7 +103,7 @@ describe("three nodes", () => {
     expect(await node(2).openStream(id)).toBeNull();
   });
 
-  test("let nobody in without their password", async () => {
+  test("reject clients without their password", async () => {
     const text = readFileSync(join(folder, "A/nats/nats-server.conf"), "utf8");
     const { listen } = JSON.parse(text) as { listen: string };
     const options = { servers: [listen], name: "x", tls: undefined, connectMs: 500 };
@@ -116,17 +116,17 @@ describe("three nodes", () => {
     }
   });
 
-  test("start a nats-server that was killed again, and are connected again", async () => {
+  test("restart a killed nats-server and reconnect", async () => {
     const pid = node(1).server?.pid as number;
     process.kill(pid, "SIGKILL");
     await expect.poll(() => node(1).isConnected).toBe(false);
     await expect.poll(() => node(1).isConnected).toBe(true);
     expect(node(1).server?.restartCount).toBe(1);
     expect(node(1).server?.pid).not.toBe(pid);
-    expect(said(/^nats-server exited \(SIGKILL\) and restarts in 250 ms$/)).toBe(true);
+    expect(output(/^nats-server exited \(SIGKILL\) and restarts in 250 ms$/)).toBe(true);
   });
 
-  test("find the hole that a flipped byte leaves, and fill it again", {
+  test("detect the hole left by a flipped byte, and refill it", {
     timeout: 120_000,
   }, async () => {
     const id = { databaseId: randomBytes(8).toString("hex"), generation: 1 };
@@ -150,7 +150,7 @@ describe("three nodes", () => {
       kind: "refused",
       reason: "jackdaw-A has no replica of JD_0_0",
     });
-    // One that is clean may not be wiped while another one is bad.
+    // A clean replica may not be wiped while another one is damaged.
     expect(await node(0).repair(stream.name)).toMatchObject({
       kind: "refused",
       reason: expect.stringMatching(/^only 1 other replicas of JD_\w+ are clean and up to date/),
@@ -172,7 +172,9 @@ async function fill(stream: JetStreamStream, count: number): Promise<void> {
   }
 }
 
-/** A byte in the middle of the first block. What the server remembers of its blocks besides is what it had written. */
+/**
+ * Damages a byte in the middle of the first block. The server's cached block state is from before.
+ */
 function flip(messages: string): void {
   const [block] = readdirSync(messages)
     .filter((name) => name.endsWith(".blk"))
@@ -187,7 +189,7 @@ function flip(messages: string): void {
 }
 
 describe("certificates", () => {
-  test("let nodes of one authority meet, and keep out one of another", {
+  test("let nodes of one authority connect, and reject nodes of another", {
     timeout: 90_000,
   }, async () => {
     const routes = (await freePorts(3)).map((port) => `127.0.0.1:${port}`);
@@ -213,7 +215,7 @@ describe("certificates", () => {
     await Promise.all(nodes.map((node) => node.close()));
   });
 
-  test("let a node in at a server that runs by itself, and nobody without", async () => {
+  test("let a node connect to a standalone server, and reject clients without a certificate", async () => {
     const [port] = await freePorts(1);
     const authority = await makeAuthority("apart");
     const tls = await certificateOf(authority, "apart");
@@ -250,7 +252,7 @@ describe("certificates", () => {
       const nobody = { ...link, user: undefined, password: undefined, report: () => undefined };
       const unknown = { ...tls, certificatePath: undefined, keyPath: undefined };
       await expect(NatsLink.connect({ ...nobody, tls: unknown })).rejects.toThrow();
-      // Without the authority the server is not believed either.
+      // Without the authority, the server is not trusted either.
       await expect(
         NatsLink.connect({ ...nobody, tls: { ...tls, authorityPath: undefined } }),
       ).rejects.toThrow();
@@ -261,7 +263,7 @@ describe("certificates", () => {
 });
 
 describe("one node", () => {
-  test("has streams of one replica, ends its server with itself, and takes over what was left", async () => {
+  test("has streams of one replica, stops its server with itself, and takes over its files", async () => {
     const [port] = await freePorts(1);
     const routes = [`127.0.0.1:${port}`];
     const nodeTag = "S";
@@ -277,7 +279,7 @@ describe("one node", () => {
     const pid = node.server?.pid as number;
     await node.close();
     expect(isRunning(pid)).toBe(false);
-    // As a server that was killed leaves it behind.
+    // The files of a killed server.
     const configuration = join(dataFolder, "nats/nats-server.conf");
     const leftOver = spawn(natsServerPath(), ["--config", configuration], { stdio: "ignore" });
     await pause(1000);
@@ -285,7 +287,7 @@ describe("one node", () => {
     expect(leftOver.signalCode ?? leftOver.exitCode).not.toBeNull();
     expect((await (await again.openStream(id))?.read(1))?.toString()).toBe("kept");
     await again.close();
-    // In a cluster it would remove what it had alone.
+    // In a cluster, it would remove the data it had alone.
     const cluster = (await freePorts(3)).map((one) => `127.0.0.1:${one}`);
     const joined = await startNats({ ...options, settings: settingsOf(cluster, 0) });
     await pause(500);
@@ -295,7 +297,7 @@ describe("one node", () => {
     await back.close();
   });
 
-  test("says why nats-server cannot be used", async () => {
+  test("reports why nats-server cannot be used", async () => {
     const [port] = await freePorts(1);
     const settings = settingsOf([`127.0.0.1:${port}`], 0);
     const common = { nodeTag: "S", dataFolder: join(folder, "unused"), log };

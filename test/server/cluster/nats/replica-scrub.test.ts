@@ -1,4 +1,4 @@
-/** Judging replicas by what their servers say. */
+/** Judges replicas by the reports of their servers. */
 import { expect, test } from "vitest";
 import {
   planRepair,
@@ -11,19 +11,19 @@ import {
 const name = "JD_1_1";
 const sound = { first: 5, last: 20, messages: 16, bytes: 1600, deleted: 0 };
 
-interface Said extends Partial<Omit<Replica, "server" | "raftGroup">> {
+interface ReplicaReport extends Partial<Omit<Replica, "server" | "raftGroup">> {
   readonly isSynced?: boolean;
 }
 
-/** Three servers; the one called `leader` says which of the others are current. */
+/** Three servers; the one called `leader` reports which of the other servers are current. */
 function viewsOf(
-  said: Readonly<Record<string, Said>>,
+  output: Readonly<Record<string, ReplicaReport>>,
   leader: string | undefined = "a",
-  current: readonly string[] = Object.keys(said).filter((one) => one !== leader),
+  current: readonly string[] = Object.keys(output).filter((one) => one !== leader),
 ): ServerView[] {
-  return Object.entries(said).map(([server, { isSynced = true, ...state }]) => {
+  return Object.entries(output).map(([server, { isSynced = true, ...state }]) => {
     const { first, last, messages, bytes, deleted } = { ...sound, ...state };
-    const others = Object.keys(said).filter((one) => one !== server);
+    const others = Object.keys(output).filter((one) => one !== server);
     const replicas = others.map((one) => ({ name: one, current: current.includes(one) }));
     const detail = {
       name,
@@ -45,9 +45,9 @@ function viewsOf(
   });
 }
 
-test("sound replicas have no problems, and streams of others are not looked at", () => {
+test("intact replicas have no problems, and foreign streams are ignored", () => {
   expect(problemsOf(viewsOf({ a: {}, b: {}, c: {} }), 3)).toEqual([]);
-  // One that is being written to is further than another, which is current all the same.
+  // A replica that is being written may be ahead of another, which is current all the same.
   expect(
     problemsOf(viewsOf({ a: { last: 21, messages: 17, bytes: 1700 }, b: {}, c: {} }), 3),
   ).toEqual([]);
@@ -55,7 +55,7 @@ test("sound replicas have no problems, and streams of others are not looked at",
   expect(problemsOf(viewsOf({ a: empty, b: empty, c: empty }), 3)).toEqual([]);
 });
 
-test("holes are found by deleted messages and by numbers that do not add up", () => {
+test("detects holes from deleted messages and inconsistent counts", () => {
   expect(
     problemsOf(viewsOf({ a: {}, b: { messages: 13, deleted: 3 }, c: { messages: 14 } }), 3),
   ).toEqual([
@@ -74,17 +74,17 @@ test("holes are found by deleted messages and by numbers that do not add up", ()
   ]);
 });
 
-test("a replica that differs from the two others is found, and none when all differ", () => {
+test("detects a replica that differs from the two others, but none if all differ", () => {
   const [problem, ...more] = problemsOf(viewsOf({ a: {}, b: {}, c: { bytes: 1599 } }), 3);
   expect(problem).toMatchObject({ server: "c", kind: "differs" });
   expect(more).toEqual([]);
 });
 
-test("a replica that is not current, one that is missing, and a server that does not sync are told", () => {
+test("reports a lagging replica, a missing one, and a server that does not sync", () => {
   expect(
     problemsOf(viewsOf({ a: {}, b: {}, c: { last: 9, messages: 5 } }, "a", ["b"]), 3),
   ).toMatchObject([{ server: "c", kind: "behind", problem: "it is at 9 and not up to date" }]);
-  // One that is asked knows how many there should be.
+  // A single reporting server knows how many there should be.
   expect(problemsOf(viewsOf({ a: {}, b: {} }), 1)).toMatchObject([
     { stream: "", kind: "missing", problem: "only 2 of 3 NATS servers replied" },
     { stream: name, kind: "missing", problem: "2 of 3 replicas exist" },
@@ -94,7 +94,7 @@ test("a replica that is not current, one that is missing, and a server that does
   ]);
 });
 
-test("a replica is wiped only while two others are clean and current, and one of them leads", () => {
+test("wipes a replica only while two others are clean and current, and one of them leads", () => {
   const hole = { messages: 13, deleted: 3 };
   const plan = (views: ServerView[], server: string) => planRepair(views, name, server);
   expect(plan(viewsOf({ a: {}, b: {}, c: hole }), "c")).toEqual({
@@ -114,7 +114,7 @@ test("a replica is wiped only while two others are clean and current, and one of
   expect(planRepair([], name, "c")).toBe("c has no replica of JD_1_1");
 });
 
-test("what is no answer of a server is refused", () => {
+test("rejects invalid server reports", () => {
   for (const text of ["{}", "[]", '{"server":{},"data":{}}']) {
     expect(() => readServerView(Buffer.from(text))).toThrow(TypeError);
   }

@@ -1,4 +1,4 @@
-/** The text of nats-server's configuration, and what it prints. */
+/** The configuration text of nats-server, and its output. */
 import { expect, test } from "vitest";
 import {
   findOwnRoute,
@@ -24,7 +24,7 @@ const options: ServerOptions = {
   tls: { certificatePath: "/c.crt", keyPath: "/c.key", authorityPath: "/ca.crt" },
 };
 
-test("every append is on disk before it is acknowledged, and clients come in on loopback only", () => {
+test("every append is on disk before it is acknowledged, and clients connect only through loopback", () => {
   expect(JSON.parse(serverConfiguration(options))).toEqual({
     server_name: "jackdaw-A",
     listen: "127.0.0.1:4222",
@@ -59,14 +59,14 @@ test("every append is on disk before it is acknowledged, and clients come in on 
   });
 });
 
-test("one alone makes no cluster, and routes on loopback need no certificates", () => {
+test("a single node has no cluster section, and routes on loopback need no certificates", () => {
   const alone = JSON.parse(serverConfiguration({ ...options, routes: ["10.0.0.2:6222"] }));
   expect(alone).not.toHaveProperty("cluster");
   const plain = JSON.parse(serverConfiguration({ ...options, tls: undefined }));
   expect(plain.cluster).not.toHaveProperty("tls");
 });
 
-test("the route of this machine is found by its addresses, unless several or none fit", async () => {
+test("finds this machine's route by its addresses, unless several or none match", async () => {
   const addresses: Readonly<Record<string, string[]>> = {
     "a.example": ["10.0.0.1"],
     "b.example": ["10.0.0.2", "fe80::2"],
@@ -95,7 +95,7 @@ test("versions are compared by number", () => {
   ]);
 });
 
-test("lines are told by their level, and what is no line of its own is an error", () => {
+test("classifies output lines by level, and unknown lines as errors", () => {
   expect(serverLine("[12] [WRN] Healthcheck failed")).toEqual({
     level: "Warn",
     text: "Healthcheck failed",

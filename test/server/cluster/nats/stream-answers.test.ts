@@ -1,4 +1,4 @@
-/** What answers of JetStream mean. */
+/** Interpretation of JetStream replies. */
 import { expect, test } from "vitest";
 import {
   deliveredAt,
@@ -13,7 +13,7 @@ const judge = (answer: unknown) =>
     7,
   );
 
-test("only the answer for this stream and the next sequence is stored", () => {
+test("only the reply for this stream and the next sequence means stored", () => {
   expect(judge({ stream: "JD_1_1", seq: 8 })).toEqual({
     outcome: { kind: "stored", sequence: 8 },
   });
@@ -38,7 +38,7 @@ test("only the answer for this stream and the next sequence is stored", () => {
 test.each([
   [10071, 400, "wrong last sequence: 9"],
   [10164, 400, "wrong last sequence"],
-])("the error %i is a refusal", (code, status, description) => {
+])("the error %i is a rejection", (code, status, description) => {
   expect(judge({ error: { code: status, err_code: code, description } })).toEqual({
     outcome: { kind: "refused" },
   });
@@ -52,14 +52,14 @@ test.each([
   [10023, 503, "insufficient resources"],
   [10039, 503, "JetStream not enabled for account"],
   [0, 500, ""],
-])("the error %i says nothing of the append, and is told", (code, status, description) => {
+])("the error %i leaves the outcome unknown, and is reported", (code, status, description) => {
   expect(judge({ error: { code: status, err_code: code, description } })).toEqual({
     outcome: { kind: "unknown" },
     complaint: `says ${code} ${description}`,
   });
 });
 
-test("an answer is read with its error, and nothing else is one", () => {
+test("a reply is read with its error, and any other text is invalid", () => {
   const read = (text: string) => readAnswer(Buffer.from(text));
   expect(read('{"a":1}')).toEqual({ kind: "done", body: { a: 1 } });
   expect(read('{"error":{"code":404,"err_code":10037,"description":"no message found"}}')).toEqual({
@@ -71,7 +71,7 @@ test("an answer is read with its error, and nothing else is one", () => {
   expect(() => read("")).toThrow(SyntaxError);
 });
 
-test("the place of a message is in its reply subject, of either form", () => {
+test("the position of a message is in its reply subject, in either format", () => {
   expect(deliveredAt("$JS.ACK.JD_1_1.follow_1.1.42.7.1732350000000000000.3")).toEqual({
     sequence: 42,
     deliveredCount: 7,

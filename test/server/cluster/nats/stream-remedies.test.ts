@@ -1,4 +1,4 @@
-/** What is done about damaged replicas: which, by whom, and when not. */
+/** Repair of damaged replicas: which action, by which node, and when none. */
 import { describe, expect, test } from "vitest";
 import {
   problemsOf,
@@ -8,7 +8,7 @@ import {
 } from "../../../../server/cluster/nats/replica-scrub.ts";
 import { type Remedy, remediesOf } from "../../../../server/cluster/nats/stream-remedies.ts";
 
-interface Said {
+interface ReplicaReport {
   readonly first?: number;
   readonly last?: number;
   readonly lost?: number;
@@ -17,17 +17,17 @@ interface Said {
 
 interface Seen {
   /** By server; a server that is left out has no replica. */
-  readonly replicas: Readonly<Record<string, Said>>;
+  readonly replicas: Readonly<Record<string, ReplicaReport>>;
   readonly leader?: string | null;
-  /** Those that are not up to date. */
+  /** Replicas that are not up to date. */
   readonly late?: readonly string[];
-  /** 3 */
+  /** Number of replicas of the stream; 3 by default. */
   readonly copies?: number;
 }
 
-const hole: Said = { lost: 3 };
+const hole: ReplicaReport = { lost: 3 };
 
-/** What servers a, b, c say; those of `silent` say nothing. */
+/** Reports of servers a, b, c; servers in `silent` do not report. */
 function viewsOf(
   streams: Readonly<Record<string, Seen>>,
   silent: readonly string[] = [],
@@ -68,7 +68,7 @@ function viewsOf(
   });
 }
 
-/** The remedies when two looks in a row see the same; or the second one `then`. */
+/** The remedies when two consecutive checks return `views`, or the second one returns `then`. */
 function remedies(views: ServerView[], then: ServerView[] = views): Remedy[] {
   const before = problemsOf(views, 3, views);
   return remediesOf({ views: then, earlier: views, problems: problemsOf(then, 3, views) }, before);
@@ -78,7 +78,7 @@ const one = "JD_1_1";
 const two = "JD_2_1";
 
 describe("a replica of three", () => {
-  test("that has a hole is wiped where it is", () => {
+  test("is wiped by its own node if it has a hole", () => {
     for (const server of ["b", "c"]) {
       const replicas = { a: {}, b: {}, c: {}, [server]: hole };
       expect(remedies(viewsOf({ [one]: { replicas } }))).toEqual([
@@ -87,7 +87,7 @@ describe("a replica of three", () => {
     }
   });
 
-  test("is not wiped at first sight", () => {
+  test("is not wiped after a single check", () => {
     const views = viewsOf({ [one]: { replicas: { a: {}, b: {}, c: hole } } });
     const look = { views, earlier: views, problems: problemsOf(views, 3, views) };
     expect(remediesOf(look, [])).toMatchObject([
@@ -97,7 +97,7 @@ describe("a replica of three", () => {
     expect(remediesOf(look, [other])).toMatchObject([{ kind: "wait" }]);
   });
 
-  test("that leads hands that over at once, and is wiped after that", () => {
+  test("hands over leadership immediately if it is the leader, and is wiped afterwards", () => {
     const views = viewsOf({ [one]: { replicas: { a: hole, b: {}, c: {} } } });
     const look = { views, earlier: views, problems: problemsOf(views, 3, views) };
     expect(remediesOf(look, [])).toMatchObject([
@@ -110,21 +110,21 @@ describe("a replica of three", () => {
     ]);
   });
 
-  test("that has other bytes than two others is wiped", () => {
+  test("is wiped if its bytes differ from two others", () => {
     const views = viewsOf({ [one]: { replicas: { a: {}, b: {}, c: { extraBytes: -1 } } } });
     expect(remedies(views)).toEqual([{ kind: "wipe", stream: one, server: "c" }]);
   });
 
-  test("that has lost its beginning or its end is wiped", () => {
+  test("is wiped if its start or end is missing", () => {
     for (const c of [{ first: 9 }, { last: 18 }]) {
       const views = viewsOf({ [one]: { replicas: { a: {}, b: {}, c } } });
       expect(remedies(views)).toEqual([{ kind: "wipe", stream: one, server: "c" }]);
-      // Not known from a single look.
+      // A single check does not prove it.
       expect(problemsOf(views, 3)).toEqual([]);
     }
   });
 
-  test("may be ahead of the others, or behind, while messages come and go", () => {
+  test("may be ahead or lag while messages are added and removed", () => {
     const before = viewsOf({ [one]: { replicas: { a: {}, b: {}, c: {} } } });
     const cases = [
       { a: { last: 30 }, b: { last: 29 }, c: { last: 25 } },
@@ -135,7 +135,7 @@ describe("a replica of three", () => {
       const views = viewsOf({ [one]: { replicas } });
       expect(problemsOf(views, 3, before)).toEqual([]);
     }
-    // One that was first to be trimmed.
+    // One replica was trimmed first.
     const trimmed = viewsOf({ [one]: { replicas: { a: { first: 9 }, b: {}, c: {} } } });
     const all = viewsOf({
       [one]: { replicas: { a: { first: 9 }, b: { first: 9 }, c: { first: 9 } } },
@@ -143,7 +143,7 @@ describe("a replica of three", () => {
     expect(problemsOf(all, 3, trimmed)).toEqual([]);
   });
 
-  test("that is not up to date is not taken for damaged", () => {
+  test("is not treated as damaged if it is not up to date", () => {
     const replicas = { a: {}, b: {}, c: { last: 9 } };
     const views = viewsOf({ [one]: { replicas, late: ["c"] } });
     expect(problemsOf(views, 3, views)).toMatchObject([{ kind: "behind", server: "c" }]);
@@ -164,7 +164,7 @@ describe("a replica of three", () => {
         reason: "c is not stopped while b, JD_2_1: it is at 20 and not up to date",
       },
     ]);
-    // Its own being behind elsewhere is no reason.
+    // Its own lag in another stream does not prevent it.
     const own = { replicas: { a: {}, b: {}, c: {} }, late: ["c"] };
     expect(remedies(viewsOf({ [one]: damaged, [two]: own }))).toMatchObject([{ kind: "wipe" }]);
     const unled = { replicas: { a: {}, b: {}, c: {} }, leader: null };
@@ -181,7 +181,7 @@ describe("a replica of three", () => {
 });
 
 describe("when too few replicas are clean", () => {
-  test("nothing is wiped, a clean one leads, and what is in the nodes' logs goes", () => {
+  test("wipes nothing, makes a clean one the leader, and purges messages that are in the nodes' logs", () => {
     expect(remedies(viewsOf({ [one]: { replicas: { a: hole, b: hole, c: {} } } }))).toEqual([
       { kind: "lead", stream: one, server: "c" },
       { kind: "purge", stream: one },
@@ -191,12 +191,12 @@ describe("when too few replicas are clean", () => {
     ]);
   });
 
-  test("that of a stream with one replica is purged, too", () => {
+  test("purges a stream with a single replica, too", () => {
     const views = viewsOf({ [one]: { replicas: { a: hole }, copies: 1 } });
     expect(remedies(views)).toEqual([{ kind: "purge", stream: one }]);
   });
 
-  test("nothing is purged while one is away, not up to date, or nobody leads", () => {
+  test("purges nothing while a replica is away, lags, or has no leader", () => {
     const replicas = { a: {}, b: hole, c: hole };
     expect(remedies(viewsOf({ [one]: { replicas } }, ["a"]))).toMatchObject([{ kind: "wait" }]);
     const late = viewsOf({ [one]: { replicas, late: ["a"], leader: "b" } });
@@ -208,6 +208,6 @@ describe("when too few replicas are clean", () => {
   });
 });
 
-test("sound replicas need nothing", () => {
+test("intact replicas need no action", () => {
   expect(remedies(viewsOf({ [one]: { replicas: { a: {}, b: {}, c: {} } } }))).toEqual([]);
 });

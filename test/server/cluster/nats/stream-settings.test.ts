@@ -11,7 +11,7 @@ import {
 const id = { databaseId: "5e1f00", generation: 12 };
 const wanted = streamSettings(id, 3);
 
-test("a stream is named by its database and generation, and known by its name", () => {
+test("the name of a stream consists of its database and generation, and can be parsed", () => {
   expect(streamNameOf(id)).toBe("JD_5e1f00_12");
   expect(streamSubjectOf(id)).toBe("jd.5e1f00.12.f");
   expect(streamIdOf("JD_5e1f00_12")).toEqual(id);
@@ -21,7 +21,7 @@ test("a stream is named by its database and generation, and known by its name", 
   expect(() => streamNameOf({ databaseId: "a.b", generation: 1 })).toThrow("hexadecimal");
 });
 
-test("settings that a server adds, or leaves out because they are off, do not differ", () => {
+test("settings that a server adds, or omits when off, do not count as different", () => {
   const { sealed, deny_purge, max_age, ...rest } = wanted;
   expect([sealed, deny_purge, max_age]).toEqual([false, false, 0]);
   const shown = { ...rest, duplicate_window: 120_000_000_000, metadata: { a: "b" }, sources: [] };
@@ -40,10 +40,10 @@ test.each([
   [{ mirror: { name: "x" } }, 'mirror is {"name":"x"} and must not be set'],
   [{ sources: [{ name: "x" }] }, 'sources is [{"name":"x"}] and must not be set'],
   [{ persist_mode: "async" }, 'persist_mode is "async" and must not be set'],
-])("%j differs", (changed, told) => {
-  expect(differences({ ...wanted, ...changed }, wanted)).toEqual([told]);
+])("%j differs", (changed, reported) => {
+  expect(differences({ ...wanted, ...changed }, wanted)).toEqual([reported]);
 });
 
-test("what is no object has no settings", () => {
+test("anything but an object has no settings", () => {
   expect(differences(null, wanted)).toEqual(["it has no settings"]);
 });

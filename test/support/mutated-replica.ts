@@ -1,22 +1,25 @@
-/** Copies of the protocol with one line changed: tests of the promises that do not find them prove nothing. */
+/**
+ * Mutation tests of the replication protocol: copies with one changed line, which the schedules
+ * must detect.
+ */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "typescript";
-import type { MakeReplica } from "../simulation/replication-schedules.ts";
+import type { CreateReplica } from "../simulation/replication-schedules.ts";
 import { projectRoot } from "./project-root.ts";
 
-export interface Spoiling {
-  /** In engine/replication/. */
+export interface Mutation {
+  /** The file in engine/replication/. */
   readonly file: string;
-  /** Text that the file has once, and what it becomes. */
+  /** A text that occurs once in the file, and its replacement. */
   readonly from: string;
   readonly to: string;
 }
 
-/** @returns how to make a replica of the spoiled copy */
-export async function spoiledReplica({ file, from, to }: Spoiling): Promise<MakeReplica> {
+/** @returns a constructor of the mutated replica */
+export async function mutatedReplica({ file, from, to }: Mutation): Promise<CreateReplica> {
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-spoiled-"));
   try {
     writeFileSync(join(folder, "package.json"), '{"type":"module"}');
@@ -25,7 +28,8 @@ export async function spoiledReplica({ file, from, to }: Spoiling): Promise<Make
     for (const path of [...all, "base/assert.ts", "base/limits.ts"]) {
       let text = readFileSync(join(projectRoot, "engine", path), "utf8");
       if (path === `replication/${file}`) {
-        if (text.split(from).length !== 2) throw new Error(`${file} has this once: ${from}`);
+        if (text.split(from).length !== 2)
+          throw new Error(`${file} does not contain exactly once: ${from}`);
         text = text.replace(from, to);
       }
       const { outputText } = ts.transpileModule(text, {

@@ -1,14 +1,14 @@
-/** Databases in memory as the server sees them, for tests of the engine's surface. */
+/** Databases in memory through the engine's public API. */
 import { type Database, type Engine, openEngine } from "../../engine/engine.ts";
 
 const engines: Engine[] = [];
 
-/** Closes what the test opened. For afterEach. */
-export async function closeFaces(): Promise<void> {
+/** Closes the databases of the test. For afterEach. */
+export async function closeDatabaseApis(): Promise<void> {
   for (const engine of engines.splice(0)) await engine.close();
 }
 
-export async function openFace(settings: Record<string, unknown> = {}): Promise<Database> {
+export async function openDatabaseApi(settings: Record<string, unknown> = {}): Promise<Database> {
   const engine = await openEngine();
   engines.push(engine);
   return await engine.databases.create("db", settings);
