@@ -159,7 +159,9 @@ export abstract class FrontExchange {
     else {
       // Everything has been handed to the system when the sink has finished, not when the compressor has.
       this.#sink?.once("finish", done);
-      target.end(chunk);
+      // Node never completes a write whose last buffer is empty (OnSendData in node_http2.cc, Node 20 to 26).
+      if (length > 0) target.end(chunk);
+      else target.end();
     }
   }
 

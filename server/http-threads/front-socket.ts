@@ -7,6 +7,8 @@ import type { HttpEvents } from "../link/link.ts";
 const messageBytesMax = 64 * 1024;
 /** Milliseconds between pings; a client that has not answered the last one is considered dead. */
 const pingIntervalMs = 30_000;
+/** Milliseconds that a client has to read pending messages and to answer the close frame. */
+const closeTimeoutMs = 30_000;
 /** The code for a connection that ended without a closing handshake (RFC 6455, 7.1.5). */
 const abnormal = 1006;
 
@@ -32,9 +34,9 @@ export class FrontSocket {
       WebSocket as unknown as new (
         address: null,
         protocols: undefined,
-        options: { readonly autoPong: boolean },
+        options: { readonly autoPong: boolean; readonly closeTimeout: number },
       ) => WebSocket
-    )(null, undefined, { autoPong: true });
+    )(null, undefined, { autoPong: true, closeTimeout: closeTimeoutMs });
     (socket as unknown as Attachable).setSocket(stream, Buffer.alloc(0), {
       // One message, ping or pong of a socket per tick: 64 KB of pings took tens of milliseconds.
       allowSynchronousEvents: false,

@@ -402,7 +402,7 @@ describe("errors", () => {
     expect(reply.text).not.toContain(".ts");
     expect(String(secure.errors.pop())).toContain("secret detail");
     expect((await secure.request("/test/silent")).status).toBe(500);
-    expect(String(secure.errors.pop())).toContain("without an answer");
+    expect(String(secure.errors.pop())).toContain("without a reply");
   });
 
   test("abort a reply that has begun", async () => {

@@ -54,6 +54,6 @@ test("executes a request completely or not at all", async () => {
   const { counters } = database;
   const overflow = request(increment("x", 1), { ...increment("y", 1), CounterName: null });
   const applied = counters.apply(await counters.parse(overflow));
-  await expect(applied).rejects.toMatchObject({ code: "invalid-argument" });
+  await expect(applied).rejects.toMatchObject({ code: "null-reference" });
   expect(counters.all("a")).toEqual([]);
 });

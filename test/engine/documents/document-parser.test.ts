@@ -194,7 +194,7 @@ describe("rejected text", () => {
     ['{"a":"\\u00zz"}', "json-invalid"],
     ['{"a":"\\q"}', "json-escape"],
     ['{"a":"\\U0041"}', "json-escape"],
-    ['{"@metadata":null}', "invalid-format"],
+    ['{"@metadata":null}', "null-reference"],
     ['{"@metadata":[]}', "invalid-format"],
     ['{"@metadata":"x"}', "invalid-format"],
     ['{"@metadata":{},"@metadata":1}', "invalid-format"],

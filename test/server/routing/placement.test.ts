@@ -33,7 +33,7 @@ const specification: Readonly<Record<Copies, string>> = {
     POST ~/identity/next ~/identity/seed ~/smuggler/export ~/smuggler/import ~/revisions/revert ~/revisions/revert/docs
     POST ~/operations/kill ~/operations/pause ~/operations/resume ~/operations/limit ~/operations/undo
     POST ~/subscriptions/update ~/subscriptions/drop ~/subscriptions/try
-    POST ~/indexes/test ~/indexes/replace ~/indexes/set-lock ~/indexes/set-priority
+    POST ~/indexes/test ~/indexes/try ~/indexes/replace ~/indexes/set-lock ~/indexes/set-priority
     POST ~/admin/indexes/enable ~/admin/indexes/disable ~/admin/tasks/state ~/admin/studio-tasks/folder-path-options
     POST ~/admin/backup ~/admin/backup/database ~/admin/periodic-backup
     POST ~/admin/revisions/* ~/admin/expiration/config ~/admin/refresh/config ~/admin/documents-compression/config
