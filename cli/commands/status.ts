@@ -12,6 +12,12 @@ interface ListedDatabase {
   readonly LoadError?: string | null;
 }
 
+interface HttpThread {
+  /** The share of the last second in which the thread was not idle, between 0 and 1. */
+  readonly BusyShare: number;
+  readonly Connections: number;
+}
+
 export async function run(context: CommandContext): Promise<void> {
   const { client, options, print } = context;
   const build = (await client().json("/build/version")) as Record<string, unknown>;
@@ -19,8 +25,13 @@ export async function run(context: CommandContext): Promise<void> {
   // Requires operator access.
   const figures = await client().send("/admin/stats", { accepts: [403] });
   const server = figures.status === 200 ? (JSON.parse(figures.text) as { UpTime?: string }) : {};
+  const metrics = await client().send("/admin/metrics?range=5m", { accepts: [403, 404] });
+  const { HttpThreads = [] } = (metrics.status === 200 ? JSON.parse(metrics.text) : {}) as {
+    HttpThreads?: readonly HttpThread[];
+  };
   if (options.is("json")) {
-    print(JSON.stringify({ Url: client().url.origin, Build: build, Server: server, Databases }));
+    const url = client().url.origin;
+    print(JSON.stringify({ Url: url, Build: build, Server: server, HttpThreads, Databases }));
     return;
   }
   print(`Server     ${client().url.origin}`);
@@ -33,8 +44,14 @@ export async function run(context: CommandContext): Promise<void> {
       `Up         ${durationText(((hourCount * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000)}`,
     );
   }
+  if (HttpThreads.length > 0) print(`HTTP       ${HttpThreads.map(threadText).join("; ")}`);
   print("");
   printDatabases(context, Databases);
+}
+
+/** Returns `thread 1: 3 % busy, 12 connections`. */
+function threadText({ BusyShare, Connections }: HttpThread, at: number): string {
+  return `thread ${at + 1}: ${Math.round(BusyShare * 100)} % busy, ${Connections} connections`;
 }
 
 /** Returns `0.1.0, compatible with RavenDB 7.2.7`, or the version of a RavenDB server. */

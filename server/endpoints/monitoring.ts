@@ -114,10 +114,13 @@ const ranges = {
   "24h": { ms: 86_400_000, step: 60_000 },
 } as const;
 
-/** GET /admin/metrics?range=5m|1h|24h&since=…: activity of the server, in samples of 1 s, 10 s or 1 min, and the disk; not part of RavenDB's interface */
+/** GET /admin/metrics?range=5m|1h|24h&since=…: activity of the server, in samples of 1 s, 10 s or 1 min, the disk, and the HTTP threads; not part of RavenDB's interface */
 async function getServerFigures(exchange: Exchange, { server }: Context): Promise<void> {
   replyFigures(exchange, server.monitoring.figures, undefined, {
     Disk: await diskOf(server.config),
+    HttpThreads: server.monitoring.httpThreads.map(({ busyShare, connections, queuedBytes }) => {
+      return { BusyShare: busyShare, Connections: connections, QueuedBytes: queuedBytes };
+    }),
   });
 }
 

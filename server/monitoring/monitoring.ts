@@ -1,7 +1,7 @@
 /** Health and metrics of one server. The metrics and their library are loaded on first use. */
 import { Figures } from "./figures.ts";
 import { alive, type Health, type HealthAnswer, notReady } from "./health.ts";
-import type { Metrics, MetricsHost } from "./metrics.ts";
+import type { HttpThreadFigures, Metrics, MetricsHost } from "./metrics.ts";
 import { MonitoringListener } from "./monitoring-listener.ts";
 
 export class Monitoring {
@@ -29,6 +29,11 @@ export class Monitoring {
   async start(url: URL | undefined): Promise<void> {
     this.#host.cluster.start();
     if (url !== undefined) this.#listener = await MonitoringListener.open(this, url);
+  }
+
+  /** The HTTP threads, as of the last second; empty if HTTP runs on the engine thread. */
+  get httpThreads(): readonly HttpThreadFigures[] {
+    return this.#host.http().threadFigures;
   }
 
   /** Port of that listener, or undefined. */

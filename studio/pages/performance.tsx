@@ -13,7 +13,15 @@ import { Requests } from "./performance-requests.tsx";
 
 const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 
+interface HttpThread {
+  readonly BusyShare: number;
+  readonly Connections: number;
+  readonly QueuedBytes: number;
+}
+
 interface Figures {
+  /** Of the server; empty if HTTP runs on the engine thread. */
+  readonly HttpThreads?: readonly HttpThread[];
   readonly StepInMs: number;
   readonly From: string;
   /** Undefined for servers with another format at this address. */
@@ -179,8 +187,39 @@ export function PerformancePage({ database }: { database: string | null }) {
           );
         })}
       </div>
+      {mayServer && !isThen && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
       {mayServer && !isThen && <Requests database={database} isHeld={isHeld} />}
     </div>
+  );
+}
+
+/** Lists the HTTP threads with their load in the last second. */
+function HttpThreads({ threads }: { threads: readonly HttpThread[] }) {
+  if (threads.length === 0) return null;
+  return (
+    <section>
+      <h2>HTTP threads</h2>
+      <table class="lines" aria-label="HTTP threads">
+        <thead>
+          <tr>
+            <th>Thread</th>
+            <th class="num">Busy</th>
+            <th class="num">Connections</th>
+            <th class="num">Unsent replies</th>
+          </tr>
+        </thead>
+        <tbody>
+          {threads.map(({ BusyShare, Connections, QueuedBytes }, at) => (
+            <tr key={String(at)}>
+              <td>{at + 1}</td>
+              <td class="num">{Math.round(BusyShare * 100)} %</td>
+              <td class="num">{Connections}</td>
+              <td class="num">{bytes(QueuedBytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

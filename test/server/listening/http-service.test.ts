@@ -143,3 +143,21 @@ test.each([1, 2])("a thread of %i that dies is replaced", async (threads) => {
   expect(server.errors).toEqual([]);
   await server.stop();
 });
+
+test("a streamed reply is held until the client has read it, and no longer", async () => {
+  const server = await start(1);
+  const session = server.session(server.admin);
+  const path = "/databases/db/attachments?id=a&name=large";
+  await requestHttp2(session, "/databases/db/docs?id=a", { method: "PUT", body: "{}" });
+  const body = Buffer.alloc(500_000, "0123456789");
+  expect((await requestHttp2(session, path, { method: "PUT", body })).status).toBe(201);
+  expect((await requestHttp2(session, path)).body.equals(body)).toBe(true);
+  const threads = async () =>
+    ((await server.request("/admin/metrics")).json as { HttpThreads: object[] }).HttpThreads;
+  // The session is open; the connection of the request for metrics may be counted, too.
+  await expect
+    .poll(threads, { timeout: 5_000 })
+    .toMatchObject([{ QueuedBytes: 0, Connections: expect.toSatisfy((n: number) => n >= 1) }]);
+  session.close();
+  await server.stop();
+});
