@@ -96,7 +96,7 @@ describe("the package", () => {
     ).toEqual([]);
     const texts = code.map((path) => readFileSync(join(projectRoot, path), "utf8"));
     const whole = texts.join("");
-    for (const name of ["FileLog", "HttpServer", "EngineError", "WebSocketServer"]) {
+    for (const name of ["FileLog", "HttpService", "EngineError", "WebSocketServer"]) {
       const declared = new RegExp(`\\b(?:class ${name}|${name} ?= ?class)\\b`, "g");
       expect(whole.match(declared), name).toHaveLength(1);
     }

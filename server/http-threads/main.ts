@@ -41,7 +41,9 @@ async function obey(order: ThreadOrder): Promise<void> {
         const server = await front.listen(order.target, order.secure);
         report({ kind: "listening", ...placeOf(server) });
       } catch (error) {
-        report({ kind: "not-listening", error: error as NodeJS.ErrnoException });
+        // Messages between threads do not transfer the code of an error.
+        const { message, code } = error as NodeJS.ErrnoException;
+        report({ kind: "not-listening", message, code });
       }
       return;
     case "certificate":

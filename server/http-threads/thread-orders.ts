@@ -23,7 +23,7 @@ export type ThreadOrder =
 /** From an HTTP thread; likewise. */
 export type ThreadReport =
   | { readonly kind: "listening"; readonly port: number; readonly fd: number }
-  | { readonly kind: "not-listening"; readonly error: NodeJS.ErrnoException }
+  | { readonly kind: "not-listening"; readonly message: string; readonly code: string | undefined }
   | { readonly kind: "counts"; readonly counts: FrontCounts; readonly busyShare: number }
   | { readonly kind: "mistake"; readonly error: Error }
   | { readonly kind: "closed" };

@@ -117,7 +117,7 @@ export class WorkerThread implements HttpThread {
     worker.on("exit", () => {
       this.#link.close();
       for (const answer of this.#answers.splice(0))
-        answer({ kind: "not-listening", error: reason });
+        answer({ kind: "not-listening", message: reason.message, code: undefined });
       this.requests.end();
       if (!this.#isTerminated) onDeath(this, reason);
     });
@@ -125,7 +125,10 @@ export class WorkerThread implements HttpThread {
 
   async listen(target: ListenTarget, secure: SecureContextOptions | undefined): Promise<Listening> {
     const report = await this.#order({ kind: "listen", target, secure });
-    if (report.kind === "not-listening") throw report.error;
+    if (report.kind === "not-listening") {
+      const { message, code } = report;
+      throw Object.assign(new Error(message), { code });
+    }
     return report as Listening & ThreadReport; // the only other answer
   }
 
