@@ -244,7 +244,7 @@ describe("a secured start", () => {
       "--RunInMemory=true",
       "--ServerUrl=https://localhost:0",
     ]);
-    await expect.poll(started.errors).toMatch(/"level":40.*soon\.crt ends on .* renew it/);
+    await expect.poll(started.errors).toMatch(/"level":40.*soon\.crt expires on .* Renew it/);
     started.child.kill("SIGKILL");
   });
 });
@@ -509,7 +509,7 @@ describe("a startup error is one line and has its own exit code", () => {
       "copies on several nodes in memory only",
       () => [plainUrl, memory, "--Cluster.Nats.Url=nats://127.0.0.1:4222"],
       "setting-invalid",
-      /leave RunInMemory out/,
+      /omit RunInMemory/,
     ],
   ])("%s", async (_name, args, reason, pattern) => {
     const { code, text } = await failure(args());
