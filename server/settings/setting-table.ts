@@ -80,32 +80,32 @@ export const settingTable = {
     kind: "text",
     fallback: undefined,
     about:
-      "host:port where the nats-server of each node listens for the others, separated by commas: one is started for this node",
+      "host:port of the nats-server of each node, separated by commas: this node starts its own",
   },
   "Cluster.Nats.Route": {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "the one of Cluster.Routes that is this node's",
+    about: "the entry of this node in Cluster.Routes",
   },
   "Cluster.Nats.Path": {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "the file of nats-server, 2.15.1 or newer",
+    about: "the path of nats-server, 2.15.1 or newer",
   },
   "Cluster.Nats.Url": {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
     about:
-      "servers of NATS that run by themselves, nats://host:port, separated by commas, instead of Cluster.Routes",
+      "external NATS servers, nats://host:port, separated by commas, instead of Cluster.Routes: all of the cluster",
   },
   "Cluster.Nats.User": {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "who Jackdaw is to those servers",
+    about: "the user of Jackdaw on these servers",
   },
   "Cluster.Nats.Password": {
     group: "Cluster",
@@ -118,7 +118,7 @@ export const settingTable = {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "a user of their system account, who may ask for the state of all replicas",
+    about: "a user of their system account, for the state of all replicas",
   },
   "Cluster.Nats.SystemPassword": {
     group: "Cluster",
@@ -131,7 +131,7 @@ export const settingTable = {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "the certificate, PEM, that this node shows to servers of NATS",
+    about: "the certificate, PEM, that this node presents to NATS servers",
   },
   "Cluster.Nats.KeyPath": {
     group: "Cluster",
@@ -143,75 +143,76 @@ export const settingTable = {
     group: "Cluster",
     kind: "text",
     fallback: undefined,
-    about: "the authority that has issued the certificates of the others, PEM",
+    about: "the CA that issued the certificates of the other nodes, PEM",
   },
   "Cluster.TrimAfterAbsenceInHours": {
     group: "Cluster",
     kind: "count",
     fallback: "24",
     unit: "hours",
-    about: "how long the streams of NATS keep what a node that is away has not seen",
+    about:
+      "how long the streams of NATS retain messages for an absent node, at most 16 GB for each database",
   },
   DataDir: {
     group: "Data",
     kind: "text",
     fallback: "./data",
-    about: "the folder of everything that is kept",
+    about: "the folder of all durable data",
   },
   RunInMemory: {
     group: "Data",
     kind: "bool",
     fallback: "false",
-    about: "keep nothing: databases are gone when the server ends",
+    about: "store nothing on disk: databases are lost when the server stops",
   },
   "Memory.LimitInMb": {
     group: "Data",
     kind: "count",
     fallback: undefined,
     unit: "MB",
-    about: "memory for stored documents, bodies, replies and work under way",
+    about: "memory for stored documents, bodies, replies and running work",
   },
   "Server.ShutdownTimeoutInSec": {
     group: "Data",
     kind: "seconds",
     fallback: "7",
     unit: "s",
-    about: "how long a server that stops waits for requests under way",
+    about: "how long a stopping server waits for requests in progress",
   },
   "Server.FolderSilenceInSec": {
     group: "Data",
     kind: "seconds",
     fallback: String(folderSilenceMs / 1000),
     unit: "s",
-    about: "after how long without a heartbeat of its server another one may take the data folder",
+    about:
+      "time without a heartbeat of its server after which another one may take the data folder",
   },
   "Databases.MaxIdleTimeInSec": {
     group: "Data",
     kind: "seconds",
     fallback: "900",
     unit: "s",
-    about:
-      "a database that nobody has used for this long is closed, and opened again by the next request",
+    about: "a database unused for this long is closed, and reopened by the next request",
   },
   "Databases.FrequencyToCheckForIdleInSec": {
     group: "Data",
     kind: "seconds",
     fallback: "30",
     unit: "s",
-    about: "how often the server looks for databases that nobody uses",
+    about: "how often the server checks for unused databases",
   },
   "Tombstones.CleanupIntervalInMin": {
     group: "Data",
     kind: "seconds",
     fallback: "5",
     unit: "min",
-    about: "how often markers of deletions are removed that all indexes have processed",
+    about: "how often tombstones are removed that all indexes have processed",
   },
   "Backup.LocalRootPath": {
     group: "Data",
     kind: "text",
     fallback: undefined,
-    about: "the folder that all backups must be in, also those that are restored",
+    about: "the folder that must contain all backups, including those to restore",
   },
   "Security.Certificate.Path": {
     group: "Certificates",
@@ -231,7 +232,7 @@ export const settingTable = {
     kind: "text",
     fallback: "Local",
     about:
-      "from where a server without TLS may be reached: None, Local, PrivateNetwork, PublicNetwork",
+      "where a server without TLS may be accessed from: None, Local, PrivateNetwork, PublicNetwork",
   },
   "Security.WellKnownCertificates.Admin": {
     group: "Certificates",
@@ -263,7 +264,7 @@ export const settingTable = {
     kind: "count",
     fallback: "128",
     unit: "MB",
-    about: "a file of that size becomes an archive",
+    about: "a file of that size is archived, and so is one that is a day old",
   },
   "Logs.MaxArchiveDays": {
     group: "Logs and monitoring",
@@ -277,7 +278,7 @@ export const settingTable = {
     kind: "count",
     fallback: undefined,
     unit: "files",
-    about: "how many archives are kept",
+    about: "number of retained archives",
   },
   "Logs.EnableArchiveFileCompression": {
     group: "Logs and monitoring",
@@ -296,7 +297,7 @@ export const settingTable = {
     kind: "count",
     fallback: "1000",
     unit: "ms",
-    about: "a query that takes as long gets a line",
+    about: "queries at least this long are logged",
   },
   "Logs.SlowWriteInMs": {
     group: "Logs and monitoring",
@@ -349,7 +350,7 @@ export const settingTable = {
     kind: "count",
     fallback: "160",
     unit: "MB",
-    about: "a body that is collected whole: documents, batches",
+    about: "size of a buffered body: documents, batches",
   },
   "Http.MaxRequestHeadersSizeInKb": {
     group: "Requests",
@@ -369,7 +370,7 @@ export const settingTable = {
     group: "Requests",
     kind: "count",
     fallback: "250",
-    about: "requests under way on one HTTP/2 connection",
+    about: "concurrent requests on one HTTP/2 connection",
   },
   "Http.Threads": {
     group: "Requests",
@@ -424,28 +425,28 @@ export const settingTable = {
     kind: "count",
     fallback: "240",
     unit: "bytes/s",
-    about: "slowest body that is accepted",
+    about: "minimum rate of a body",
   },
   "Http.MinDataRateGracePeriodInSec": {
     group: "Requests",
     kind: "seconds",
     fallback: "30",
     unit: "s",
-    about: "from when on the rate of a body is checked",
+    about: "time after which the rate of a body is checked",
   },
   "Http.ResponseStallTimeoutInSec": {
     group: "Requests",
     kind: "seconds",
     fallback: "60",
     unit: "s",
-    about: "time in which a client takes nothing of its reply",
+    about: "time without progress of a reply to its client",
   },
   "Http.MaxJsonRequestSizeInMb": {
     group: "Requests",
     kind: "count",
     fallback: "2",
     unit: "MB",
-    about: "a body that says what to do and is not data: ids to load, multi_get, definitions",
+    about: "a body of instructions instead of data: ids to load, multi_get, definitions",
   },
   "Http.MaxBatchCommands": {
     group: "Requests",
@@ -458,8 +459,7 @@ export const settingTable = {
     kind: "count",
     fallback: "96",
     unit: "MB",
-    about:
-      "memory for all replies that are made and not read; over half of it, connections that hold most and do not read are closed",
+    about: "memory for all unread replies",
   },
   "Http.MaxHeldBodiesInMb": {
     group: "Requests",
@@ -467,28 +467,28 @@ export const settingTable = {
     fallback: "128",
     unit: "MB",
     about:
-      "memory for all bodies under way: from 1 MB on each counts twice, because a record is made of it",
+      "memory for all bodies in progress: from 1 MB on, each counts twice, because a record is created from it",
   },
   "Http.UseResponseCompression": {
     group: "Requests",
     kind: "bool",
     fallback: "true",
     about:
-      "compress replies of 2 KB and more for clients that accept it, and smaller ones for clients that name one encoding only",
+      "compress replies of 2 KB and more for clients that accept it, and smaller ones for clients that accept one encoding only",
   },
   "Query.MaxWorkInMillions": {
     group: "Queries",
     kind: "count",
     fallback: `${workLimits.unitsMax / 1e6}`,
     unit: "million steps",
-    about: "steps of work: terms, entries and characters of expressions that are looked at",
+    about: "steps of work: processed terms, entries and characters of expressions",
   },
   "Query.MaxMemoryInMb": {
     group: "Queries",
     kind: "count",
     fallback: `${workLimits.bytesMax / 1024 / 1024}`,
     unit: "MB",
-    about: "memory for what a query gathers: distinct rows, includes, scores, long lists",
+    about: "memory for collected data of a query: distinct rows, includes, scores, long lists",
   },
   "Query.MaxClauseCount": {
     group: "Queries",
@@ -529,13 +529,13 @@ export const settingTable = {
     kind: "count",
     fallback: `${scriptBytesMax / 1024 / 1024}`,
     unit: "MB",
-    about: "values that the script makes and stores for one document",
+    about: "values that the script creates and stores for one document",
   },
   "Testing.ParentProcessId": {
     group: "For tests",
     kind: "count",
     fallback: undefined,
-    about: "the server stops when this process has ended",
+    about: "the server stops when this process exits",
   },
 } as const satisfies Record<string, Setting>;
 
