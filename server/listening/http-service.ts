@@ -126,8 +126,9 @@ export class HttpService implements RequestHost {
     return { http1, http2, websocket: this.#sockets.openCount };
   }
 
-  /** The HTTP threads, as of the last second. */
+  /** The HTTP threads, as of the last second; empty if HTTP runs on this thread. */
   get threadFigures(): readonly HttpThreadFigures[] {
+    if (this.#services.config.httpThreads === 0) return [];
     return this.#threads.map(({ busyShare, counts }) => ({
       busyShare,
       connections: counts.connections,

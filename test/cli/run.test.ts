@@ -162,6 +162,8 @@ describe("documents and queries", () => {
   });
 
   test("print their plan instead", async () => {
+    // The first query builds the index, and waits for it.
+    await jackdaw(["query", "from Users where Age > 30", "-w"]);
     const { out } = await jackdaw(["query", "from Users where Age > 30", "-w", "--plan"]);
     expect(out).toMatch(
       /1\. Found 2 of the 3 entries of the index Auto\/Users\/ByAge by Age > \?\./,
