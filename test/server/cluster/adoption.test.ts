@@ -265,7 +265,7 @@ describe("a server with data that joins a cluster", () => {
       expect(seen.Results[0]?.["is"]).toBe("the cluster's");
     }
     expect((await adopt("A", "nope")).text).toContain("has no database 'nope' of its own");
-    expect((await adopt("A", "s0")).text).toContain("one of the cluster already");
+    expect((await adopt("A", "s0")).text).toContain("already belongs to the cluster");
     expect((await adopt("A", "mine", "Q")).text).toContain("The node Q does not exist");
     const status = (await send("C", "/cluster/status")).json as Json;
     expect(status["OwnDatabases"]).toEqual([
