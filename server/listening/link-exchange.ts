@@ -154,7 +154,7 @@ export class LinkExchange extends Exchange {
   acceptTunnel(): { readonly readable: Readable; readonly writable: Writable } {
     this.thread.commands.acceptTunnel(this.id, noFields);
     this.source = new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
-    this.sink = new LinkSink(this.id, this.thread.commands, () => this.end());
+    this.sink = this.makeSink();
     return { readable: this.source, writable: this.sink };
   }
 
@@ -183,9 +183,14 @@ export class LinkExchange extends Exchange {
     this.socket?.emit("message", data);
   }
 
+  private makeSink(): LinkSink {
+    const aheadBytes = this.thread.copiesReplies ? windowBytes : 0;
+    return new LinkSink(this.id, this.thread.commands, aheadBytes, () => this.end());
+  }
+
   private openSink(status: number, fields: string, isCompressible: boolean): Writable {
     const { commands } = this.thread;
-    this.sink = new LinkSink(this.id, commands, () => this.end());
+    this.sink = this.makeSink();
     if (this.hasEnded) this.sink.destroy();
     else commands.open(this.id, status, fields, isCompressible);
     return this.sink;
@@ -272,25 +277,35 @@ class LinkBody extends Readable {
 class LinkSink extends Writable {
   readonly #id: number;
   readonly #commands: HttpCommands;
+  readonly #aheadBytes: number;
   readonly #onEnd: () => void;
   #unsentBytes = 0;
   #resume: (() => void) | undefined = undefined;
   #isLastSent = false;
 
-  /** `onEnd`: called once all of it was sent. */
-  constructor(id: number, commands: HttpCommands, onEnd: () => void) {
+  /**
+   * `aheadBytes`: unsent bytes up to which a write completes; 0 if chunks are not copied, since the memory of a chunk may be
+   * reused once its write has completed. `onEnd`: called once all of it was sent.
+   */
+  constructor(id: number, commands: HttpCommands, aheadBytes: number, onEnd: () => void) {
     super({ highWaterMark: 64 * 1024 });
     this.#id = id;
     this.#commands = commands;
+    this.#aheadBytes = aheadBytes;
     this.#onEnd = onEnd;
     this.on("error", ignore); // the client has gone
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    if (chunk.length === 0) {
+      done();
+      return;
+    }
     this.#unsentBytes += chunk.length;
+    // The bytes may be reported as sent within the call.
+    this.#resume = done;
     this.#commands.data(this.#id, chunk, false);
-    if (this.#unsentBytes <= windowBytes) done();
-    else this.#resume = done;
+    this.#complete();
   }
 
   override _final(done: () => void): void {
@@ -311,10 +326,12 @@ class LinkSink extends Writable {
 
   sent(bytes: number): void {
     this.#unsentBytes -= bytes;
-    const mayResume = this.#isLastSent
-      ? bytes === 0 && this.#unsentBytes === 0
-      : this.#unsentBytes <= windowBytes;
-    if (!mayResume) return;
+    if (this.#isLastSent && bytes > 0) return; // the end is reported by itself
+    this.#complete();
+  }
+
+  #complete(): void {
+    if (this.#unsentBytes > (this.#isLastSent ? 0 : this.#aheadBytes)) return;
     const resume = this.#resume;
     this.#resume = undefined;
     resume?.();

@@ -4,6 +4,8 @@ import type { IncomingMessage } from "node:http";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import { routes } from "../../../server/endpoints/route-table.ts";
+import type { Route } from "../../../server/routing/route.ts";
 import {
   requestHttp2,
   startTestServer,
@@ -161,3 +163,42 @@ test("a streamed reply is held until the client has read it, and no longer", asy
   session.close();
   await server.stop();
 });
+
+/** Streams 40 chunks from one buffer, which is overwritten after each write has completed. */
+const reusing: Route = {
+  kind: "server",
+  method: "GET",
+  path: "/test/reusing",
+  access: "valid-user",
+  async handle(exchange) {
+    const stream = exchange.stream(200, { "content-type": "application/octet-stream" });
+    const chunk = Buffer.alloc(100_000);
+    for (let n = 1; n <= 40; n++) {
+      chunk.fill(n);
+      await stream.write(chunk);
+    }
+    chunk.fill(0);
+    await stream.end();
+  },
+};
+
+test.each([0, 1])(
+  "with %i HTTP threads a source may reuse memory after a write",
+  async (threads) => {
+    const flags = [`--Http.Threads=${threads}`];
+    const server = await startTestServer({ flags, routes: [...routes, reusing] });
+    const session = server.session(server.admin);
+    for (const { body } of [
+      await server.request(reusing.path),
+      await requestHttp2(session, reusing.path),
+    ]) {
+      const starts = Array.from({ length: 40 }, (_, n) =>
+        body.subarray(n * 100_000, (n + 1) * 100_000),
+      );
+      expect(starts.map((chunk, n) => chunk.every((byte) => byte === n + 1))).not.toContain(false);
+      expect(body).toHaveLength(4_000_000);
+    }
+    session.close();
+    await server.stop();
+  },
+);
