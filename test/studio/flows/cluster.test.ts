@@ -111,7 +111,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     const from = await created("shop");
     await studio.open("cluster");
     await node(from).getByText("Reachable").waitFor(slow);
-    await choose(`node ${from}`, "Hand over what it leads");
+    await choose(`node ${from}`, "Transfer its leaderships");
     await reported(`${from} leads no database now`);
     expect(await nodes.leaderOf("shop")).not.toBe(from);
   }, 90_000);
@@ -119,7 +119,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
   test("a copy is removed after confirmation, and another one added", async () => {
     await created("books");
     await studio.open("cluster");
-    await database("books").getByText("OK").waitFor(slow);
+    await database("books").getByText("OK", { exact: true }).waitFor(slow);
     const leader = await nodes.leaderOf("books");
     const tag = other(leader);
     await choose("books", `Remove the copy on ${tag}…`);
@@ -132,7 +132,7 @@ describe.skipIf(!hasNatsServer())("three nodes", () => {
     await copy("books", tag).waitFor({ state: "detached" });
     await choose("books", `Add a copy on ${tag}`);
     await reported(`A copy of books was added on ${tag}`);
-    await database("books").getByText("OK").waitFor(slow);
+    await database("books").getByText("OK", { exact: true }).waitFor(slow);
     expect(nodes.cluster("A").find("books")?.registered.members).toContain(tag);
   }, 120_000);
 
