@@ -340,7 +340,9 @@ describe("the doctor", () => {
     expect(await exposedOf()).toEqual([]);
     chmodSync(join(certs, "server.key"), 0o644);
     expect(await exposedOf()).toEqual([
-      expect.objectContaining({ Text: expect.stringContaining("server.key (mode 644). Run chmod") }),
+      expect.objectContaining({
+        Text: expect.stringContaining("server.key (mode 644). Run chmod"),
+      }),
     ]);
     expect((await examine(data, settings)).of("certificate")?.State).toBe("ok");
   });
