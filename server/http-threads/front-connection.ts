@@ -20,9 +20,9 @@ export class FrontConnection implements SharedConnection, ReplyHolder {
   takenBytes = 0;
   /** When a request was last in progress, as `performance.now()`. */
   usedMs = performance.now();
-  /** Do its clients have to read before further requests begin? */
+  /** Whether the client must read replies before further requests begin. */
   isFull = false;
-  /** Requests that wait for that. */
+  /** Requests that wait until the client has read. */
   readonly #waiting: (() => void)[] = [];
 
   constructor(id: number, socket: Socket, held: HeldReplies) {

@@ -306,7 +306,7 @@ export abstract class FrontExchange {
     const body = decoder === undefined ? raw : unfoldStream(raw, decoder, Number.POSITIVE_INFINITY);
     try {
       for await (const chunk of body) {
-        await this.#forwardToPeer(chunk);
+        await this.#passToEngine(chunk);
         if (this.isOver) return;
       }
       this.events.bodyData(this.id, noBytes, true);
@@ -318,7 +318,7 @@ export abstract class FrontExchange {
   }
 
   /** Passes a chunk to the engine thread, in parts if that has not pulled enough. */
-  async #forwardToPeer(chunk: Buffer): Promise<void> {
+  async #passToEngine(chunk: Buffer): Promise<void> {
     for (let start = 0; start < chunk.length && !this.isOver; ) {
       if (this.#pulledBytes <= 0) {
         await this.#nextPull();

@@ -100,9 +100,7 @@ export class Http2Front {
     if (this.#host.isStopping) session.close();
     session.on("stream", (stream, headers) => {
       watch.began(stream);
-      stream.on("error", ignore); // resets by the client arrive here
-      if (!connection.isFull) this.#accept(connection, watch, stream, headers);
-      else connection.whenRead(() => this.#accept(connection, watch, stream, headers));
+      this.#accept(connection, watch, stream, headers);
     });
   }
 
@@ -113,10 +111,7 @@ export class Http2Front {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
   ): void {
-    if (stream.closed) {
-      watch.ended(stream);
-      return;
-    }
+    stream.on("error", ignore); // resets by the client arrive here
     const head = requestHead(headers, stream);
     const exchange = new Http2Exchange(this.#host, connection, stream, head, headers);
     connection.exchanges.set(exchange.id, exchange);
@@ -124,11 +119,20 @@ export class Http2Front {
       watch.ended(stream);
       exchange.closed();
     });
-    if (head.body !== "pending" || exchange.isBodyEncoded || !isShort(headers)) {
+    const isCollected = head.body === "pending" && !exchange.isBodyEncoded && isShort(headers);
+    const collected = isCollected ? stream : undefined;
+    if (connection.isFull) connection.whenRead(() => this.#report(exchange, head, collected));
+    else this.#report(exchange, head, collected);
+  }
+
+  /** Reports a request to the engine thread, with its whole body if `collected` is the source of a short one. Hot. */
+  #report(exchange: Http2Exchange, head: RequestHead, collected: Readable | undefined): void {
+    if (exchange.isOver) return;
+    if (collected === undefined) {
       this.#host.accept(exchange, head, undefined);
       return;
     }
-    exchange.collect(stream, (whole) => {
+    exchange.collect(collected, (whole) => {
       if (exchange.isOver) return;
       if (whole !== undefined) head.body = "whole";
       this.#host.accept(exchange, head, whole);
