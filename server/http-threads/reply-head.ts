@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { interfaceVersion } from "../http/response.ts";
 
 /**
- * Returns the header fields of a reply: those in `fields`, as `fieldsText` composes them, and those of every reply.
+ * Returns the header fields of a reply: those in `fields` (in the format of `RequestHead.fields`), and those of every reply.
  * Hot: parses without a generator, since it runs for every reply.
  */
 export function headersOf(fields: string): OutgoingHttpHeaders {

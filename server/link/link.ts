@@ -29,7 +29,7 @@ export interface RequestHead {
   /** Host and port as the client named them; "": it named none. */
   readonly authority: string;
   /**
-   * The header fields, as `fieldsText` composes them: names in lower case, repeated fields joined by ", ", without
+   * The header fields: "\n", the name, ":" and the value for each, and a final "\n". Names are in lower case, repeated fields joined by ", ", without
    * pseudo-headers and without the encoding of a body, which the HTTP thread decodes.
    */
   readonly fields: string;
@@ -67,7 +67,7 @@ export interface HttpEvents {
 
 export interface HttpCommands {
   /**
-   * Sends a whole reply. `fields`: as `fieldsText` composes them. `body` undefined: none.
+   * Sends a whole reply. `fields`: in the format of `RequestHead.fields`. `body` undefined: none.
    * `isCompressible`: it may be compressed in an encoding that the client accepts.
    */
   reply(
@@ -100,16 +100,6 @@ export interface HttpCommands {
   send(exchange: number, chunk: Buffer, isLast: boolean): void;
   /** Closes a web socket. `code` 0: without a closing handshake. */
   closeSocket(exchange: number, code: number, reason: string): void;
-}
-
-/**
- * Composes header fields: "\n", the name, ":", the value, for each, and a final "\n". Names and values contain no line
- * breaks: node:http and nghttp2 refuse them in requests, and `LinkExchange` in replies.
- */
-export function fieldsText(fields: Iterable<readonly [name: string, value: string]>): string {
-  let text = "";
-  for (const [name, value] of fields) text += `\n${name}:${value}`;
-  return `${text}\n`;
 }
 
 /** Returns the value of the field `name`, or undefined if there is none. */
