@@ -29,8 +29,8 @@ export interface RequestHead {
   /** Host and port as the client named them; "": it named none. */
   readonly authority: string;
   /**
-   * The header fields: "\n", the name, ":" and the value for each, and a final "\n". Names are in lower case, repeated fields joined by ", ", without
-   * pseudo-headers and without the encoding of a body, which the HTTP thread decodes.
+   * The header fields: "\n", the name, ":" and the value for each, and a final "\n". Names are in lower case, repeated
+   * fields are joined by ", ". Pseudo-headers are omitted, and so is the encoding of a body, which the HTTP thread decodes.
    */
   readonly fields: string;
   body: BodyState;

@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import {
   fieldOf,
   fieldsIn,
-  fieldsText,
   type HttpCommands,
   type HttpEvents,
   type RequestHead,
@@ -20,6 +19,13 @@ import {
   RingReceiver,
   RingSender,
 } from "../../../server/link/ring.ts";
+
+/** Composes header fields in the format of `RequestHead.fields`. */
+function fieldsText(fields: Iterable<readonly [name: string, value: string]>): string {
+  let text = "";
+  for (const [name, value] of fields) text += `\n${name}:${value}`;
+  return `${text}\n`;
+}
 
 type Call = readonly [name: string, ...args: unknown[]];
 
