@@ -1,7 +1,7 @@
 /**
- * Many databases over many nodes, simulated without servers: where the product's code places copies and leaders, how
- * even the result is, what moves when a node is added, lost or replaced, and the cost of idle databases extrapolated
- * from measurements.
+ * Simulates many databases on many nodes without servers: the placement of copies and leaders by the product's code, its
+ * balance, the moves after a node is added, lost or replaced, and the cost of idle databases, extrapolated from
+ * measurements.
  *
  * Databases are created one after another by a seeded schedule, by requests to random nodes; bytes and writes are
  * skewed, as a few databases have most of them. Both are unknown when a database is created, so placement can only
@@ -294,14 +294,14 @@ async function heartbeatCosts(size: BenchSize, print: (line: string) => void): P
     };
     const rounds = size === "smoke" ? 2 : 300;
     let text = "";
-    const said = await costOf(() => {
+    const sending = await costOf(() => {
       for (let at = 0; at < rounds; at++) text = JSON.stringify(encodeStatus(status));
     });
-    const heard = await costOf(() => {
+    const receiving = await costOf(() => {
       for (let at = 0; at < rounds; at++) decodeStatus("A", JSON.parse(text) as never);
     });
     print(
-      `a heartbeat of ${count} copies: ${text.length} bytes, ${(said.processorMs / rounds).toFixed(2)} ms to send and ${(heard.processorMs / rounds).toFixed(2)} ms to receive`,
+      `a heartbeat of ${count} copies: ${text.length} bytes, ${(sending.processorMs / rounds).toFixed(2)} ms to send and ${(receiving.processorMs / rounds).toFixed(2)} ms to receive`,
     );
   }
 }

@@ -23,7 +23,7 @@ interface Variant {
   /** Definition of a deployed index; null if the first query creates the index. */
   readonly definition: JsonObject | null;
   readonly query: string;
-  /** Queries without results, by what they match on. */
+  /** Queries without results, by the fields of their conditions. */
   readonly waiting: Readonly<Record<string, string>>;
 }
 

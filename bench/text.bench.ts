@@ -111,10 +111,10 @@ export async function run(size: BenchSize): Promise<string[]> {
       `${source}: built in ${costText(cost)}, ${(bytes / 1e6).toFixed(0)} MB: ${share}x of the text`,
     );
     for (const [name, texts] of Object.entries(questions(vocabulary, size))) {
-      const asked = texts.map((text) => `${source} where ${text}`);
-      await settledTotal(database, asked[0] as string); // asked is not empty
-      print(`${source} ${name}: ${timesText(await timesOf(database, asked, rounds))}`);
-      for (const text of asked) hash.update(await shown(database, text));
+      const queries = texts.map((text) => `${source} where ${text}`);
+      await settledTotal(database, queries[0] as string); // each question has several texts
+      print(`${source} ${name}: ${timesText(await timesOf(database, queries, rounds))}`);
+      for (const text of queries) hash.update(await shown(database, text));
     }
   }
   await database.close();

@@ -82,7 +82,7 @@ async function found(context: CommandContext): Promise<ListedCertificate> {
   if (other !== undefined) {
     throw new Failure(
       "usage",
-      `Several certificates are named '${wanted}'; specify the thumbprint`,
+      `Several certificates have the name '${wanted}'; specify the thumbprint`,
     );
   }
   return one;

@@ -99,7 +99,7 @@ export function makeHighlighters(
 }
 
 /**
- * The text of a group key, or null when the row has none. As in RavenDB 7.2.7, where an index made for Lucene has the
+ * Returns the text of a group key, or null if the row has no such key. As in RavenDB 7.2.7, where an index made for Lucene has the
  * term; one made for Corax refuses null, lists and objects (and, without a projection, numbers and booleans, which have
  * their texts here).
  * @throws EngineError not-supported

@@ -126,8 +126,8 @@ export class ScriptDocument implements Elsewhere {
   }
 
   /**
-   * @throws EngineError null-reference, invalid-format: what the script has put in the place of `@metadata` is no
-   * object. An undefined value counts as deleted, which is no error.
+   * Requires that the script has left an object in `@metadata`, or deleted it; an undefined value counts as deleted.
+   * @throws EngineError null-reference, invalid-format
    */
   requireMetadataObject(): void {
     const metadata = this.metadata();

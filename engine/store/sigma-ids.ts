@@ -1,13 +1,13 @@
 /**
- * Finds documents of a version up to 0.1.0 that would be lost, because this version takes their ids for the same.
+ * Finds documents of version 0.1.0 and older that would be lost, because their ids are equal in this version.
  *
  * That version folded ids by JavaScript's `toLowerCase`, which maps a capital sigma at the end of a word to another letter
- * (case-folding.ts): `ΟΔΟΣ` and `οδοσ` were two documents, and replaying its log would leave one. No other letter made
- * two ids of what is one now. A version that folds as this one does marks the database before it stores an id with a
- * sigma, so that the spelling of a document may change from then on.
+ * (case-folding.ts): `ΟΔΟΣ` and `οδοσ` were two documents, and replaying its log would leave one. No other letter is
+ * affected. This version marks a database before it stores an id with a sigma, so that a later change of spelling is not
+ * mistaken for a second document.
  *
  * Invariants:
- * - During replay, each record of a document or tombstone whose id has a sigma is noted, in any order.
+ * - During replay, each record of a document or tombstone whose id has a sigma is recorded, in any order.
  */
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
@@ -45,7 +45,7 @@ export class SigmaIds {
   /** By the present form of an id and its former one. */
   readonly #formers = new Map<string, Map<string, Former>>();
 
-  /** `rowEtag`: that of the present document with this id; 0: there is none. */
+  /** Records a document record. `rowEtag`: etag of the current document with this id, or 0. */
   noteDocument(id: string, etag: number, rowEtag: number): void {
     const formers = this.#formersOf(lowerCased(id));
     if (rowEtag !== 0 && ![...formers.values()].some((former) => former.etag === rowEtag)) {
@@ -61,8 +61,8 @@ export class SigmaIds {
   }
 
   /**
-   * @param etagOf the etag of the document with an id; 0: there is none
-   * @throws EngineError database-damaged, with the ids, when a document was not kept
+   * Checks that every document is still present. @param etagOf returns the etag of the document with an id, or 0
+   * @throws EngineError database-damaged with the ids of lost documents
    */
   check(etagOf: (id: string) => number): void {
     const lost: string[] = [];
@@ -76,7 +76,7 @@ export class SigmaIds {
     const more = lost.length > namedMax ? `, and ${lost.length - namedMax} more` : "";
     throw new EngineError(
       "database-damaged",
-      `An older version stored documents whose ids are the same in this version: ${shown}${more}. Nothing was changed. Open the folder with the older version, store all but one of each under another id, delete them under these, and store the one that stays once more.`,
+      `An older version stored documents whose ids are the same in this version: ${shown}${more}. Nothing was changed. Open the folder with the older version. For each group of ids, store all documents but one under another id, delete the originals, and store the remaining document again.`,
     );
   }
 

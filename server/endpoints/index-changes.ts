@@ -101,8 +101,8 @@ function idsOf({ Ids: ids = [] }: Readonly<Record<string, unknown>>): readonly s
 }
 
 /**
- * POST indexes/try, body `{"Definition","Ids"}`: what a definition in JavaScript makes of a few documents, as texts. Between
- * the lists, RavenDB 7.2.7 lacks a comma
+ * POST indexes/try, body `{"Definition","Ids"}`: the entries of a JavaScript definition for a few documents, as texts. RavenDB
+ * 7.2.7 omits a comma between the lists
  */
 async function postTry(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const body = await jsonBody(exchange);

@@ -3,8 +3,8 @@
  * without a registered certificate, a share for each registered certificate, and a reserve for registered certificates.
  *
  * The certificate of a connection is known only after its handshake. So every new connection is admitted as that of an
- * unregistered client, if necessary in place of one of these that is not used, and changes sides once it has shown a registered
- * certificate. Knows nothing of protocols.
+ * unregistered client, if necessary in place of an unused connection of such a client, and is reclassified once it has
+ * presented a registered certificate. Knows nothing of protocols.
  *
  * Invariants:
  * - No more than `countMax` connections are open.
@@ -20,7 +20,7 @@ import { isIPv6, type Socket } from "node:net";
 const clientShare = 3 / 4;
 /** Of one address without a registered certificate, handshakes included. */
 const unknownShare = 1 / 4;
-/** Of registered certificates alone, and of those that have not shown their certificate yet. */
+/** Share reserved for registered certificates, and share of connections whose handshake is not complete. */
 const reserveShare = 1 / 4;
 const handshakeShare = 1 / 16;
 

@@ -20,6 +20,8 @@ export interface FrontLimits {
   /** Bytes of replies that the operating system has not accepted, of one HTTP thread. */
   readonly heldReplyBytesMax: number;
   readonly compressReplies: boolean;
+  /** 48 bytes of keys for TLS session tickets: a client resumes its session on any HTTP thread. */
+  readonly ticketKeys: Uint8Array;
 }
 
 export interface FrontHost {

@@ -55,11 +55,13 @@ export class HttpFront implements HttpCommands, FrontHost {
   #lastConnection = 0;
   #lastExchange = 0;
   readonly #held: HeldReplies;
+  readonly #ticketKeys: Buffer;
   #whenIdle: (() => void) | undefined = undefined;
 
   /** `eventsFor`: returns what is notified by this object, which executes the commands. */
   constructor(limits: FrontLimits, eventsFor: (commands: HttpCommands) => HttpEvents) {
     this.limits = limits;
+    this.#ticketKeys = Buffer.from(limits.ticketKeys);
     this.#held = new HeldReplies(limits.heldReplyBytesMax);
     this.events = eventsFor(this);
     this.#http1 = new Http1Front(this);
@@ -87,7 +89,7 @@ export class HttpFront implements HttpCommands, FrontHost {
 
   /** Presents this certificate on new connections. */
   setCertificate(secure: tls.SecureContextOptions): void {
-    setCertificate(this.#listeners, secure);
+    setCertificate(this.#listeners, { ...secure, ticketKeys: this.#ticketKeys });
   }
 
   get counts(): FrontCounts {
@@ -207,6 +209,7 @@ export class HttpFront implements HttpCommands, FrontHost {
       ...tlsPolicy,
       ALPNProtocols: ["h2", "http/1.1"],
       handshakeTimeout: this.limits.handshakeMs,
+      ticketKeys: this.#ticketKeys,
     });
     server.on("connection", (socket) => this.#enter(socket));
     server.on("secureConnection", (socket) => {

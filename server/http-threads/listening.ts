@@ -1,7 +1,7 @@
 /** Listens on several addresses with one port, for any protocol. */
 import { once } from "node:events";
 import type * as net from "node:net";
-import { type SecureContextOptions, Server } from "node:tls";
+import { type SecureContextOptions, Server, type TlsOptions } from "node:tls";
 import { tlsPolicy } from "../security/tls-policy.ts";
 
 const tcpKeepAliveMs = 60_000;
@@ -40,7 +40,7 @@ export async function listenOn(
 /** Presents another certificate on new TLS connections to `listeners`. */
 export function setCertificate(
   listeners: readonly net.Server[],
-  secure: SecureContextOptions,
+  secure: SecureContextOptions & Pick<TlsOptions, "ticketKeys">,
 ): void {
   for (const listener of listeners) {
     if (listener instanceof Server) listener.setSecureContext({ ...secure, ...tlsPolicy });

@@ -343,26 +343,26 @@ export abstract class Exchange {
   }
 
   /**
-   * Streams the JSON text in `pieces`, enclosed in `before` and `behind`, under the client's back-pressure.
+   * Streams the JSON text in `pieces`, between `prefix` and `suffix`, under the client's back-pressure.
    * Resolves when all of it was handed to the system, or the client has disconnected.
    */
   async replyPieces(
     status: number,
-    before: string,
+    prefix: string,
     pieces: DocumentChunks,
-    behind: string,
+    suffix: string,
     given?: ReplyHeaders,
   ): Promise<void> {
     if (this.wasAborted || this.isClosed) return;
-    const length = before.length + pieces.length + behind.length;
+    const length = prefix.length + pieces.length + suffix.length;
     if (this.method === "HEAD") {
       this.reply(status, { ...given, "content-type": jsonContentType, "content-length": length });
       return;
     }
     const stream = this.stream(status, { ...given, "content-length": length });
-    await stream.write(before);
+    await stream.write(prefix);
     await writePieces(stream, pieces);
-    await stream.end(behind);
+    await stream.end(suffix);
   }
 
   /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is cut off. */

@@ -7,7 +7,7 @@
  * Invariants:
  * - A thread that dies is replaced; only its connections are lost.
  */
-import type { X509Certificate } from "node:crypto";
+import { randomBytes, type X509Certificate } from "node:crypto";
 import { closeSync, existsSync, openSync } from "node:fs";
 import type { SecureContextOptions } from "node:tls";
 import { fileURLToPath } from "node:url";
@@ -29,6 +29,8 @@ import type { RequestHost } from "./thread-requests.ts";
 
 /** Header fields of one request. */
 const headerCountMax = 128;
+/** Length of the keys for TLS session tickets, as Node defines it. */
+const ticketKeyBytes = 48;
 /** The share of `Http.MaxHeldRepliesInMb` for replies that are sent to HTTP threads whole; larger ones have the rest. */
 const sentShare = 1 / 2;
 
@@ -89,6 +91,7 @@ export class HttpService implements RequestHost {
       stallMs: limits.stallMs,
       heldReplyBytesMax: Math.ceil((limits.heldReplyBytesMax * sentShare) / count),
       compressReplies: limits.compressReplies,
+      ticketKeys: randomBytes(ticketKeyBytes),
     };
     if (httpThreads === 0) this.#threads.push(new OwnThread(this.#limits, this));
     else while (this.#threads.length < count) this.#threads.push(this.#makeThread());

@@ -1,6 +1,7 @@
 /** HTTP threads: worker threads that share a descriptor, and what clients see of them. Their code must be built. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
+import * as tls from "node:tls";
 import { Worker } from "node:worker_threads";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
@@ -202,3 +203,31 @@ test.each([0, 1])(
     await server.stop();
   },
 );
+
+test("a TLS session is resumed on any thread", async () => {
+  const server = await start(3);
+  const connect = (session: { readonly session?: Buffer }) =>
+    tls.connect({
+      ...tlsOptions(server.authority, server.admin),
+      host: "127.0.0.1",
+      port: server.port,
+      ALPNProtocols: ["http/1.1"],
+      ...session,
+    });
+  const first = connect({});
+  first.resume(); // tickets arrive after the handshake
+  const [session] = (await once(first, "session")) as [Buffer];
+  first.destroy();
+  // Connections that open together are accepted by different threads.
+  const resumed = await Promise.all(
+    Array.from({ length: 24 }, async () => {
+      const socket = connect({ session });
+      await once(socket, "secureConnect");
+      const isReused = socket.isSessionReused();
+      socket.destroy();
+      return isReused;
+    }),
+  );
+  expect(resumed).not.toContain(false);
+  await server.stop();
+});
