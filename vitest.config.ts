@@ -107,8 +107,8 @@ const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.
  */
 const alone = [
   "test/engine/base/gc-hints.test.ts",
-  "test/server/monitoring/resident-bytes.test.ts",
-  "test/server/startup/memory-return.test.ts",
+  "test/engine/base/resident-bytes.test.ts",
+  "test/engine/base/memory-return.test.ts",
 ];
 
 /** Rooms whose tests open databases that can be followed. */

@@ -9,6 +9,12 @@ import {
   reportedBytesMin,
 } from "./held-replies.ts";
 
+/**
+ * Requests of a connection that begin before the first of them is answered: their replies are held if the client does not
+ * read. Requests that take longer than the interval between two checks do not count, so they do not block others.
+ */
+const unansweredMax = 32;
+
 export class FrontConnection implements SharedConnection, ReplyHolder {
   readonly id: number;
   readonly socket: Socket;
@@ -18,11 +24,14 @@ export class FrontConnection implements SharedConnection, ReplyHolder {
   /** Bytes of replies that the operating system has not accepted. */
   heldBytes = 0;
   takenBytes = 0;
-  /** When a request was last in progress, as `performance.now()`. */
+  /** When a request was last in progress, as `performance.now()`, to within the interval between two checks. */
   usedMs = performance.now();
   /** Whether the client must read replies before further requests begin. */
-  isFull = false;
-  /** Requests that wait until the client has read. */
+  #isFull = false;
+  /** Requests that have begun since the last check, and are not answered. */
+  #unanswered = 0;
+  #isUsed = false;
+  /** Requests that wait to begin, in order. */
   readonly #waiting: (() => void)[] = [];
 
   constructor(id: number, socket: Socket, held: HeldReplies) {
@@ -48,17 +57,44 @@ export class FrontConnection implements SharedConnection, ReplyHolder {
   }
 
   setFull(isFull: boolean): void {
-    this.isFull = isFull;
-    while (!this.isFull && !this.socket.destroyed) {
-      const begin = this.#waiting.shift();
-      if (begin === undefined) return;
-      begin();
-    }
+    this.#isFull = isFull;
+    this.#beginWaiting();
   }
 
-  /** Calls `begin` once the client has read. */
-  whenRead(begin: () => void): void {
-    this.#waiting.push(begin);
+  /** Calls `begin` as soon as a further request may begin. Hot. */
+  whenFree(begin: () => void): void {
+    if (this.#mayBegin) begin();
+    else this.#waiting.push(begin);
+  }
+
+  /** A request has begun. Hot. */
+  began(): void {
+    this.#unanswered++;
+    this.#isUsed = true;
+  }
+
+  /** A request has its reply, or has ended without one. Hot. */
+  answered(): void {
+    if (this.#unanswered > 0) this.#unanswered--;
+    this.#beginWaiting();
+  }
+
+  /** To be called twice a second. */
+  check(nowMs: number): void {
+    if (this.#isUsed || !this.isIdle) this.usedMs = nowMs;
+    this.#isUsed = false;
+    this.#unanswered = 0;
+    this.#beginWaiting();
+  }
+
+  get #mayBegin(): boolean {
+    return !this.#isFull && this.#unanswered < unansweredMax;
+  }
+
+  #beginWaiting(): void {
+    while (this.#waiting.length > 0 && this.#mayBegin && !this.socket.destroyed) {
+      this.#waiting.shift()?.();
+    }
   }
 
   endHolding(): void {

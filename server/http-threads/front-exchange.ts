@@ -7,6 +7,7 @@
  * - Every byte of a reply is counted from its arrival here until the operating system has accepted it.
  */
 import type { Duplex, Readable, Writable } from "node:stream";
+import { countPassing } from "../../engine/base/gc-hints.ts";
 import { unfoldStream } from "../http/body.ts";
 import { RequestError } from "../http/request-error.ts";
 import {
@@ -54,6 +55,8 @@ export abstract class FrontExchange {
   onOver: (exchange: FrontExchange) => void = ignore;
   /** Has the engine thread, or the client, ended it? */
   isOver = false;
+  /** Is it one of the unanswered requests of its connection? */
+  #isUnanswered = false;
   #compressing: Compressing | undefined = undefined;
   #sink: Writable | undefined = undefined;
   #socket: FrontSocket | undefined = undefined;
@@ -104,9 +107,16 @@ export abstract class FrontExchange {
     return this.#bodyEncoding !== "";
   }
 
+  /** The request is reported to the engine thread. Hot. */
+  began(): void {
+    this.#isUnanswered = true;
+    this.connection.began();
+  }
+
   reply(status: number, fields: string, body: Buffer | undefined, isCompressible: boolean): void {
     if (this.isOver) return;
     this.isOver = true;
+    this.#answered();
     const encoding =
       isCompressible && body !== undefined ? this.#encodingOf(body.length) : undefined;
     if (body === undefined || encoding === undefined) {
@@ -133,6 +143,7 @@ export abstract class FrontExchange {
 
   open(status: number, fields: string, isCompressible: boolean): void {
     if (this.isOver) return;
+    this.#answered();
     const encoding = isCompressible ? this.#streamEncoding() : undefined;
     const head = encoding === undefined ? fields : encodedFields(fields, encoding, undefined);
     const sink = this.respondHead(status, head);
@@ -152,6 +163,7 @@ export abstract class FrontExchange {
     this.#hold(length);
     const done = () => {
       this.#release(length);
+      countPassing(length);
       this.events.sent(this.id, length);
     };
     if (isLast) this.isOver = true;
@@ -168,6 +180,7 @@ export abstract class FrontExchange {
   /** Answers a web socket here: its messages are events. */
   acceptSocket(fields: string): void {
     if (this.isOver) return;
+    this.#answered();
     const socket = new FrontSocket(this.id, this.upgrade(fields), this.events);
     this.#socket = socket;
   }
@@ -175,6 +188,7 @@ export abstract class FrontExchange {
   /** Lets the engine thread answer the bytes of a web socket. */
   acceptTunnel(fields: string): void {
     if (this.isOver) return;
+    this.#answered();
     const tunnel = this.upgrade(fields);
     this.#sink = tunnel;
     this.#tunnel = tunnel;
@@ -211,6 +225,7 @@ export abstract class FrontExchange {
     if (!this.isOver) this.events.aborted(this.id);
     this.isOver = true;
     this.connection.exchanges.delete(this.id);
+    this.#answered();
     this.#release(this.heldBytes);
     this.#endCollecting = undefined;
     this.#resumePump?.();
@@ -266,6 +281,12 @@ export abstract class FrontExchange {
   #respond(status: number, fields: string, body: Buffer | undefined): void {
     if (body !== undefined) this.#hold(body.length);
     this.respond(status, fields, body);
+  }
+
+  #answered(): void {
+    if (!this.#isUnanswered) return;
+    this.#isUnanswered = false;
+    this.connection.answered();
   }
 
   #hold(bytes: number): void {
@@ -329,6 +350,7 @@ export abstract class FrontExchange {
       this.events.bodyData(this.id, chunk.subarray(start, end), false);
       start = end;
     }
+    countPassing(chunk.length);
   }
 
   #nextPull(): Promise<void> {

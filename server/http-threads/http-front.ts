@@ -138,6 +138,7 @@ export class HttpFront implements HttpCommands, FrontHost {
 
   accept(exchange: FrontExchange, head: RequestHead, body: Buffer | undefined): void {
     this.#exchanges.set(exchange.id, exchange);
+    exchange.began();
     exchange.onOver = this.#forget;
     this.events.request(exchange.connection.id, exchange.id, head, body);
   }
@@ -254,8 +255,12 @@ export class HttpFront implements HttpCommands, FrontHost {
       clearTimeout(timer);
       socket.off("readable", onReadable);
       socket.unshift(seen);
-      const connection = this.#opened(socket, false, undefined);
-      (isHttp2 ? this.#http2 : this.#http1).enter(connection);
+      // Node forgets the listener in the next tick only; until then a parser cannot pause the socket.
+      process.nextTick(() => {
+        if (socket.destroyed) return;
+        const connection = this.#opened(socket, false, undefined);
+        (isHttp2 ? this.#http2 : this.#http1).enter(connection);
+      });
     };
     socket.on("readable", onReadable);
     socket.once("close", () => clearTimeout(timer));
@@ -285,11 +290,14 @@ export class HttpFront implements HttpCommands, FrontHost {
 
   #check(): void {
     const nowMs = performance.now();
+    for (const connection of this.#connections.values()) {
+      connection.check(nowMs);
+      for (const exchange of connection.exchanges.values()) {
+        exchange.check(nowMs, this.limits.stallMs);
+      }
+    }
     this.#http2.check(nowMs);
     this.#held.sweep();
-    for (const { exchanges } of this.#connections.values()) {
-      for (const exchange of exchanges.values()) exchange.check(nowMs, this.limits.stallMs);
-    }
   }
 }
 

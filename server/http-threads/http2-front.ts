@@ -79,7 +79,6 @@ export class Http2Front {
     const { keepAliveMs } = this.#host.limits;
     for (const [session, { connection, watch }] of this.#sessions) {
       watch.check(connection.exchanges.values());
-      if (connection.exchanges.size > 0) connection.usedMs = nowMs;
       const idleMs = nowMs - connection.usedMs;
       if (idleMs > keepAliveMs) session.close();
       // A session with unfinished headers does not close by itself.
@@ -121,8 +120,7 @@ export class Http2Front {
     });
     const isCollected = head.body === "pending" && !exchange.isBodyEncoded && isShort(headers);
     const collected = isCollected ? stream : undefined;
-    if (connection.isFull) connection.whenRead(() => this.#report(exchange, head, collected));
-    else this.#report(exchange, head, collected);
+    connection.whenFree(() => this.#report(exchange, head, collected));
   }
 
   /** Reports a request to the engine thread, with its whole body if `collected` is the source of a short one. Hot. */

@@ -6,6 +6,7 @@
  */
 import type { AddressInfo, Server } from "node:net";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { returnMemory } from "../../engine/base/memory-return.ts";
 import { commandReader, EventWriter } from "../link/records.ts";
 import { ThreadLink } from "../link/thread-link.ts";
 import { HttpFront } from "./http-front.ts";
@@ -18,6 +19,7 @@ const { memory, limits } = workerData as ThreadData;
 const link = new ThreadLink(port, memory, false);
 const front = new HttpFront(limits, () => new EventWriter(link));
 link.receive(commandReader(front));
+returnMemory();
 
 process.on("uncaughtException", (error) => report({ kind: "mistake", error }));
 

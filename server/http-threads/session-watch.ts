@@ -2,8 +2,8 @@
  * Detects abuse of an HTTP/2 session: frames that cost their sender nothing. Node's own limits stop floods of pings,
  * settings, empty data and endless headers; these limits cover what it lets pass.
  *
- * Node reports only priorities, aborted streams, and the bytes read and written. So window updates and frames of
- * unknown types appear here as bytes without a purpose.
+ * Node reports only settings, priorities, data, aborted streams, and the bytes read and written. So window updates and
+ * frames of unknown types appear here as bytes without a purpose.
  *
  * Invariants:
  * - A session that only requests, replies and transfers is never ended here, however fast.
@@ -16,6 +16,11 @@ const resetsForgotten = 16;
 /** Priority frames allowed per session, plus those for each stream. */
 const prioritiesMax = 1_000;
 const prioritiesPerStream = 10;
+/** Changes of settings allowed between two checks: each changes the window of every open stream. */
+const settingsMax = 64;
+/** Frames of data allowed between two checks whose average length is less than `smallBytes`: most of it is overhead. */
+const smallFramesMax = 1_000;
+const smallBytes = 16;
 /**
  * Bytes allowed between two checks without an upload: a fixed part, one per stream, and a share of the bytes sent
  * (window updates).
@@ -31,6 +36,10 @@ export class SessionWatch {
   #streams = 0;
   #resets = 0;
   #priorities = 0;
+  #settings = 0;
+  /** Frames of data since the last check, and their bytes. */
+  #dataFrames = 0;
+  #dataBytes = 0;
   /** Was an upload open at the last check, or has one begun since? */
   #mayUpload = false;
   #lateBytes = 0;
@@ -44,12 +53,22 @@ export class SessionWatch {
     (session as NodeJS.EventEmitter).on("priority", () => {
       if (++this.#priorities > prioritiesMax + prioritiesPerStream * this.#streams) this.#end();
     });
+    session.on("remoteSettings", () => {
+      if (++this.#settings > settingsMax) this.#end();
+    });
   }
 
   /** A stream has opened. Hot. */
   began(stream: ServerHttp2Stream): void {
     this.#streams++;
-    if (!stream.endAfterHeaders) this.#mayUpload = true;
+    if (stream.endAfterHeaders) return;
+    this.#mayUpload = true;
+    // Frames must be counted as they arrive: a single read of the socket may have ten thousand of them.
+    const { push } = stream;
+    stream.push = (chunk: Buffer | null) => {
+      if (chunk !== null) this.#received(chunk.length);
+      return push.call(stream, chunk);
+    };
   }
 
   /** A stream has closed. Hot. */
@@ -60,6 +79,9 @@ export class SessionWatch {
   /** To be called twice a second. `exchanges`: those that are open. */
   check(exchanges: Iterable<{ readonly hasBody: boolean }>): void {
     this.#resets = Math.max(0, this.#resets - resetsForgotten);
+    this.#settings = 0;
+    this.#dataFrames = 0;
+    this.#dataBytes = 0;
     const { socket } = this.#session;
     if (socket === undefined || this.#session.destroyed) return;
     const { bytesRead, bytesWritten } = socket;
@@ -77,6 +99,14 @@ export class SessionWatch {
     else if (surplus > 0) {
       this.#lateBytes -= surplus;
       if (this.#lateBytes < 0) this.#end();
+    }
+  }
+
+  #received(bytes: number): void {
+    this.#dataFrames++;
+    this.#dataBytes += bytes;
+    if (this.#dataFrames > smallFramesMax && this.#dataBytes < this.#dataFrames * smallBytes) {
+      this.#end();
     }
   }
 

@@ -103,7 +103,11 @@ export class LinkExchange extends Exchange {
     if (this.head.body !== "pending") {
       return Readable.from(this.whole === undefined || this.whole.length === 0 ? [] : [this.whole]);
     }
-    this.source ??= new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
+    if (this.source === undefined) {
+      this.source = new LinkBody((bytes) => this.thread.commands.pull(this.id, bytes));
+      // The client may have gone while the request waited for memory.
+      if (this.hasEnded) this.source.destroy();
+    }
     return this.source;
   }
 

@@ -14,7 +14,7 @@ import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts"
 import type { Database, Operations } from "../../engine/engine.ts";
 import { CountedLatency } from "./counted-latency.ts";
 import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
-import { residentBytes } from "./resident-bytes.ts";
+import { residentBytes } from "../../engine/base/resident-bytes.ts";
 
 export const figureDatabasesMax = 100;
 const eventsMax = 200;

@@ -369,7 +369,7 @@ export const settingTable = {
   "Http.Http2.MaxStreamsPerConnection": {
     group: "Requests",
     kind: "count",
-    fallback: "250",
+    fallback: "100",
     about: "concurrent requests on one HTTP/2 connection",
   },
   "Http.Threads": {

@@ -8,9 +8,9 @@
  */
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
-import { startCollection } from "../../engine/base/gc-hints.ts";
-import { processMemory } from "../../engine/base/memory-budget.ts";
-import { residentBytes } from "../monitoring/resident-bytes.ts";
+import { startCollection } from "./gc-hints.ts";
+import { processMemory } from "./memory-budget.ts";
+import { residentBytes } from "./resident-bytes.ts";
 
 const lookMs = 1_000;
 /** Growth of the process that makes a collection worthwhile, in bytes. */

@@ -1,7 +1,7 @@
 /** Memory that V8 returns to the system on request. */
 import { getHeapStatistics } from "node:v8";
 import { expect, test } from "vitest";
-import { shrinkHeap } from "../../../server/startup/memory-return.ts";
+import { shrinkHeap } from "../../../engine/base/memory-return.ts";
 
 const mebi = 1024 * 1024;
 

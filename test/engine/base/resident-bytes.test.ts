@@ -1,6 +1,6 @@
 /** The memory of the process, read from a file. */
 import { expect, test, vi } from "vitest";
-import { residentBytes } from "../../../server/monitoring/resident-bytes.ts";
+import { residentBytes } from "../../../engine/base/resident-bytes.ts";
 
 test("returns the previous value if no file handle is available", () => {
   expect(residentBytes(7)).toBeGreaterThan(1024 * 1024);
