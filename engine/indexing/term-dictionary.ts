@@ -100,7 +100,14 @@ export class TermDictionary {
 
   internText(kind: number, text: string, value: number): number {
     if (text.length * 3 <= sought.length) {
-      return this.intern(kind, sought, sought.write(text), value);
+      // Words are mostly short and ASCII, for which a loop is faster than a call of `write`.
+      let length = 0;
+      for (; length < text.length; length++) {
+        const code = text.charCodeAt(length);
+        if (code >= 0x80) return this.intern(kind, sought, sought.write(text), value);
+        sought[length] = code;
+      }
+      return this.intern(kind, sought, length, value);
     }
     const bytes = Buffer.from(text);
     return this.intern(kind, bytes, bytes.length, value);

@@ -9,6 +9,7 @@
  * - A session that only requests, replies and transfers is never ended here, however fast.
  */
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Readable } from "node:stream";
 
 /** Streams that a client may abort in a burst, and how many more after each check. Node's limit is a little higher. */
 const resetsMax = 900;
@@ -63,12 +64,14 @@ export class SessionWatch {
     this.#streams++;
     if (stream.endAfterHeaders) return;
     this.#mayUpload = true;
-    // Frames must be counted as they arrive: a single read of the socket may have ten thousand of them.
+    // Frames must be counted as they arrive: one read of the socket may have six thousand of them. Those read together
+    // with the head of the request are in the stream already.
     const { push } = stream;
     stream.push = (chunk: Buffer | null) => {
-      if (chunk !== null) this.#received(chunk.length);
+      if (chunk !== null) this.#received(1, chunk.length);
       return push.call(stream, chunk);
     };
+    if (stream.readableLength > 0) this.#received(chunkCountOf(stream), stream.readableLength);
   }
 
   /** A stream has closed. Hot. */
@@ -102,8 +105,8 @@ export class SessionWatch {
     }
   }
 
-  #received(bytes: number): void {
-    this.#dataFrames++;
+  #received(frames: number, bytes: number): void {
+    this.#dataFrames += frames;
     this.#dataBytes += bytes;
     if (this.#dataFrames > smallFramesMax && this.#dataBytes < this.#dataFrames * smallBytes) {
       this.#end();
@@ -114,6 +117,14 @@ export class SessionWatch {
     if (!this.#session.destroyed)
       this.#session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
+}
+
+/** Chunks in the buffer of a stream, which has no public name in Node; 0 where it is missing. */
+function chunkCountOf(stream: Readable): number {
+  const { _readableState: state } = stream as {
+    readonly _readableState?: { readonly buffer?: { readonly length: number } };
+  };
+  return state?.buffer?.length ?? 0;
 }
 
 function isUploadOpen(exchanges: Iterable<{ readonly hasBody: boolean }>): boolean {

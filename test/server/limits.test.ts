@@ -282,6 +282,14 @@ const floods: readonly (readonly [string, () => Buffer])[] = [
         times(20_000, () => frame(0, 0, 1)),
       ]),
   ],
+  [
+    "data of one byte",
+    () =>
+      Buffer.concat([
+        frame(1, 0x04, 1, headerBlock("/test/echo")),
+        times(5000, () => frame(0, 0, 1, Buffer.from("x"))),
+      ]),
+  ],
   ["priorities", () => times(20_000, (n) => frame(2, 0, 2 * n + 1, Buffer.from([0, 0, 0, 0, 1])))],
   ["window updates", () => times(20_000, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])))],
   ["frames of unknown type", () => times(20_000, () => frame(0x77, 0, 1))],
@@ -344,6 +352,8 @@ describe("HTTP/2", () => {
   test.each([
     ["streams opened and reset", 1],
     ["empty data", 1],
+    ["data of one byte", 1],
+    ["settings", 1],
     ["priorities", 1],
     // These are detected by their bytes, which are checked twice a second.
     ["window updates", 30],
