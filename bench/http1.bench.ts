@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
 import type { DocumentLoad } from "./http/document-load.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
-import { processorMs, type Server, script, stop } from "./http/processes.ts";
+import { mainThreadMs, processorMs, type Server, script, stop } from "./http/processes.ts";
 import type { RawResult } from "./http/raw-client.ts";
 
 const inFlight = 64;
@@ -51,13 +51,20 @@ async function compare(
   rounds: number,
 ): Promise<string> {
   const own: number[] = [];
+  const engine: number[] = [];
   const limit: number[] = [];
   for (let seed = 0; seed <= rounds; seed++) {
     const micros = async (url: string, pid: number | undefined) => {
       const before = processorMs(pid ?? 0);
+      const mainThreadBefore = mainThreadMs(pid ?? 0);
       load.send({ ...asked, url, seed });
       const [result] = (await once(load, "message")) as [RawResult];
-      return { result, micros: ((processorMs(pid ?? 0) - before) * 1000) / asked.requests };
+      const perRequest = (usedMs: number) => (usedMs * 1000) / asked.requests;
+      return {
+        result,
+        micros: perRequest(processorMs(pid ?? 0) - before),
+        mainThreadMicros: perRequest(mainThreadMs(pid ?? 0) - mainThreadBefore),
+      };
     };
     const ours = await micros(server.url, server.process.pid);
     bare.send({ body: ours.result.reply });
@@ -65,11 +72,13 @@ async function compare(
     const bares = await micros(`http://127.0.0.1:${port}`, bare.pid);
     if (seed === 0 && rounds > 1) continue; // warm-up
     own.push(ours.micros);
+    engine.push(ours.mainThreadMicros);
     limit.push(bares.micros);
   }
   const name = asked.method === "GET" ? "GET" : "durable PUT";
   return (
-    `${name} over HTTP/1.1, ${asked.inFlight} in flight: processor ${median(own).toFixed(1)} µs per request, ` +
+    `${name} over HTTP/1.1, ${asked.inFlight} in flight: processor ${median(own).toFixed(1)} µs per request ` +
+    `(engine thread ${median(engine).toFixed(1)}), ` +
     `${ratio(median(own), median(limit))} bare (${median(limit).toFixed(1)} µs)`
   );
 }

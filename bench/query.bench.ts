@@ -9,7 +9,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { type BenchSize, median, ratio, temporaryFolder } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
-import { processorMs, script, stop } from "./http/processes.ts";
+import { mainThreadMs, processorMs, script, stop } from "./http/processes.ts";
 import { measuredQueries, type QueryLoad, userText } from "./http/query-load.ts";
 import type { RawResult } from "./http/raw-client.ts";
 
@@ -23,8 +23,9 @@ interface Contestant {
 }
 
 interface Measured extends RawResult {
-  /** The server's processor time per query, in microseconds. */
+  /** The server's processor time per query, of all threads and of the main thread, in microseconds. */
   readonly micros: number;
+  readonly mainThreadMicros: number;
 }
 
 /** Runs the bench. @returns the printed lines */
@@ -98,8 +99,9 @@ async function measureAll(
   }
   const micros: number[] = [];
   const shown = [...runs].map(([name, list]) => {
-    const of = (figure: "micros" | "p50" | "p99") => median(list.map((each) => each[figure]));
-    const result = `${name} ${of("micros").toFixed(0)} µs (p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
+    const of = (figure: "micros" | "mainThreadMicros" | "p50" | "p99") =>
+      median(list.map((each) => each[figure]));
+    const result = `${name} ${of("micros").toFixed(0)} µs (main thread ${of("mainThreadMicros").toFixed(0)}; p50 ${of("p50").toFixed(2)}, p99 ${of("p99").toFixed(2)} ms)`;
     micros.push(of("micros"));
     const own = micros[0] ?? Number.NaN;
     return micros.length === 1 ? result : `${result} (${ratio(own, of("micros"))})`;
@@ -128,10 +130,15 @@ async function measure(
   asked: QueryLoad,
 ): Promise<Measured> {
   const before = processorMs(server.pid);
+  const mainThreadBefore = mainThreadMs(server.pid);
   load.send(asked);
   const [result] = (await once(load, "message")) as [RawResult];
-  const usedMs = processorMs(server.pid) - before;
-  return { ...result, micros: (usedMs * 1000) / asked.requests };
+  const perQuery = (usedMs: number) => (usedMs * 1000) / asked.requests;
+  return {
+    ...result,
+    micros: perQuery(processorMs(server.pid) - before),
+    mainThreadMicros: perQuery(mainThreadMs(server.pid) - mainThreadBefore),
+  };
 }
 
 /** Sets the reply of the bare server. @returns its URL */
