@@ -277,6 +277,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/known-fields.ts",
     "engine/rql/meaning-of.ts",
     "engine/rql/operator-meanings.ts",
+    "engine/rql/query-outcome.ts",
     "engine/rql/query-scope.ts",
     "engine/rql/query-size.ts",
     "engine/rql/query.ts",

@@ -15,7 +15,6 @@ import { refuseUnfit } from "./known-fields.ts";
 import { type DocumentReader, documentText } from "./named-documents.ts";
 import { readQueryParameters } from "./query-parameters.ts";
 import type { QueryScope } from "./query-scope.ts";
-import type { QueryOutcome } from "./results.ts";
 import type { QueryIndex } from "./row-source.ts";
 
 export type SummaryProjection = Extract<
@@ -32,34 +31,6 @@ export type Summary =
 export interface SetupSource extends DocumentReader {
   readonly budget: WorkBudget;
 }
-
-/** The outcome of a summary but for its rows and index. */
-export const emptyOutcome: Omit<
-  QueryOutcome,
-  | "totalResults"
-  | "durationMs"
-  | "indexName"
-  | "indexTimestamp"
-  | "lastQueryTime"
-  | "isStale"
-  | "resultEtag"
-> = {
-  isSummary: true,
-  cappedMaxResults: null,
-  scannedResults: 0,
-  skippedResults: 0,
-  includedPaths: null,
-  includes: [],
-  counterIncludes: null,
-  compareExchangeKeys: null,
-  seriesFields: null,
-  spatial: null,
-  revisionIncludes: null,
-  seriesIncludes: null,
-  highlightings: null,
-  explanations: null,
-  timings: null,
-};
 
 /** Reads the facet setups of a query. @throws null-reference when one is missing */
 export async function summaryOf(

@@ -21,7 +21,7 @@ import type { IndexReader } from "../indexing/index-reader.ts";
 import { slicedSort } from "../indexing/sliced-sort.ts";
 import { acquireText, type JsonText, releaseText } from "../json/json-text.ts";
 import { readFieldsOf, wholeFieldsOf } from "./analyze-index.ts";
-import type { AnalyzedPaging, AnalyzedQuery, Projection } from "./analyzed-query.ts";
+import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import {
   bodyOf,
   compileFilter,
@@ -36,13 +36,14 @@ import { hasIncludes, IncludeCollector } from "./execute-include.ts";
 import { RowLoader } from "./execute-load.ts";
 import { distanceTexts } from "./execute-nearest.ts";
 import { firstEntries, orderEntries, pageEndOf } from "./execute-order.ts";
-import { emptyOutcome, type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
+import { type SummaryProjection, summaryOf, summaryRows } from "./execute-summary.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters, noRowKey, rowKeyText } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import { hasNearest } from "./meaning-of.ts";
 import { type DocumentReader, namesStopWords, stopWordsIn } from "./named-documents.ts";
 import { conditionsText } from "./plan-text.ts";
+import { newOutcome } from "./query-outcome.ts";
 import type { OrderWay, QueryTrace, TracedCondition } from "./query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "./results.ts";
 import {
@@ -258,42 +259,43 @@ class Execution {
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     this.#traceEnd(walkedAtMs, includes.length);
-    return {
-      isSummary: false,
-      totalResults,
-      cappedMaxResults: cappedResults(query.paging, totalResults, this.#index !== null),
-      scannedResults: this.#scannedCount,
-      skippedResults: this.#skippedCount,
-      // Rounded up: no query reports 0 ms.
-      durationMs: Math.ceil(durationMs),
-      includedPaths: collected?.pathTexts ?? null,
-      indexName: this.#index?.name ?? `collection/${query.source.name}`,
-      includes,
-      counterIncludes: collected?.counters ?? null,
-      compareExchangeKeys: collected?.compareExchangeKeys ?? null,
-      seriesFields: this.#request.seriesForm === "named" ? seriesFields(query) : null,
-      revisionIncludes: collected?.revisions ?? null,
-      seriesIncludes: collected?.series ?? null,
-      // RavenDB 7.2.7 omits the members when there are no rows.
-      highlightings: this.#returnedCount === 0 ? null : this.#highlightings,
-      explanations:
-        query.include.explanations === null || this.#returnedCount === 0
-          ? null
-          : (this.#scores?.explanations ?? null),
-      indexTimestamp: this.#index?.indexedAtMicros ?? 0,
-      lastQueryTime: this.#index === null ? 0 : source.nowMicros(),
+    const outcome = newOutcome(
+      query,
+      source,
+      this.#index,
       isStale,
-      resultEtag: this.#resultEtag(),
-      spatial: query.access.kind === "automatic-index" ? spatialSummary(query) : null,
-      timings: query.include.hasTimings
-        ? {
-            totalMs: durationMs,
-            stalenessMs: this.#index === null ? null : stalenessMs,
-            queryMs,
-            retrieverMs: durationMs - stalenessMs - queryMs,
-          }
-        : null,
-    };
+      this.#resultEtag(),
+      totalResults,
+      durationMs,
+    );
+    outcome.scannedResults = this.#scannedCount;
+    outcome.skippedResults = this.#skippedCount;
+    outcome.includes = includes;
+    if (collected !== null) {
+      outcome.includedPaths = collected.pathTexts;
+      outcome.counterIncludes = collected.counters;
+      outcome.compareExchangeKeys = collected.compareExchangeKeys;
+      outcome.revisionIncludes = collected.revisions;
+      outcome.seriesIncludes = collected.series;
+    }
+    if (this.#request.seriesForm === "named") outcome.seriesFields = seriesFields(query);
+    // RavenDB 7.2.7 omits the members when there are no rows.
+    if (this.#returnedCount > 0) {
+      outcome.highlightings = this.#highlightings;
+      if (query.include.explanations !== null) {
+        outcome.explanations = this.#scores?.explanations ?? null;
+      }
+    }
+    if (query.access.kind === "automatic-index") outcome.spatial = spatialSummary(query);
+    if (query.include.hasTimings) {
+      outcome.timings = {
+        totalMs: durationMs,
+        stalenessMs: this.#index === null ? null : stalenessMs,
+        queryMs,
+        retrieverMs: durationMs - stalenessMs - queryMs,
+      };
+    }
+    return outcome;
   }
 
   /** Prepares the projection of rows, by scripts or by fields. */
@@ -336,17 +338,22 @@ class Execution {
       summaryRows(made, this.#query, index, this.#whereContext(reader), include),
     );
     for (const row of rows) await this.#sink.add(row);
-    return {
-      ...emptyOutcome,
-      includes: (await this.#includes?.finish(() => this.#waitForRecord())) ?? [],
-      totalResults: rows.length,
-      durationMs: Math.ceil(source.monotonicMs() - startMs),
-      indexName: index.name,
-      indexTimestamp: index.indexedAtMicros,
-      lastQueryTime: source.nowMicros(),
+    const includes = (await this.#includes?.finish(() => this.#waitForRecord())) ?? [];
+    const durationMs = source.monotonicMs() - startMs;
+    const resultEtag = this.#host.resultEtag?.() ?? index.lastEtag;
+    const outcome = newOutcome(
+      this.#query,
+      source,
+      index,
       isStale,
-      resultEtag: this.#host.resultEtag?.() ?? index.lastEtag,
-    };
+      resultEtag,
+      rows.length,
+      durationMs,
+    );
+    outcome.isSummary = true;
+    outcome.cappedMaxResults = null;
+    outcome.includes = includes;
+    return outcome;
   }
 
   async #summarizedIndex(): Promise<QueryIndex> {
@@ -1202,19 +1209,6 @@ class Execution {
     if (orderBy.length === 1 && (where === null || isOfKey)) return total;
     return Math.min(total, paging.skip + paging.take);
   }
-}
-
-/** Returns the total as the paging of the text caps it; null: the text does not page. */
-export function cappedResults(
-  { inText }: AnalyzedPaging,
-  total: number,
-  isOfIndex: boolean,
-): number | null {
-  if (inText === null) return null;
-  const take = inText.take ?? Number.MAX_SAFE_INTEGER;
-  if (total < 0) return Math.min(take, Number.MAX_SAFE_INTEGER);
-  const rest = Math.min(take, total - inText.skip);
-  return isOfIndex ? Math.max(0, rest) : rest;
 }
 
 /** Returns the columns that are series queries; null: none is, or a script makes the rows. */
