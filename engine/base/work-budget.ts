@@ -21,6 +21,7 @@ import {
 } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
 import { SliceScheduler } from "./slice-scheduler.ts";
+import type { Steps } from "./steps.ts";
 
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
@@ -122,10 +123,13 @@ export class WorkBudget {
     throw new EngineError("operation-cancelled", "The client of a query has gone.");
   }
 
-  /** As `run`; the result itself when the work ends without a pause. */
-  start<Result>(work: Work<Result>): Result | Promise<Result> {
-    const step = work.next();
-    return step.done === true ? step.value : this.pause().then(() => this.run(work));
+  /** Returns work as steps, which wait for a time slice wherever the work pauses. */
+  *steps<Result>(work: Work<Result>): Steps<Result> {
+    for (;;) {
+      const step = work.next();
+      if (step.done === true) return step.value;
+      yield this.pause();
+    }
   }
 
   /** Runs work to its end. `onPause` is called before each yield to the event loop. */

@@ -10,7 +10,7 @@ import { foldedName } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
-import { awaited, runSteps, type Steps } from "../base/steps.ts";
+import { runSteps, type Steps } from "../base/steps.ts";
 import { nextSlice } from "../base/time-slices.ts";
 import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
@@ -148,26 +148,19 @@ export class DatabaseQueries {
 
   /** As `compile` with the parameters from `options`, in slices. */
   async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
-    return this.#prepared(text, kind, options);
+    return await runSteps(this.#prepared(text, kind, options));
   }
 
-  /** As `prepare`, but completes synchronously if nothing waits. */
-  #prepared(
-    text: string,
-    kind: QueryKind,
-    options: QueryOptions,
-  ): AnalyzedQuery | Promise<AnalyzedQuery> {
+  *#prepared(text: string, kind: QueryKind, options: QueryOptions): Steps<AnalyzedQuery> {
     const { parametersText = null, start, pageSize, isStream, signal } = options;
     const budget = new WorkBudget(signal);
     const paging = { start, pageSize, isStream };
     const work = this.#compiler.compileInSlices(text, kind, parametersText, budget, paging);
-    let started: AnalyzedQuery | Promise<AnalyzedQuery> | null = null;
     try {
-      started = budget.start(work);
+      return yield* budget.steps(work);
     } finally {
-      if (!(started instanceof Promise)) budget.close();
+      budget.close();
     }
-    return started instanceof Promise ? started.finally(() => budget.close()) : started;
   }
 
   /** As `prepare` and `execute`; the result itself where nothing waits. */
@@ -216,7 +209,7 @@ export class DatabaseQueries {
   }
 
   *#query(text: string, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
-    const query = yield* awaited(this.#prepared(text, "read", options));
+    const query = yield* this.#prepared(text, "read", options);
     return yield* this.#execute(query, options, sink);
   }
 

@@ -1,6 +1,7 @@
 /** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
 
 import { lowerCased } from "../base/case-folding.ts";
+import type { Steps } from "../base/steps.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import { bodyTextOf, idOf } from "../documents/document-record.ts";
 import { changeVectorsAt, includedIds } from "../documents/include-path.ts";
@@ -8,7 +9,7 @@ import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
 import type { AnalyzedInclude, AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
-import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
+import { idsAtPath, readRecord } from "./execute-load.ts";
 import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./results.ts";
 import { wholeDocument } from "./results-projection.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
@@ -164,21 +165,19 @@ export class IncludeCollector {
   }
 
   /** Whole documents; missing ones are omitted. */
-  async finish(wait: WaitForRecord): Promise<IncludedDocument[]> {
+  *finish(): Steps<IncludedDocument[]> {
     const documents: IncludedDocument[] = [];
     const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
     for (const asked of this.#ids.values()) {
       const docNum = this.#source.findDocument(asked);
       if (docNum < 0 || this.#rows.has(docNum)) continue;
-      let isFound = this.#source.read(docNum, row);
-      while (!isFound && (await wait())) isFound = this.#source.read(docNum, row);
-      if (!isFound) continue;
+      if (!(yield* readRecord(docNum, this.#source, row))) continue;
       const id = idOf(row.bytes, row.start);
       const text = wholeDocument(row, null, this.#source);
       documents.push({ id, text });
       this.#budget.hold(text.length);
       this.#budget.tick(wantedBytes + (text.length >>> 4));
-      if (this.#budget.isDue) await this.#budget.pause();
+      if (this.#budget.isDue) yield this.#budget.pause();
     }
     return documents;
   }

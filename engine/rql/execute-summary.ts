@@ -3,6 +3,7 @@
  * (execute-suggestions.ts).
  */
 import { EngineError } from "../base/errors.ts";
+import type { Steps } from "../base/steps.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
@@ -12,10 +13,10 @@ import type { Facet, SuggestionItem } from "./facet-query.ts";
 import { facetsOfSetup } from "./facet-setup.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { refuseUnfit } from "./known-fields.ts";
-import { type DocumentReader, documentText } from "./named-documents.ts";
+import { documentText } from "./named-documents.ts";
 import { readQueryParameters } from "./query-parameters.ts";
 import type { QueryScope } from "./query-scope.ts";
-import type { QueryIndex } from "./row-source.ts";
+import type { QueryIndex, RowSource } from "./row-source.ts";
 
 export type SummaryProjection = Extract<
   Projection,
@@ -27,24 +28,20 @@ export type Summary =
   | { readonly kind: "facets"; readonly facets: readonly Facet[] }
   | { readonly kind: "suggestions"; readonly suggestions: readonly SuggestionItem[] };
 
-/** Where facet setups are read from. */
-export interface SetupSource extends DocumentReader {
-  readonly budget: WorkBudget;
-}
-
 /** Reads the facet setups of a query. @throws null-reference when one is missing */
-export async function summaryOf(
+export function* summaryOf(
   summary: SummaryProjection,
   query: AnalyzedQuery,
-  setups: SetupSource,
-): Promise<Summary> {
+  source: RowSource,
+  budget: WorkBudget,
+): Steps<Summary> {
   if (summary.kind === "suggestions") return summary;
   const scope = scopeOf(query);
   const facets: Facet[] = [];
   for (const item of summary.facets) {
     if (item.kind === "setup") {
-      const text = await setupText(item.id, setups);
-      const { values } = await setups.budget.run(readQueryParameters(text, setups.budget));
+      const text = yield* setupText(item.id, source);
+      const { values } = yield* budget.steps(readQueryParameters(text, budget));
       facets.push(...facetsOfSetup(scope, { type: "object", fields: values }, item.id));
     } else if (item.kind === "setup-value") {
       facets.push(...facetsOfSetup(scope, item.value, ""));
@@ -82,8 +79,8 @@ export function* summaryRows(
   return yield* facetRows(summary.facets, matches, facetContext);
 }
 
-async function setupText(id: string, reader: DocumentReader): Promise<string> {
-  const text = await documentText(id, reader);
+function* setupText(id: string, source: RowSource): Steps<string> {
+  const text = yield* documentText(id, source);
   if (text !== null) return text;
   throw new EngineError("null-reference", `There is no facet setup document '${id}'.`);
 }

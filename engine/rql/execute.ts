@@ -12,7 +12,7 @@
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
 import { largeRecordBytes, newIndexWaitMs } from "../base/limits.ts";
-import { awaited, runSteps, type Steps } from "../base/steps.ts";
+import { runSteps, type Steps } from "../base/steps.ts";
 import { type Abortable, type Work, WorkBudget } from "../base/work-budget.ts";
 import { isLargeDocument } from "../documents/document-chunks.ts";
 import { bodyLengthOf, bodyTextOf, idOf } from "../documents/document-record.ts";
@@ -41,7 +41,7 @@ import type { WhereContext } from "./functions/rql-function.ts";
 import { type Highlighter, makeHighlighters, noRowKey, rowKeyText } from "./highlight.ts";
 import { refuseUnfit } from "./known-fields.ts";
 import { hasNearest } from "./meaning-of.ts";
-import { type DocumentReader, namesStopWords, stopWordsIn } from "./named-documents.ts";
+import { namesStopWords, stopWordsIn } from "./named-documents.ts";
 import { conditionsText } from "./plan-text.ts";
 import { newOutcome } from "./query-outcome.ts";
 import type { OrderWay, QueryTrace, TracedCondition } from "./query-trace.ts";
@@ -233,20 +233,19 @@ class Execution {
     const { source } = this.#host;
     const { projection } = query;
     if (projection.kind === "facets" || projection.kind === "suggestions") {
-      return yield* awaited(this.#summarize(projection));
+      return yield* this.#summarize(projection);
     }
     const startMs = source.monotonicMs();
     if (query.access.kind !== "collection") {
-      this.#index = yield* awaited(this.#readyIndex());
+      this.#index = yield* this.#readyIndex();
     }
     const isStale = this.#index?.isStale ?? false;
     const stalenessMs = source.monotonicMs() - startMs;
     this.#outputs = this.#index?.outputs ?? null;
-    const finding =
+    const candidates =
       this.#index === null
-        ? this.#budget.start(this.#collectionRows())
-        : this.#indexRows(this.#index);
-    const candidates = yield* awaited(finding);
+        ? yield* this.#budget.steps(this.#collectionRows())
+        : yield* this.#indexRows(this.#index);
     const queryMs = source.monotonicMs() - startMs - stalenessMs;
     this.#prepareRows();
     const walkedAtMs = this.#traceFinding(candidates, startMs, stalenessMs);
@@ -254,8 +253,7 @@ class Execution {
     this.#traceReading(walkedAtMs);
     if (this.#scripts !== null) this.#included().addScripted(this.#scripts.included);
     const collected = this.#includes;
-    const includes =
-      collected === null ? [] : yield* awaited(collected.finish(() => this.#waitForRecord()));
+    const includes = collected === null ? [] : yield* collected.finish();
     const durationMs = source.monotonicMs() - startMs;
     const totalResults = this.#total(candidates);
     this.#traceEnd(walkedAtMs, includes.length);
@@ -326,19 +324,21 @@ class Execution {
   }
 
   /** Facets or suggestions instead of rows: order and paging have no effect. */
-  async #summarize(summary: SummaryProjection): Promise<QueryOutcome> {
+  *#summarize(summary: SummaryProjection): Steps<QueryOutcome> {
     const { source } = this.#host;
     const startMs = source.monotonicMs();
-    const index = await this.#summarizedIndex();
+    const index = yield* this.#summarizedIndex();
     const { isStale } = index;
-    const setups = { ...this.#documentReader(), budget: this.#budget };
-    const made = await summaryOf(summary, this.#query, setups);
+    const made = yield* summaryOf(summary, this.#query, source, this.#budget);
     const include = (id: string) => this.#included().addId(id);
-    const rows = await this.#onIndex(index, null, (reader) =>
+    const rows = yield* this.#onIndex(index, null, (reader) =>
       summaryRows(made, this.#query, index, this.#whereContext(reader), include),
     );
-    for (const row of rows) await this.#sink.add(row);
-    const includes = (await this.#includes?.finish(() => this.#waitForRecord())) ?? [];
+    for (const row of rows) {
+      const waiting = this.#sink.add(row);
+      if (waiting !== null) yield waiting;
+    }
+    const includes = this.#includes === null ? [] : yield* this.#includes.finish();
     const durationMs = source.monotonicMs() - startMs;
     const resultEtag = this.#host.resultEtag?.() ?? index.lastEtag;
     const outcome = newOutcome(
@@ -356,9 +356,9 @@ class Execution {
     return outcome;
   }
 
-  async #summarizedIndex(): Promise<QueryIndex> {
+  *#summarizedIndex(): Steps<QueryIndex> {
     try {
-      return await this.#readyIndex();
+      return yield* this.#readyIndex();
     } catch (error) {
       if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
       throw new EngineError("summary-index-missing", error.message, { cause: error });
@@ -375,25 +375,21 @@ class Execution {
     return this.#includes;
   }
 
-  #documentReader(): DocumentReader {
-    return { source: this.#host.source, wait: () => this.#waitForRecord() };
-  }
-
   /** Releases the memory that its budget holds. */
   close(): void {
     if (this.#rowText !== null) releaseText(this.#rowText);
     this.#budget.close();
   }
 
-  async entries(): Promise<EntriesOutcome> {
+  *entries(): Steps<EntriesOutcome> {
     if (this.#query.access.kind === "collection") {
       throw new EngineError("index-missing", "A query of a collection has no index entries.");
     }
-    const found = await this.#readyIndex();
+    const found = yield* this.#readyIndex();
     // All that RavenDB's entries have is shown.
     const whole = this.#host.indexes.withWholeFields(found.name, () => null) ?? found;
-    const index = whole.isStale ? await this.#awaitIndex(whole) : whole;
-    return await this.#onIndex(index, null, (reader) => this.#entryTexts(reader, index));
+    const index = whole.isStale ? yield* this.#awaitIndex(whole) : whole;
+    return yield* this.#onIndex(index, null, (reader) => this.#entryTexts(reader, index));
   }
 
   *#entryTexts(reader: IndexReader, index: QueryIndex): Work<EntriesOutcome> {
@@ -419,57 +415,29 @@ class Execution {
    * Runs work on an index; restarts it if the index is compacted in the meantime. `fields`: the fields that the work
    * reads; null if it may read any field.
    */
-  #onIndex<Result>(
+  *#onIndex<Result>(
     index: QueryIndex,
     fields: ReadonlySet<string> | null,
     begin: (reader: IndexReader) => Work<Result>,
-  ): Result | Promise<Result> {
-    const refreshing = index.refresh(fields, this.#budget);
-    const refreshed = refreshing === null ? null : this.#budget.start(refreshing);
-    return refreshed instanceof Promise
-      ? refreshed.then(() => this.#onRefreshed(index, fields, begin))
-      : this.#onRefreshed(index, fields, begin);
-  }
-
-  #onRefreshed<Result>(
-    index: QueryIndex,
-    fields: ReadonlySet<string> | null,
-    begin: (reader: IndexReader) => Work<Result>,
-  ): Result | Promise<Result> {
-    const heldBefore = this.#budget.heldBytes;
-    const reader = index.reader(this.#budget);
-    const work = begin(reader);
-    const step = work.next();
-    return step.done === true
-      ? step.value
-      : this.#continueWithIndex(index, fields, begin, { reader, work, heldBefore });
-  }
-
-  /** Continues work on an index that has paused. */
-  async #continueWithIndex<Result>(
-    index: QueryIndex,
-    fields: ReadonlySet<string> | null,
-    begin: (reader: IndexReader) => Work<Result>,
-    started: { reader: IndexReader; work: Work<Result>; readonly heldBefore: number },
-  ): Promise<Result> {
+  ): Steps<Result> {
     const budget = this.#budget;
-    let { reader, work } = started;
     for (;;) {
-      reader.freeze();
-      await budget.pause();
-      if (!reader.isCurrent) {
-        budget.release(budget.heldBytes - started.heldBefore);
-        const refreshing = index.refresh(fields, budget);
-        if (refreshing !== null) await budget.run(refreshing);
-        reader = index.reader(budget);
-        work = begin(reader);
-      }
-      const step = work.next();
-      if (step.done === true) return step.value;
+      const refreshing = index.refresh(fields, budget);
+      if (refreshing !== null) yield* budget.steps(refreshing);
+      const heldBefore = budget.heldBytes;
+      const reader = index.reader(budget);
+      const work = begin(reader);
+      do {
+        const step = work.next();
+        if (step.done === true) return step.value;
+        reader.freeze();
+        yield budget.pause();
+      } while (reader.isCurrent);
+      budget.release(budget.heldBytes - heldBefore);
     }
   }
 
-  #readyIndex(): QueryIndex | Promise<QueryIndex> {
+  *#readyIndex(): Steps<QueryIndex> {
     const { access } = this.#query;
     const { indexes } = this.#host;
     assert(access.kind !== "collection", "only index queries use an index");
@@ -481,16 +449,16 @@ class Execution {
       throw new EngineError("index-missing", `There is no index with '${access.name}' name.`);
     }
     const isReady = !index.isStale && !namesStopWords(this.#query.where);
-    return isReady ? index : this.#awaitIndex(index);
+    return isReady ? index : yield* this.#awaitIndex(index);
   }
 
-  async #awaitIndex(index: QueryIndex): Promise<QueryIndex> {
-    const { indexes } = this.#host;
-    this.#stopWords = await stopWordsIn(this.#query.where, this.#documentReader());
+  *#awaitIndex(index: QueryIndex): Steps<QueryIndex> {
+    const { indexes, source } = this.#host;
+    this.#stopWords = yield* stopWordsIn(this.#query.where, source);
     if (!index.isStale) return index;
     const { waitForNonStale, waitTimeoutMs } = this.#request;
-    if (waitForNonStale) await indexes.waitForNonStale(index.name, waitTimeoutMs);
-    else if (index.isNew) await indexes.waitForNonStale(index.name, newIndexWaitMs);
+    if (waitForNonStale) yield indexes.waitForNonStale(index.name, waitTimeoutMs);
+    else if (index.isNew) yield indexes.waitForNonStale(index.name, newIndexWaitMs);
     return indexes.byName(index.name) ?? index;
   }
 
@@ -541,9 +509,9 @@ class Execution {
     return traced;
   }
 
-  #indexRows(index: QueryIndex): Candidates | Promise<Candidates> {
+  *#indexRows(index: QueryIndex): Steps<Candidates> {
     const fields = index.outputs === null ? noFields : readFieldsOf(this.#query);
-    return this.#onIndex(index, fields, (reader) => this.#entryRows(reader, index));
+    return yield* this.#onIndex(index, fields, (reader) => this.#entryRows(reader, index));
   }
 
   *#entryRows(reader: IndexReader, index: QueryIndex): Work<Candidates> {
@@ -790,6 +758,7 @@ class Execution {
     // Compiling a long filter or many functions uses a time slice of its own; the first rows after it are slow.
     const isLong = this.#filterUnits >= longFilterUnits;
     if (isLong || this.#query.functions.length >= manyDeclarations) yield budget.pause();
+    const hasSteps = this.#query.load.length > 0 || this.#series !== null || this.#isOfScript();
     const unitsOfRow = rowUnits + fieldUnits * projectedCount(this.#query);
     let ticks = 0;
     let filtered = 0;
@@ -826,17 +795,17 @@ class Execution {
         filtered++;
         ticks += this.#filterUnits;
         const isPassed =
-          test === "script" ? yield* awaited(this.#passesScript(row)) : test(row, bodyOf(row));
+          test === "script" ? yield* this.#passesScript(row) : test(row, bodyOf(row));
         if (!isPassed) {
           this.#skippedCount++;
           continue;
         }
       }
-      const waiting = this.#emit(row, rowSkip);
-      if (waiting !== null) {
-        yield waiting;
-        budget.refuseCancelled();
-      }
+      this.#matchCount++;
+      const waiting = hasSteps ? null : this.#emit(row, rowSkip);
+      if (hasSteps) yield* this.#emitInSteps(row, rowSkip);
+      if (waiting !== null) yield waiting;
+      if (hasSteps || waiting !== null) budget.refuseCancelled();
     }
     const { trace } = this.#request;
     if (trace !== undefined) trace.readCount = this.#passedCount + skippedAtStart - rawSkip;
@@ -849,9 +818,13 @@ class Execution {
 
   /** Returns whether a page has documents of an index, whose scripts may make several rows each. */
   #pagesDocuments(): boolean {
-    const { projection, isDistinct } = this.#query;
-    const isScript = projection.kind !== "document" && this.#projector === null;
-    return this.#index !== null && isScript && !isDistinct && this.#series === null;
+    return (
+      this.#index !== null && this.#isOfScript() && !this.#query.isDistinct && this.#series === null
+    );
+  }
+
+  #isOfScript(): boolean {
+    return this.#query.projection.kind !== "document" && this.#projector === null;
   }
 
   #idsKind(): "ids" | "prefix" | null {
@@ -882,15 +855,15 @@ class Execution {
     });
   }
 
-  async #passesScript(row: StoredRow): Promise<boolean> {
+  *#passesScript(row: StoredRow): Steps<boolean> {
     assert(this.#scripts !== null, "a filter by script has a script");
-    const loaded = await this.#loaded(row);
+    const loaded = yield* this.#loaded(row);
     const input = this.#scriptInput(row, loaded, null);
     for (;;) {
       try {
         return this.#scripts.passes(input);
       } catch (error) {
-        await this.#awaitMissing(error);
+        yield this.#awaitMissing(error);
       }
     }
   }
@@ -902,19 +875,44 @@ class Execution {
     return missing;
   }
 
-  /** Projects a row and passes it to the sink, unless it is a duplicate or precedes the page. */
+  /**
+   * Projects a row and passes it to the sink, unless it is a duplicate or precedes the page.
+   * @returns back-pressure of the sink
+   */
   #emit(row: StoredRow, rowSkip: number): Promise<void> | null {
-    this.#matchCount++;
+    if (this.#isPastPage(rowSkip)) return null;
+    const parts = this.#partsOf(row, noLoaded);
+    const { projection } = this.#query;
+    return projection.kind === "document" && projection.key === null
+      ? this.#emitDocument(parts)
+      : this.#emitTexts(parts, this.#projected(parts), rowSkip);
+  }
+
+  /** As `#emit`, for rows with loaded documents, by scripts or with results of series queries. */
+  *#emitInSteps(row: StoredRow, rowSkip: number): Steps<void> {
+    if (this.#isPastPage(rowSkip)) return;
+    const parts = this.#partsOf(row, yield* this.#loaded(row));
+    const { projection } = this.#query;
+    if (this.#series !== null) {
+      yield* this.#emitSeries(parts, rowSkip, this.#series);
+      return;
+    }
+    const waiting =
+      projection.kind === "document" && projection.key === null
+        ? this.#emitDocument(parts)
+        : this.#emitTexts(parts, yield* this.#projectedInSteps(parts), rowSkip);
+    if (waiting !== null) yield waiting;
+  }
+
+  /** Returns whether no further whole document is on the page. */
+  #isPastPage(rowSkip: number): boolean {
     const { projection, paging } = this.#query;
     const isWhole = projection.kind === "document" && projection.key === null;
-    if (isWhole && rowSkip === 0 && this.#returnedCount >= paging.take) return null;
-    if (this.#query.load.length > 0) {
-      return this.#loaded(row).then((loaded) => this.#emitLoaded(row, rowSkip, loaded));
-    }
-    return this.#emitParts(
-      { row, loaded: noLoaded, score: this.#reportedScore(), stored: this.#storedText() },
-      rowSkip,
-    );
+    return isWhole && rowSkip === 0 && this.#returnedCount >= paging.take;
+  }
+
+  #partsOf(row: StoredRow, loaded: ReadonlyMap<string, LoadedValue>): RowParts {
+    return { row, loaded, score: this.#reportedScore(), stored: this.#storedText() };
   }
 
   #reportedScore(): ReportedScore | null {
@@ -923,38 +921,27 @@ class Execution {
     return this.#distanceOfRow === null ? current : `${current}${this.#distanceOfRow()}`;
   }
 
-  async #emitLoaded(
-    row: StoredRow,
-    rowSkip: number,
-    loaded: ReadonlyMap<string, LoadedValue>,
-  ): Promise<void> {
-    const stored = this.#storedText();
-    await this.#emitParts({ row, loaded, score: this.#reportedScore(), stored }, rowSkip);
+  #emitDocument(parts: RowParts): Promise<void> | null {
+    if (this.#returnedCount >= this.#query.paging.take) return null;
+    this.#includes?.addRow(parts.row, null);
+    this.#explain(parts.row, null);
+    this.#highlight(parts, null);
+    const { row } = parts;
+    if (this.#sink.addLarge === undefined || row.start < 0 || this.#request.isMetadataOnly) {
+      return this.#deliver(this.#documentRow(parts));
+    }
+    if (!isLargeDocument(row.bytes, row.start)) return this.#deliver(this.#documentRow(parts));
+    this.#returnedCount++;
+    return this.#sink.addLarge(largeDocument(row, parts.score, this.#host.source));
   }
 
-  #emitParts(parts: RowParts, rowSkip: number): Promise<void> | null {
-    if (this.#series !== null) return this.#emitSeries(parts, rowSkip, this.#series);
+  #emitTexts(
+    parts: RowParts,
+    projected: readonly ProjectedText[],
+    rowSkip: number,
+  ): Promise<void> | null {
     const { projection, isDistinct, paging } = this.#query;
-    if (projection.kind === "document" && projection.key === null) {
-      if (this.#returnedCount >= paging.take) return null;
-      this.#includes?.addRow(parts.row, null);
-      this.#explain(parts.row, null);
-      this.#highlight(parts, null);
-      const { row } = parts;
-      if (this.#sink.addLarge === undefined || row.start < 0 || this.#request.isMetadataOnly) {
-        return this.#deliver(this.#documentRow(parts));
-      }
-      if (!isLargeDocument(row.bytes, row.start)) return this.#deliver(this.#documentRow(parts));
-      this.#returnedCount++;
-      return this.#sink.addLarge(largeDocument(row, parts.score, this.#host.source));
-    }
     let waiting: Promise<void> | null = null;
-    let projected: readonly ProjectedText[];
-    try {
-      projected = this.#projected(parts);
-    } catch (error) {
-      return this.#awaitMissing(error).then(() => this.#emitParts(parts, rowSkip) ?? undefined);
-    }
     this.#extraRowCount += Math.max(0, projected.length - 1);
     const isOfIndex = this.#index !== null;
     if (projected.length === 0 && (projection.kind === "document" || !isOfIndex)) {
@@ -994,7 +981,7 @@ class Execution {
 
   #seriesRunner(): SeriesRunner {
     const { source } = this.#host;
-    return new SeriesRunner(this.#query, source, this.#budget, () => this.#waitForRecord());
+    return new SeriesRunner(this.#query, source, this.#budget);
   }
 
   #scriptsOfQuery(): QueryScripts {
@@ -1002,7 +989,7 @@ class Execution {
     const runner = this.#seriesRunner();
     return this.#host.scripts.forQuery(query, this.#budget, {
       call: async (name, args, { row, loaded }) => {
-        const result = await runner.call(name, args, seriesRowOf(query, row, loaded));
+        const result = await runSteps(runner.call(name, args, seriesRowOf(query, row, loaded)));
         const text = seriesObject(result, false);
         this.#budget.release(result.bytes);
         return text;
@@ -1010,8 +997,8 @@ class Execution {
     });
   }
 
-  /** As `#emitParts`, for a row with results of series queries in it. */
-  async #emitSeries(parts: RowParts, rowSkip: number, series: SeriesRunner): Promise<void> {
+  /** As `#emitTexts`, for a row with results of series queries in it. */
+  *#emitSeries(parts: RowParts, rowSkip: number, series: SeriesRunner): Steps<void> {
     const { projection, isDistinct, paging } = this.#query;
     if (this.#returnedCount >= paging.take && !isDistinct) return;
     assert(projection.kind === "fields", "series queries are columns");
@@ -1023,7 +1010,7 @@ class Execution {
       { ...parts, score: this.#index === null ? 0 : parts.score },
       this.#host.source,
     );
-    const results = await series.columns(parts);
+    const results = yield* series.columns(parts);
     const [only] = results;
     const row =
       projection.isSeries === true && form !== "list" && only !== undefined
@@ -1033,7 +1020,8 @@ class Execution {
       this.#includes?.addRow(parts.row, others);
       this.#explain(parts.row, others);
       this.#highlight(parts, others);
-      await this.#deliverChunks(row);
+      const waiting = this.#deliverChunks(row);
+      if (waiting !== null) yield waiting;
     }
     this.#budget.release(bytesOf(results));
   }
@@ -1050,13 +1038,12 @@ class Execution {
     return this.#seen.size > rowSkip && this.#returnedCount < this.#query.paging.take;
   }
 
-  async #deliverChunks(row: ChunkList): Promise<void> {
+  #deliverChunks(row: ChunkList): Promise<void> | null {
     if (row.length <= largeRecordBytes || this.#sink.addLarge === undefined) {
-      await this.#deliver(row.copy(0, row.length));
-      return;
+      return this.#deliver(row.copy(0, row.length));
     }
     this.#returnedCount++;
-    await this.#sink.addLarge(row);
+    return this.#sink.addLarge(row);
   }
 
   /** `projected`: the row's text; null: the reduced object itself, or a document, whose text is not needed. */
@@ -1124,6 +1111,17 @@ class Execution {
     return this.#scripts.project(this.#scriptInput(parts.row, parts.loaded, parts.stored));
   }
 
+  /** As `#projected`; waits for the documents that scripts load. */
+  *#projectedInSteps(parts: RowParts): Steps<readonly ProjectedText[]> {
+    for (;;) {
+      try {
+        return this.#projected(parts);
+      } catch (error) {
+        yield this.#awaitMissing(error);
+      }
+    }
+  }
+
   /** Returns the rows of `select c` for a loaded `c`, or of `select o as X`. */
   #loadedDocuments(
     { alias, key }: Extract<Projection, { kind: "document" }>,
@@ -1168,17 +1166,10 @@ class Execution {
       : { row, text: null, loaded, stored };
   }
 
-  async #loaded(row: StoredRow): Promise<ReadonlyMap<string, LoadedValue>> {
+  *#loaded(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> {
     if (this.#query.load.length === 0) return noLoaded;
     this.#loader ??= new RowLoader(this.#query, this.#host.source, this.#budget);
-    return this.#loader.load(row, () => this.#waitForRecord());
-  }
-
-  async #waitForRecord(): Promise<boolean> {
-    const pending = this.#host.source.pending();
-    if (pending === null) return false;
-    await pending;
-    return true;
+    return yield* this.#loader.load(row);
   }
 
   #total(candidates: Candidates): number {
@@ -1188,7 +1179,7 @@ class Execution {
     }
     const isCounted = isDistinct && paging.take === 0;
     if (isCounted) return this.#seen.size;
-    const isScript = this.#query.projection.kind !== "document" && this.#projector === null;
+    const isScript = this.#isOfScript();
     if (this.#index !== null && this.#request.isStream === true) {
       return this.#streamedTotal(candidates.total);
     }
@@ -1341,7 +1332,7 @@ export async function executeEntries(
 ): Promise<EntriesOutcome> {
   const execution = new Execution(query, host, request, { add: () => null });
   try {
-    return await execution.entries();
+    return await runSteps(execution.entries());
   } finally {
     execution.close();
   }

@@ -10,6 +10,7 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { recordLengthAt } from "../base/record.ts";
+import { runSteps } from "../base/steps.ts";
 import { FreeBudget } from "../base/work-budget.ts";
 import { documentFlags, documentFlagsOf } from "../documents/document-record.ts";
 import { QueryRows } from "../reading/query-rows.ts";
@@ -170,7 +171,7 @@ export class SubscriptionQuery {
     const loaded =
       this.#query.load.length === 0 || row === null
         ? noLoaded
-        : await this.#loader.load(row, () => this.#waitForRecord());
+        : await runSteps(this.#loader.load(row));
     const input = { row, text, loaded, stored: null };
     if (this.#test === "script" && !this.#scripts.passes(input)) return null;
     if (projection.kind === "document") {
@@ -201,15 +202,8 @@ export class SubscriptionQuery {
       collector.addScripted(included);
       this.#scripts = this.#newScripts();
     }
-    const documents = await collector.finish(() => this.#waitForRecord());
+    const documents = await runSteps(collector.finish());
     return { documents, counters: collector.counters, series: collector.series };
-  }
-
-  async #waitForRecord(): Promise<boolean> {
-    const pending = this.#rows.pending();
-    if (pending === null) return false;
-    await pending;
-    return true;
   }
 
   /** Returns a text that only identifies the document. */
