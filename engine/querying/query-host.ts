@@ -24,12 +24,8 @@ import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts"
 import { wholeFieldsOf } from "../rql/analyze-index.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
 import { betterIndex } from "../rql/better-index.ts";
-import {
-  type EntriesOutcome,
-  executeEntries,
-  executeQuery,
-  type QueryRequest,
-} from "../rql/execute.ts";
+import { executeQuery } from "../rql/execute.ts";
+import { type EntriesOutcome, executeEntries } from "../rql/execute-entries.ts";
 import { executeFastPath } from "../rql/execute-fast-path.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
@@ -39,6 +35,7 @@ import { printServerSide } from "../rql/print-server-side.ts";
 import { type CachedQueryInfo, QueryCompiler } from "../rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
+import type { QueryRequest } from "../rql/query-run.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
 import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";

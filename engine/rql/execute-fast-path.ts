@@ -21,6 +21,7 @@ import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
 import { findNow } from "./compile-where.ts";
 import { hasIncludes } from "./execute-include.ts";
+import { noLoaded } from "./execute-load.ts";
 import { orderEntries, pageEndOf } from "./execute-order.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { refuseUnfit } from "./known-fields.ts";
@@ -250,8 +251,6 @@ function addObjects(
   }
   return late === null ? null : addDeferred(late, sink);
 }
-
-const noLoaded = new Map<string, never>();
 
 /** Rows whose sink has them wait. */
 interface Late {

@@ -1,4 +1,7 @@
-/** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
+/**
+ * Include stage. In: the rows on the page, one after the other. Out, after the last row: the documents that they refer
+ * to, and all other members of the outcome that the clause `include` requests.
+ */
 
 import { lowerCased } from "../base/case-folding.ts";
 import type { Steps } from "../base/steps.ts";
@@ -10,8 +13,12 @@ import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-ac
 import type { AnalyzedInclude, AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
 import { idsAtPath, readRecord } from "./execute-load.ts";
+import { RowHighlights } from "./highlight.ts";
+import type { OutcomeDraft } from "./query-outcome.ts";
+import type { QueryRun } from "./query-run.ts";
 import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./results.ts";
-import { wholeDocument } from "./results-projection.ts";
+import { type RowParts, wholeDocument } from "./results-projection.ts";
+import type { RowEntry } from "./row-entry.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
 /** Memory overhead of an included item besides its name, in bytes. */
@@ -25,6 +32,61 @@ export function hasIncludes(include: AnalyzedInclude): boolean {
   );
 }
 
+/** The clause `include` of a query. */
+export class RowIncludes {
+  readonly #query: AnalyzedQuery;
+  readonly #collector: IncludeCollector;
+  readonly #highlights: RowHighlights | null;
+  readonly #entry: RowEntry | null;
+
+  /** @param entry that of the row that is added */
+  constructor({ query, source, budget }: QueryRun, entry: RowEntry | null) {
+    this.#query = query;
+    this.#collector = new IncludeCollector(query, source, budget);
+    this.#entry = entry;
+    const hasHighlights = query.include.highlights.length > 0;
+    const isLucene = entry?.isLucene === true;
+    this.#highlights = hasHighlights ? new RowHighlights(query, budget, isLucene) : null;
+  }
+
+  /** Adds a row. `projected`: its text; null: it is the reduced object itself, or the document. */
+  add(parts: RowParts, projected: string | null): void {
+    const { explanations } = this.#query.include;
+    this.#collector.addRow(parts.row, projected);
+    if (explanations !== null) this.#entry?.explain(parts.row, projected, explanations.groupKey);
+    this.#highlights?.add(parts, projected);
+  }
+
+  /** Reads the documents that rows and scripts include. */
+  finish(scripted: ScriptIncludes | null): Steps<IncludedDocument[]> {
+    if (scripted !== null) this.#collector.addScripted(scripted);
+    return this.#collector.finish();
+  }
+
+  addTo(outcome: OutcomeDraft, hasRows: boolean): void {
+    const { access, include } = this.#query;
+    const collector = this.#collector;
+    outcome.includedPaths = collector.pathTexts;
+    outcome.counterIncludes = collector.counters;
+    outcome.compareExchangeKeys = collector.compareExchangeKeys;
+    outcome.revisionIncludes = collector.revisions;
+    outcome.seriesIncludes = collector.series;
+    // RavenDB 7.2.7 omits the members when there are no rows.
+    if (!hasRows || access.kind === "collection") return;
+    outcome.highlightings = this.#highlights?.found ?? null;
+    if (include.explanations !== null) outcome.explanations = this.#entry?.explanations ?? null;
+  }
+}
+
+/** Returns the stage for a query; null: it includes nothing. */
+export function rowIncludes(run: QueryRun, entry: RowEntry | null, hasScripts: boolean) {
+  const { include } = run.query;
+  const { highlights, explanations } = include;
+  const isNeeded = hasIncludes(include) || highlights.length > 0 || explanations !== null;
+  return isNeeded || hasScripts ? new RowIncludes(run, entry) : null;
+}
+
+/** The references of rows, collected as rows pass and read at the end. */
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;
   readonly #source: RowSource;

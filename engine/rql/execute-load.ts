@@ -20,6 +20,8 @@ import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-so
 
 /** Memory overhead of a loaded document besides its text, in bytes. */
 const loadedBytes = 256;
+/** The documents of rows that load none. */
+export const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 export class RowLoader {
   readonly #steps: readonly LoadStep[];
@@ -39,6 +41,7 @@ export class RowLoader {
 
   /** @throws EngineError work-limit, memory-full when a row's references exceed the quota */
   *load(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> {
+    if (this.#steps.length === 0) return noLoaded;
     const loaded = new Map<string, LoadedValue>();
     const budget = this.#budget;
     budget.release(this.#heldBytes);

@@ -18,11 +18,11 @@ import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
 import { bodyOf, compileFilter, isSimpleFilter, type RowTest } from "../rql/compile-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
-import { RowLoader } from "../rql/execute-load.ts";
+import { noLoaded, RowLoader } from "../rql/execute-load.ts";
 import type { QueryCompiler } from "../rql/query.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
-import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
+import type { QueryScripts, StoredRow } from "../rql/row-source.ts";
 import type { Store } from "../store/store.ts";
 
 /** The text to send for one document. */
@@ -48,7 +48,6 @@ const ofDatabase: ReadonlySet<ErrorCode> = new Set([
   "disk-full",
 ]);
 const noExtra = Buffer.alloc(0);
-const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 /** Kinds of includes. */
 export type IncludeKind = "documents" | "counters" | "series";
