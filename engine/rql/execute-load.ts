@@ -41,7 +41,6 @@ export class RowLoader {
 
   /** @throws EngineError work-limit, memory-full when a row's references exceed the quota */
   *load(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> {
-    if (this.#steps.length === 0) return noLoaded;
     const loaded = new Map<string, LoadedValue>();
     const budget = this.#budget;
     budget.release(this.#heldBytes);

@@ -17,6 +17,7 @@ import { bodyOf } from "./compile-filter.ts";
 import type { RowFilter } from "./execute-filter.ts";
 import type { Candidates } from "./execute-find.ts";
 import type { RowIncludes } from "./execute-include.ts";
+import { noLoaded } from "./execute-load.ts";
 import type { RowProjector } from "./execute-project.ts";
 import type { QueryRun } from "./query-run.ts";
 import type { RowSink } from "./results.ts";
@@ -53,6 +54,7 @@ const manyDeclarations = 16;
 const distinctBytes = 64;
 /** The rows seen by queries that are not `distinct`. */
 const noRows = new Set<string>();
+const noTexts: readonly ProjectedText[] = [];
 const noFilter: RowFilter = { test: null, units: 0 };
 
 export class Page {
@@ -103,7 +105,7 @@ export class Page {
     const { query, source, collection, budget } = this.#run;
     const { filter, paging, isDistinct } = query;
     const { cursor, total } = this.#candidates;
-    const { projector } = this.#stages;
+    const hasSteps = this.#stages.scripts !== null || this.#stages.projector.hasSeries;
     const { test, units: filterUnits } = this.#stages.filter ?? noFilter;
     const isPrefix = this.#idsKind === "prefix";
     const visitsAll = (filter !== null && this.#idsKind === "ids") || this.#isCounting();
@@ -155,10 +157,10 @@ export class Page {
         }
       }
       this.matchCount++;
-      const waiting = projector.hasSteps ? null : this.#add(row);
-      if (projector.hasSteps) yield* this.#addInSteps(row);
+      const waiting = hasSteps ? null : this.#add(row);
+      if (hasSteps) yield* this.#addInSteps(row);
       if (waiting !== null) yield waiting;
-      if (projector.hasSteps || waiting !== null) budget.refuseCancelled();
+      if (hasSteps || waiting !== null) budget.refuseCancelled();
     }
   }
 
@@ -189,18 +191,26 @@ export class Page {
       : this.#addTexts(parts, projector.textsOf(parts));
   }
 
-  /** As `#add`, where the projection may have to wait. */
+  /** As `#add`, for queries with loaded documents, scripts or series queries. */
   *#addInSteps(row: StoredRow): Steps<void> {
     if (this.#isPast()) return;
-    const { projector } = this.#stages;
-    const parts = yield* projector.partsInSteps(row);
+    const { projector, scripts } = this.#stages;
+    const loading = scripts === null ? null : scripts.load(row);
+    const parts = projector.partsOf(row, loading === null ? noLoaded : yield* loading);
     if (projector.hasSeries) {
       yield* this.#addSeries(parts);
       return;
     }
-    const waiting = projector.isWhole
-      ? this.#addWhole(parts)
-      : this.#addTexts(parts, yield* projector.textsInSteps(parts));
+    let texts: readonly ProjectedText[] | null = projector.isWhole ? noTexts : null;
+    while (texts === null) {
+      try {
+        texts = projector.textsOf(parts);
+      } catch (error) {
+        if (scripts === null) throw error;
+        yield scripts.missing(error);
+      }
+    }
+    const waiting = projector.isWhole ? this.#addWhole(parts) : this.#addTexts(parts, texts);
     if (waiting !== null) yield waiting;
   }
 

@@ -2,8 +2,7 @@
  * Project stage. In: a candidate that passed the filter. Out: the texts of its rows, without metadata, by which `distinct`
  * compares them; then the bytes of each row that is on the page.
  *
- * Rows of stored bytes only are projected without waiting: `partsOf`, `textsOf`. Others have loaded documents, scripts or
- * results of series queries (`hasSteps`): `partsInSteps`, `textsInSteps`, `seriesRow`.
+ * Only rows with results of series queries are made in steps (`seriesRow`).
  *
  * Invariant: the bytes of a whole document are valid until the next one is composed.
  */
@@ -54,8 +53,6 @@ export class RowProjector {
   readonly isByScript: boolean;
   /** Whether columns are results of series queries. */
   readonly hasSeries: boolean;
-  /** Whether a row may have to wait. */
-  readonly hasSteps: boolean;
   readonly #run: QueryRun;
   readonly #index: QueryIndex | null;
   readonly #entry: RowEntry | null;
@@ -79,7 +76,6 @@ export class RowProjector {
     this.hasSeries =
       projection.kind === "fields" &&
       projection.fields.some(({ value }) => value.kind === "series");
-    this.hasSteps = query.load.length > 0 || this.isByScript || this.hasSeries;
     this.#run = run;
     this.#index = index;
     this.#entry = entry;
@@ -98,22 +94,13 @@ export class RowProjector {
     return { row, loaded, score: entry.score, stored: entry.stored };
   }
 
-  *partsInSteps(row: StoredRow): Steps<RowParts> {
-    return this.partsOf(row, this.#scripts === null ? noLoaded : yield* this.#scripts.load(row));
-  }
-
-  /** Returns the objects of fields, or the documents of `select c` and `select o as X`. */
+  /** Returns the objects of fields or of a script, or documents. @throws as `RowScripts.project` */
   textsOf(parts: RowParts): readonly ProjectedText[] {
     if (this.#fields !== null) return [{ text: this.#fields.project(parts), isDocument: false }];
     const { projection } = this.#run.query;
-    assert(projection.kind === "document", "other rows are made by scripts");
-    return this.#documents(projection, parts);
-  }
-
-  *textsInSteps(parts: RowParts): Steps<readonly ProjectedText[]> {
-    if (!this.isByScript) return this.textsOf(parts);
+    if (projection.kind === "document") return this.#documents(projection, parts);
     assert(this.#scripts !== null, "a projection by script has a script");
-    return yield* this.#scripts.project(parts);
+    return this.#scripts.project(parts);
   }
 
   /** Returns the rows of `select c` for a loaded `c`, or of `select o as X`. */
@@ -159,7 +146,7 @@ export class RowProjector {
     return largeDocument(row, score, this.#run.source);
   }
 
-  /** Returns one of the rows of `textsOf` or `textsInSteps`. */
+  /** Returns one of the rows of `textsOf`. */
   projectedRow({ text, isDocument }: ProjectedText, parts: RowParts): Buffer {
     const score = this.#scoreOf(parts);
     if (isDocument) return Buffer.from(score === null ? text : withScore(text, score));

@@ -6,7 +6,7 @@
  */
 import { assert } from "../base/assert.ts";
 import { runSteps, type Steps } from "../base/steps.ts";
-import { RowLoader } from "./execute-load.ts";
+import { noLoaded, RowLoader } from "./execute-load.ts";
 import type { QueryRun } from "./query-run.ts";
 import type { RowParts } from "./results-projection.ts";
 import type {
@@ -21,12 +21,13 @@ import { SeriesRunner, seriesRowOf } from "./time-series/execute-series.ts";
 import { seriesObject } from "./time-series/series-text.ts";
 
 export class RowScripts {
-  readonly #loader: RowLoader;
+  readonly #loader: RowLoader | null;
   readonly #scripts: QueryScripts | null;
 
   /** @param hasScripts false: the query only loads documents */
   constructor(run: QueryRun, hasScripts: boolean) {
-    this.#loader = new RowLoader(run.query, run.source, run.budget);
+    const { query, source, budget } = run;
+    this.#loader = query.load.length > 0 ? new RowLoader(query, source, budget) : null;
     this.#scripts = hasScripts ? scriptsOf(run) : null;
   }
 
@@ -35,35 +36,42 @@ export class RowScripts {
     return this.#scripts?.included ?? null;
   }
 
-  /** Returns the documents that a row loads, by their aliases. */
-  load(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> {
-    return this.#loader.load(row);
+  /** Returns the documents that a row loads, by their aliases; null: the query loads none. */
+  load(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> | null {
+    return this.#loader === null ? null : this.#loader.load(row);
   }
 
   /** Returns whether a row passes the filter of the query. */
   *passes(row: StoredRow): Steps<boolean> {
-    const input = inputOf(row, yield* this.load(row), null);
-    return yield* this.#complete((scripts) => scripts.passes(input));
-  }
-
-  /** Returns the objects that the script of the projection makes of a row. */
-  *project({ row, loaded, stored }: RowParts): Steps<readonly ProjectedText[]> {
-    const input = inputOf(row, loaded, stored);
-    return yield* this.#complete((scripts) => scripts.project(input));
-  }
-
-  *#complete<Result>(call: (scripts: QueryScripts) => Result): Steps<Result> {
-    const scripts = this.#scripts;
-    assert(scripts !== null, "a filter or projection by script has a script");
+    const loading = this.load(row);
+    const input = inputOf(row, loading === null ? noLoaded : yield* loading, null);
     for (;;) {
       try {
-        return call(scripts);
+        return this.#asserted().passes(input);
       } catch (error) {
-        const missing = scripts.missing(error);
-        if (missing === null) throw error;
-        yield missing;
+        yield this.missing(error);
       }
     }
+  }
+
+  /** Returns the objects that the script of the projection makes of a row. @throws as described at `missing` */
+  project({ row, loaded, stored }: RowParts): readonly ProjectedText[] {
+    return this.#asserted().project(inputOf(row, loaded, stored));
+  }
+
+  /**
+   * Returns the promise to wait for before a script that threw `error` is run again, because it lacks the record of a
+   * document. @throws every other error
+   */
+  missing(error: unknown): Promise<void> {
+    const missing = this.#scripts?.missing(error) ?? null;
+    if (missing === null) throw error;
+    return missing;
+  }
+
+  #asserted(): QueryScripts {
+    assert(this.#scripts !== null, "a filter or projection by script has a script");
+    return this.#scripts;
   }
 }
 
