@@ -2,7 +2,7 @@
  * Work that must not block the event loop: it runs in slices, yields between them, and is counted. When it exceeds a
  * limit of its request it fails with an error that names the limit.
  *
- * Work is a generator that yields wherever it may pause. Its caller decides whether it pauses: `WorkBudget.run`. Each
+ * Work is a generator that yields wherever it may pause. Its caller decides whether it pauses: `WorkBudget.steps`. Each
  * tick of the event loop runs one slice in total: a hundred concurrent requests block it no longer than one does.
  * Waiters get their slices first come, first served.
  *
@@ -129,16 +129,6 @@ export class WorkBudget {
       const step = work.next();
       if (step.done === true) return step.value;
       yield this.pause();
-    }
-  }
-
-  /** Runs work to its end. `onPause` is called before each yield to the event loop. */
-  async run<Result>(work: Work<Result>, onPause?: () => void): Promise<Result> {
-    for (;;) {
-      const step = work.next();
-      if (step.done === true) return step.value;
-      onPause?.();
-      await this.pause();
     }
   }
 

@@ -54,7 +54,6 @@ const manyDeclarations = 16;
 const distinctBytes = 64;
 /** The rows seen by queries that are not `distinct`. */
 const noRows = new Set<string>();
-const noTexts: readonly ProjectedText[] = [];
 const noFilter: RowFilter = { test: null, units: 0 };
 
 export class Page {
@@ -183,12 +182,7 @@ export class Page {
 
   /** Adds the rows of a candidate to the page. @returns back-pressure of the sink */
   #add(row: StoredRow): Promise<void> | null {
-    if (this.#isPast()) return null;
-    const { projector } = this.#stages;
-    const parts = projector.partsOf(row);
-    return projector.isWhole
-      ? this.#addWhole(parts)
-      : this.#addTexts(parts, projector.textsOf(parts));
+    return this.#isPast() ? null : this.#addParts(this.#stages.projector.partsOf(row));
   }
 
   /** As `#add`, for queries with loaded documents, scripts or series queries. */
@@ -201,27 +195,32 @@ export class Page {
       yield* this.#addSeries(parts);
       return;
     }
-    let texts: readonly ProjectedText[] | null = projector.isWhole ? noTexts : null;
-    while (texts === null) {
+    let waiting: Promise<void> | null | undefined;
+    while (waiting === undefined) {
       try {
-        texts = projector.textsOf(parts);
+        waiting = this.#addParts(parts);
       } catch (error) {
         if (scripts === null) throw error;
         yield scripts.missing(error);
       }
     }
-    const waiting = projector.isWhole ? this.#addWhole(parts) : this.#addTexts(parts, texts);
     if (waiting !== null) yield waiting;
   }
 
   /** Returns whether no further whole candidate is on the page. */
   #isPast(): boolean {
-    if (!this.#stages.projector.isWhole || this.#rowSkip > 0) return false;
-    return this.returnedCount >= this.#run.query.paging.take;
+    return this.#stages.projector.isWhole && this.returnedCount >= this.#run.query.paging.take;
+  }
+
+  /** @throws before anything was added, if a script lacks a record: see `RowScripts.missing` */
+  #addParts(parts: RowParts): Promise<void> | null {
+    const { projector } = this.#stages;
+    return projector.isWhole
+      ? this.#addWhole(parts)
+      : this.#addTexts(parts, projector.textsOf(parts));
   }
 
   #addWhole(parts: RowParts): Promise<void> | null {
-    if (this.returnedCount >= this.#run.query.paging.take) return null;
     const { includes, projector, sink } = this.#stages;
     includes?.add(parts, null);
     const large = sink.addLarge === undefined ? null : projector.largeRow(parts);
