@@ -33,7 +33,7 @@ import { SeriesRunner } from "./time-series/execute-series.ts";
 import { bytesOf, type ChunkList, rowOfColumns, rowOfSeries } from "./time-series/series-row.ts";
 
 /** A row with results of series queries, whose memory the caller releases. */
-export interface SeriesRow {
+export interface ProjectedSeriesRow {
   readonly row: ChunkList;
   /** Its other columns. */
   readonly text: string;
@@ -164,7 +164,7 @@ export class RowProjector {
   }
 
   /** Returns the row of a candidate if `hasSeries`. */
-  *seriesRow(parts: RowParts): Steps<SeriesRow> {
+  *seriesRow(parts: RowParts): Steps<ProjectedSeriesRow> {
     const { query, request, source } = this.#run;
     const { projection, isDistinct } = query;
     assert(projection.kind === "fields", "series queries are columns");

@@ -26,8 +26,8 @@ export interface EntryScores {
 
 export class RowEntry {
   readonly isLucene: boolean;
-  /** By document id, or by the identifier of a reduced row: the explanation of its score. */
-  readonly explanations = new Map<string, string[]>();
+  /** By document id, or by the identifier of a reduced row: the explanation of its score. Null: there are no scores. */
+  readonly explanations: Map<string, string[]> | null;
   readonly #entries: Uint32Array;
   readonly #cursor: PlacedCursor;
   readonly #reader: IndexReader;
@@ -43,6 +43,7 @@ export class RowEntry {
     scores: EntryScores | null,
   ) {
     this.isLucene = reader.isLucene;
+    this.explanations = scores === null ? null : new Map();
     this.#entries = entries;
     this.#cursor = cursor;
     this.#reader = reader;
@@ -69,7 +70,7 @@ export class RowEntry {
 
   /** Explains the score of the current row. `projected`: the row as sent; null: it is a whole row. */
   explain(row: StoredRow, projected: string | null, groupKey: string | null): void {
-    if (this.#scores === null) return;
+    if (this.#scores === null || this.explanations === null) return;
     const { position } = this.#cursor;
     let key = String(position);
     if (row.start >= 0) key = idOf(row.bytes, row.start);

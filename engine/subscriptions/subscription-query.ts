@@ -16,7 +16,8 @@ import { documentFlags, documentFlagsOf } from "../documents/document-record.ts"
 import { QueryRows } from "../reading/query-rows.ts";
 import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
-import { bodyOf, compileFilter, isSimpleFilter, type RowTest } from "../rql/compile-filter.ts";
+import { bodyOf, compileFilter, type RowTest } from "../rql/compile-filter.ts";
+import { isFilterByScript } from "../rql/execute-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
 import { noLoaded, RowLoader } from "../rql/execute-load.ts";
 import type { QueryCompiler } from "../rql/query.ts";
@@ -105,10 +106,10 @@ export class SubscriptionQuery {
     );
   }
 
-  #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
+  #testOf(query: AnalyzedQuery): RowTest | "script" | null {
+    const { filter, source } = query;
     if (filter === null) return null;
-    const aliases = new Set(load.map(({ alias }) => alias));
-    if (source.hasRevisions || !isSimpleFilter(filter, aliases)) return "script";
+    if (source.hasRevisions || isFilterByScript(query)) return "script";
     return compileFilter(filter, {
       source: this.#rows,
       alias: source.alias,
