@@ -22,8 +22,9 @@ import type {
 import { IndexSet } from "../engine/indexing/index-set.ts";
 import type { JsonText } from "../engine/json/json-text.ts";
 import { automaticIndexName } from "../engine/rql/auto-index-name.ts";
-import { executeQuery, type QueryHost } from "../engine/rql/execute.ts";
+import { executeQuery } from "../engine/rql/execute.ts";
 import { QueryCompiler } from "../engine/rql/query.ts";
+import type { QueryHost } from "../engine/rql/query-run.ts";
 import type { QueryOutcome } from "../engine/rql/results.ts";
 import type { RowSource, ScriptProvider } from "../engine/rql/row-source.ts";
 import { type BenchSize, documentText, peer, ratio } from "./harness.ts";

@@ -2,6 +2,7 @@
 import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { newIndexWaitMs } from "../base/limits.ts";
+import { runSteps } from "../base/steps.ts";
 import { WorkBudget } from "../base/work-budget.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
@@ -24,6 +25,7 @@ import {
   tryIndex,
 } from "../querying/index-hosting/index-trial.ts";
 import { safeHash } from "../reading/query-rows.ts";
+import { onIndex } from "../rql/execute-find.ts";
 import {
   type AutomaticIndexInfo,
   automaticIndexes,
@@ -201,14 +203,22 @@ export class Indexes {
    * Returns the terms of a field, in slices. @throws EngineError index-missing, invalid-operation for an invalid index
    */
   async terms(name: string, request: TermsRequest): Promise<IndexTerms> {
-    const { field, after, signal } = request;
+    const { field, after, countMax, signal } = request;
     const index = await this.#withWhole(name, field);
     if (index.invalidity !== null) {
       const message = `Index '${index.name}' is marked as errored. ${index.invalidity}`;
       throw new EngineError("invalid-operation", message);
     }
     const budget = new WorkBudget(signal);
-    const found = await termsIn(index, request, budget).finally(() => budget.close());
+    const finding = onIndex(budget, index, new Set([field]), (reader) =>
+      reader.termsOf(field, after, countMax),
+    );
+    let found: string[] | undefined;
+    try {
+      found = await runSteps(finding);
+    } finally {
+      budget.close();
+    }
     const terms = found ?? listTerms(index, field, after);
     const resultEtag = safeHash(index.lastEtag, index.index.store.liveCount);
     return { name: index.name, terms, resultEtag };
@@ -363,17 +373,6 @@ export class Indexes {
     if (index !== undefined) return index;
     throw new EngineError("index-missing", `There is no index with '${name}' name.`);
   }
-}
-
-async function termsIn(
-  index: OpenIndex,
-  { field, after, countMax }: TermsRequest,
-  budget: WorkBudget,
-): Promise<string[] | undefined> {
-  const refreshing = index.refresh(new Set([field]), budget);
-  if (refreshing !== null) await budget.run(refreshing);
-  const reader = index.reader(budget);
-  return await budget.run(reader.termsOf(field, after, countMax), () => reader.freeze());
 }
 
 /** `<field>_IsArray` has one term while an entry holds an array in the field: clients detect arrays this way. */

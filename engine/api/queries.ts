@@ -10,7 +10,7 @@ import type {
 import type { RunningQueryInfo } from "../querying/running-queries.ts";
 import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
 import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
-import type { EntriesOutcome } from "../rql/execute.ts";
+import type { EntriesOutcome } from "../rql/execute-entries.ts";
 import { planText } from "../rql/plan-text.ts";
 import type { CachedQueryInfo } from "../rql/query.ts";
 import type { QueryPlan } from "../rql/query-plan.ts";

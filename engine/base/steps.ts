@@ -35,8 +35,3 @@ export function andThen<Value, Result>(
 ): Result | Promise<Result> {
   return given instanceof Promise ? given.then(next) : next(given);
 }
-
-/** Waits for a value that may be there already. */
-export function* awaited<Value>(given: Value | Promise<Value>): Steps<Value> {
-  return given instanceof Promise ? ((yield given) as Value) : given;
-}

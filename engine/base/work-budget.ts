@@ -2,7 +2,7 @@
  * Work that must not block the event loop: it runs in slices, yields between them, and is counted. When it exceeds a
  * limit of its request it fails with an error that names the limit.
  *
- * Work is a generator that yields wherever it may pause. Its caller decides whether it pauses: `WorkBudget.run`. Each
+ * Work is a generator that yields wherever it may pause. Its caller decides whether it pauses: `WorkBudget.steps`. Each
  * tick of the event loop runs one slice in total: a hundred concurrent requests block it no longer than one does.
  * Waiters get their slices first come, first served.
  *
@@ -21,6 +21,7 @@ import {
 } from "./limits.ts";
 import { processMemory } from "./memory-budget.ts";
 import { SliceScheduler } from "./slice-scheduler.ts";
+import type { Steps } from "./steps.ts";
 
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
@@ -122,19 +123,12 @@ export class WorkBudget {
     throw new EngineError("operation-cancelled", "The client of a query has gone.");
   }
 
-  /** As `run`; the result itself when the work ends without a pause. */
-  start<Result>(work: Work<Result>): Result | Promise<Result> {
-    const step = work.next();
-    return step.done === true ? step.value : this.pause().then(() => this.run(work));
-  }
-
-  /** Runs work to its end. `onPause` is called before each yield to the event loop. */
-  async run<Result>(work: Work<Result>, onPause?: () => void): Promise<Result> {
+  /** Returns work as steps, which wait for a time slice wherever the work pauses. */
+  *steps<Result>(work: Work<Result>): Steps<Result> {
     for (;;) {
       const step = work.next();
       if (step.done === true) return step.value;
-      onPause?.();
-      await this.pause();
+      yield this.pause();
     }
   }
 

@@ -10,7 +10,7 @@ import { foldedName } from "../base/case-folding.ts";
 import type { Clock } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import { sliceMs } from "../base/limits.ts";
-import { awaited, runSteps, type Steps } from "../base/steps.ts";
+import { runSteps, type Steps } from "../base/steps.ts";
 import { nextSlice } from "../base/time-slices.ts";
 import { type Abortable, WorkBudget } from "../base/work-budget.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
@@ -24,12 +24,8 @@ import { DatabaseScripts, withCallsAsScript } from "../reading/query-scripts.ts"
 import { wholeFieldsOf } from "../rql/analyze-index.ts";
 import type { AnalyzedQuery, Condition, QueryKind } from "../rql/analyzed-query.ts";
 import { betterIndex } from "../rql/better-index.ts";
-import {
-  type EntriesOutcome,
-  executeEntries,
-  executeQuery,
-  type QueryRequest,
-} from "../rql/execute.ts";
+import { executeQuery } from "../rql/execute.ts";
+import { type EntriesOutcome, executeEntries } from "../rql/execute-entries.ts";
 import { executeFastPath } from "../rql/execute-fast-path.ts";
 import { isRandomOrder } from "../rql/execute-order.ts";
 import { operandsOf } from "../rql/meaning-of.ts";
@@ -39,6 +35,7 @@ import { printServerSide } from "../rql/print-server-side.ts";
 import { type CachedQueryInfo, QueryCompiler } from "../rql/query.ts";
 import { parseQueryParameters, type QueryParameters } from "../rql/query-parameters.ts";
 import { planSteps, type QueryPlan } from "../rql/query-plan.ts";
+import type { QueryRequest } from "../rql/query-run.ts";
 import { QueryTrace } from "../rql/query-trace.ts";
 import type { ProjectionBehavior, QueryOutcome, RowSink, SeriesForm } from "../rql/results.ts";
 import type { IndexProvider, QueryIndex } from "../rql/row-source.ts";
@@ -148,26 +145,19 @@ export class DatabaseQueries {
 
   /** As `compile` with the parameters from `options`, in slices. */
   async prepare(text: string, kind: QueryKind, options: QueryOptions): Promise<AnalyzedQuery> {
-    return this.#prepared(text, kind, options);
+    return await runSteps(this.#prepared(text, kind, options));
   }
 
-  /** As `prepare`, but completes synchronously if nothing waits. */
-  #prepared(
-    text: string,
-    kind: QueryKind,
-    options: QueryOptions,
-  ): AnalyzedQuery | Promise<AnalyzedQuery> {
+  *#prepared(text: string, kind: QueryKind, options: QueryOptions): Steps<AnalyzedQuery> {
     const { parametersText = null, start, pageSize, isStream, signal } = options;
     const budget = new WorkBudget(signal);
     const paging = { start, pageSize, isStream };
     const work = this.#compiler.compileInSlices(text, kind, parametersText, budget, paging);
-    let started: AnalyzedQuery | Promise<AnalyzedQuery> | null = null;
     try {
-      started = budget.start(work);
+      return yield* budget.steps(work);
     } finally {
-      if (!(started instanceof Promise)) budget.close();
+      budget.close();
     }
-    return started instanceof Promise ? started.finally(() => budget.close()) : started;
   }
 
   /** As `prepare` and `execute`; the result itself where nothing waits. */
@@ -216,7 +206,7 @@ export class DatabaseQueries {
   }
 
   *#query(text: string, options: QueryOptions, sink: RowSink): Steps<QueryOutcome | null> {
-    const query = yield* awaited(this.#prepared(text, "read", options));
+    const query = yield* this.#prepared(text, "read", options);
     return yield* this.#execute(query, options, sink);
   }
 

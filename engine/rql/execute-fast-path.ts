@@ -20,11 +20,12 @@ import { acquireText, releaseText } from "../json/json-text.ts";
 import type { AnalyzedQuery } from "./analyzed-query.ts";
 import { hasScores } from "./compile-score.ts";
 import { findNow } from "./compile-where.ts";
-import { cappedResults } from "./execute.ts";
 import { hasIncludes } from "./execute-include.ts";
+import { noLoaded } from "./execute-load.ts";
 import { orderEntries, pageEndOf } from "./execute-order.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { refuseUnfit } from "./known-fields.ts";
+import { newOutcome } from "./query-outcome.ts";
 import type { QueryOutcome, RowSink } from "./results.ts";
 import { FieldProjector, projectionMetadata, withMetadata } from "./results-projection.ts";
 import type { QueryIndex, RowSource, StoredRow } from "./row-source.ts";
@@ -100,7 +101,8 @@ export function executeFastPath(
     const waiting = isWhole
       ? addDocuments(count, source, sink)
       : addObjects(count, query, host, sink);
-    const outcome = outcomeOf(query, host, total);
+    const durationMs = source.monotonicMs() - host.startMs;
+    const outcome = newOutcome(query, source, index, false, host.resultEtag, total, durationMs);
     return waiting === null ? outcome : waiting.then(() => outcome);
   } finally {
     leaveRows(count);
@@ -250,8 +252,6 @@ function addObjects(
   return late === null ? null : addDeferred(late, sink);
 }
 
-const noLoaded = new Map<string, never>();
-
 /** Rows whose sink has them wait. */
 interface Late {
   readonly waiting: Promise<void>;
@@ -272,38 +272,3 @@ async function addDeferred(late: Late, sink: RowSink): Promise<void> {
   await late.waiting;
   for (const row of late.rows) await sink.add(row);
 }
-
-/** Without a spread, which makes an object of a class of its own each time. */
-function outcomeOf(
-  query: AnalyzedQuery,
-  { source, index, resultEtag, startMs }: FastPathHost,
-  total: number,
-): QueryOutcome {
-  return {
-    isSummary: false,
-    totalResults: total,
-    cappedMaxResults: cappedResults(query.paging, total, index !== null),
-    scannedResults: 0,
-    skippedResults: 0,
-    // Rounded up: no query reports 0 ms.
-    durationMs: Math.ceil(source.monotonicMs() - startMs),
-    includedPaths: null,
-    indexName: index?.name ?? `collection/${query.source.name}`,
-    includes: noIncludes,
-    counterIncludes: null,
-    compareExchangeKeys: null,
-    seriesFields: null,
-    revisionIncludes: null,
-    seriesIncludes: null,
-    highlightings: null,
-    explanations: null,
-    indexTimestamp: index?.indexedAtMicros ?? 0,
-    lastQueryTime: index === null ? 0 : source.nowMicros(),
-    isStale: false,
-    resultEtag,
-    spatial: null,
-    timings: null,
-  };
-}
-
-const noIncludes: QueryOutcome["includes"] = [];

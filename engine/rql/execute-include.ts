@@ -1,6 +1,10 @@
-/** `include`: the references of a query's rows, collected as rows pass and fetched at the end. */
+/**
+ * Include stage. In: the rows on the page, one after the other. Out, after the last row: the documents that they refer
+ * to, and all other members of the outcome that the clause `include` requests.
+ */
 
 import { lowerCased } from "../base/case-folding.ts";
+import type { Steps } from "../base/steps.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import { bodyTextOf, idOf } from "../documents/document-record.ts";
 import { changeVectorsAt, includedIds } from "../documents/include-path.ts";
@@ -8,9 +12,13 @@ import { quoteString } from "../json/escape.ts";
 import { decodeString, findMember, skipValue, ValueSpan } from "../json/field-access.ts";
 import type { AnalyzedInclude, AnalyzedQuery, SeriesInclude } from "./analyzed-query.ts";
 import { bodyOf } from "./compile-filter.ts";
-import { idsAtPath, type WaitForRecord } from "./execute-load.ts";
+import { idsAtPath, readRecord } from "./execute-load.ts";
+import { RowHighlights } from "./highlight.ts";
+import type { OutcomeDraft } from "./query-outcome.ts";
+import type { QueryRun } from "./query-run.ts";
 import type { IncludedCounters, IncludedDocument, IncludedRevisions } from "./results.ts";
-import { wholeDocument } from "./results-projection.ts";
+import { type RowParts, wholeDocument } from "./results-projection.ts";
+import type { RowEntry } from "./row-entry.ts";
 import type { RowSource, ScriptIncludes, StoredRow } from "./row-source.ts";
 
 /** Memory overhead of an included item besides its name, in bytes. */
@@ -24,6 +32,61 @@ export function hasIncludes(include: AnalyzedInclude): boolean {
   );
 }
 
+/** The clause `include` of a query. */
+export class RowIncludes {
+  readonly #query: AnalyzedQuery;
+  readonly #collector: IncludeCollector;
+  readonly #highlights: RowHighlights | null;
+  readonly #entry: RowEntry | null;
+
+  /** @param entry that of the row that is added */
+  constructor({ query, source, budget }: QueryRun, entry: RowEntry | null) {
+    this.#query = query;
+    this.#collector = new IncludeCollector(query, source, budget);
+    this.#entry = entry;
+    const hasHighlights = query.include.highlights.length > 0;
+    const isLucene = entry?.isLucene === true;
+    this.#highlights = hasHighlights ? new RowHighlights(query, budget, isLucene) : null;
+  }
+
+  /** Adds a row. `projected`: its text; null: it is the reduced object itself, or the document. */
+  add(parts: RowParts, projected: string | null): void {
+    const { explanations } = this.#query.include;
+    this.#collector.addRow(parts.row, projected);
+    if (explanations !== null) this.#entry?.explain(parts.row, projected, explanations.groupKey);
+    this.#highlights?.add(parts, projected);
+  }
+
+  /** Reads the documents that rows and scripts include. */
+  finish(scripted: ScriptIncludes | null): Steps<IncludedDocument[]> {
+    if (scripted !== null) this.#collector.addScripted(scripted);
+    return this.#collector.finish();
+  }
+
+  addTo(outcome: OutcomeDraft, hasRows: boolean): void {
+    const { access, include } = this.#query;
+    const collector = this.#collector;
+    outcome.includedPaths = collector.pathTexts;
+    outcome.counterIncludes = collector.counters;
+    outcome.compareExchangeKeys = collector.compareExchangeKeys;
+    outcome.revisionIncludes = collector.revisions;
+    outcome.seriesIncludes = collector.series;
+    // RavenDB 7.2.7 omits the members when there are no rows.
+    if (!hasRows || access.kind === "collection") return;
+    outcome.highlightings = this.#highlights?.found ?? null;
+    if (include.explanations !== null) outcome.explanations = this.#entry?.explanations ?? null;
+  }
+}
+
+/** Returns the stage for a query; null: it includes nothing. */
+export function rowIncludes(run: QueryRun, entry: RowEntry | null, hasScripts: boolean) {
+  const { include } = run.query;
+  const { highlights, explanations } = include;
+  const isNeeded = hasIncludes(include) || highlights.length > 0 || explanations !== null;
+  return isNeeded || hasScripts ? new RowIncludes(run, entry) : null;
+}
+
+/** The references of rows, collected as rows pass and read at the end. */
 export class IncludeCollector {
   readonly #query: AnalyzedQuery;
   readonly #source: RowSource;
@@ -164,21 +227,19 @@ export class IncludeCollector {
   }
 
   /** Whole documents; missing ones are omitted. */
-  async finish(wait: WaitForRecord): Promise<IncludedDocument[]> {
+  *finish(): Steps<IncludedDocument[]> {
     const documents: IncludedDocument[] = [];
     const row: StoredRow = { docNum: 0, etag: 0, bytes: Buffer.alloc(0), start: 0, block: null };
     for (const asked of this.#ids.values()) {
       const docNum = this.#source.findDocument(asked);
       if (docNum < 0 || this.#rows.has(docNum)) continue;
-      let isFound = this.#source.read(docNum, row);
-      while (!isFound && (await wait())) isFound = this.#source.read(docNum, row);
-      if (!isFound) continue;
+      if (!(yield* readRecord(docNum, this.#source, row))) continue;
       const id = idOf(row.bytes, row.start);
       const text = wholeDocument(row, null, this.#source);
       documents.push({ id, text });
       this.#budget.hold(text.length);
       this.#budget.tick(wantedBytes + (text.length >>> 4));
-      if (this.#budget.isDue) await this.#budget.pause();
+      if (this.#budget.isDue) yield this.#budget.pause();
     }
     return documents;
   }

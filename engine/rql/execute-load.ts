@@ -1,5 +1,6 @@
 /** `load`: reads the documents that a row refers to, each under its alias, as whole texts. */
 
+import type { Steps } from "../base/steps.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
 import { byteArrayOpen, byteQuote } from "../json/bytes.ts";
 import { quoteString } from "../json/escape.ts";
@@ -19,9 +20,8 @@ import type { LoadedValue, ParameterValue, RowSource, StoredRow } from "./row-so
 
 /** Memory overhead of a loaded document besides its text, in bytes. */
 const loadedBytes = 256;
-
-/** Waits for the record that `read` did not find in memory. @returns false when there is nothing to wait for. */
-export type WaitForRecord = () => Promise<boolean>;
+/** The documents of rows that load none. */
+export const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 export class RowLoader {
   readonly #steps: readonly LoadStep[];
@@ -40,7 +40,7 @@ export class RowLoader {
   }
 
   /** @throws EngineError work-limit, memory-full when a row's references exceed the quota */
-  async load(row: StoredRow, wait: WaitForRecord): Promise<ReadonlyMap<string, LoadedValue>> {
+  *load(row: StoredRow): Steps<ReadonlyMap<string, LoadedValue>> {
     const loaded = new Map<string, LoadedValue>();
     const budget = this.#budget;
     budget.release(this.#heldBytes);
@@ -48,13 +48,13 @@ export class RowLoader {
     for (const step of this.#steps) {
       const documents: (string | null)[] = [];
       for (const id of this.#idsOf(step, row, loaded)) {
-        const text = await documentText(id, this.#source, this.#row, wait);
+        const text = yield* documentText(id, this.#source, this.#row);
         documents.push(text);
         const bytes = 2 * (text?.length ?? 0) + loadedBytes;
         budget.hold(bytes);
         this.#heldBytes += bytes;
         budget.tick(bytes >>> 4);
-        if (budget.isDue) await budget.pause();
+        if (budget.isDue) yield budget.pause();
       }
       // Several documents under a plain alias: reading it throws.
       const isList = step.isArray || documents.length > 1;
@@ -131,14 +131,21 @@ function addIdsAtPath(
 }
 
 /** Returns the whole text of the document with this id, or null. */
-export async function documentText(
-  id: string,
-  source: RowSource,
-  row: StoredRow,
-  wait: WaitForRecord,
-): Promise<string | null> {
+function* documentText(id: string, source: RowSource, row: StoredRow): Steps<string | null> {
   const docNum = source.findDocument(id);
-  if (docNum < 0) return null;
-  while (!source.read(docNum, row)) if (!(await wait())) return null;
+  if (docNum < 0 || !(yield* readRecord(docNum, source, row))) return null;
   return wholeDocument(row, null, source).toString();
+}
+
+/**
+ * Points `row` at a document's record, after waiting for the disk if necessary. @returns false if the document does not
+ * exist
+ */
+export function* readRecord(docNum: number, source: RowSource, row: StoredRow): Steps<boolean> {
+  while (!source.read(docNum, row)) {
+    const pending = source.pending();
+    if (pending === null) return false;
+    yield pending;
+  }
+  return true;
 }

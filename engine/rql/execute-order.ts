@@ -1,4 +1,10 @@
-/** `order by`: sorts a list of entries. */
+/**
+ * Order stage, the second half of the find stage (execute-find.ts). In: the condition and the order of a query. Out: the
+ * entries of one index that match, in that order; all, or at least those up to the end of the page.
+ *
+ * A page is found in one of three ways: as the best by score, by a walk of the index in the order until the page is
+ * full, or by sorting all that match.
+ */
 import type { Work } from "../base/work-budget.ts";
 import {
   fieldSortKeys,
@@ -12,14 +18,104 @@ import { firstInOrder } from "../indexing/ordered-prefix.ts";
 import { firstInPlaces, sortedByPlace } from "../indexing/place-order.ts";
 import type { AnalyzedQuery, OrderKey } from "./analyzed-query.ts";
 import type { OrderType } from "./ast.ts";
+import { hasScores, scoreEntries } from "./compile-score.ts";
+import { findEntries } from "./compile-where.ts";
+import { bestEntries, isByScore, selectBest } from "./execute-best.ts";
 import { nearestEntries } from "./execute-nearest.ts";
 import { orderUseOf } from "./functions/function-table.ts";
 import type { OrderContext } from "./functions/rql-function.ts";
+import { refuseUnfit } from "./known-fields.ts";
+import type { QueryRun } from "./query-run.ts";
+import type { OrderWay } from "./query-trace.ts";
+import type { QueryIndex } from "./row-source.ts";
 
 /** Rows up to the end of a page that is found without ordering all that the query finds. */
 const pageEndMax = 4096;
 /** A page is selected before sorting when there are so many times more entries. */
 const selectedShare = 4;
+
+/** Entries in the order of a query, and how many match. */
+export interface OrderedMatches {
+  readonly entries: Uint32Array;
+  readonly total: number;
+}
+
+/**
+ * Returns the entries that match the condition, in the order of the query: all, or at least those up to the end of the
+ * page. @throws query-invalid
+ */
+export function* orderedMatches(
+  run: QueryRun,
+  reader: IndexReader,
+  index: QueryIndex,
+): Work<OrderedMatches> {
+  const { query } = run;
+  refuseUnfit(query, index);
+  const context = run.whereContext(reader);
+  const isScored = hasScores(query, reader);
+  const pageEnd = pageEndOf(query);
+  const isByBest = isScored && pageEnd !== null && !reader.store.hasSeveral && isByScore(query);
+  const best = isByBest ? yield* bestEntries(query, pageEnd, context) : null;
+  if (best !== null && areThere(best.entries, run, reader, index)) {
+    traceOrder(run, "best", best.entries.length);
+    return best;
+  }
+  const set = query.where === null ? reader.all() : yield* findEntries(query.where, context);
+  const total = set.count;
+  if (pageEnd !== null && !isScored) {
+    const first = yield* firstEntries(set, query.orderBy, pageEnd, reader);
+    const page = first && (yield* orderedEntries(first, null, pageEnd, run, reader));
+    if (page !== null && areThere(page, run, reader, index)) {
+      traceOrder(run, query.orderBy.length === 0 ? "none" : "walk", page.length);
+      return { entries: page, total };
+    }
+  }
+  const entries = set.toList();
+  traceOrder(run, query.orderBy.length === 0 && !isScored ? "none" : "sort", entries.length);
+  const scores = isScored ? yield* scoreEntries(query.where, entries, context) : null;
+  if (isByBest && scores !== null) {
+    const page = yield* selectBest(entries, scores, pageEnd, context);
+    if (page !== null && areThere(page, run, reader, index)) return { entries: page, total };
+  }
+  const page = yield* orderedEntries(entries, scores, pageEnd, run, reader);
+  if (page.length === entries.length || areThere(page, run, reader, index)) {
+    return { entries: page, total };
+  }
+  return { entries: yield* orderedEntries(entries, scores, null, run, reader), total };
+}
+
+function traceOrder({ request: { trace } }: QueryRun, way: OrderWay, count: number): void {
+  if (trace === undefined) return;
+  trace.way = way;
+  trace.orderedCount = count;
+}
+
+/** Returns whether all documents of a page exist. If not, the page is filled with later candidates. */
+function areThere(
+  page: Uint32Array,
+  { source }: QueryRun,
+  { view }: IndexReader,
+  { outputs }: QueryIndex,
+): boolean {
+  return outputs !== null || page.every((entry) => source.exists(view.documents[entry] as number));
+}
+
+const byScore: readonly OrderKey[] = [{ kind: "score", isDescending: false, nulls: null }];
+
+/** `count`: only the first `count` entries need to be sorted; null: all. */
+function* orderedEntries(
+  entries: Uint32Array,
+  scores: Float64Array | null,
+  count: number | null,
+  { query, source }: QueryRun,
+  reader: IndexReader,
+): Work<Uint32Array> {
+  const orderBy = query.orderBy.length === 0 && scores !== null ? byScore : query.orderBy;
+  const newSeed = () => String(source.monotonicMs());
+  const enough = reader.store.hasSeveral ? undefined : (count ?? undefined);
+  const isAll = query.where === null;
+  return yield* orderEntries(entries, orderBy, { reader, source, scores, newSeed }, isAll, enough);
+}
 
 /** Returns the number of entries up to the end of the query's page; null: it needs all, or too many. */
 export function pageEndOf({ filter, isDistinct, paging }: AnalyzedQuery): number | null {

@@ -3,77 +3,88 @@
  * (execute-suggestions.ts).
  */
 import { EngineError } from "../base/errors.ts";
+import type { Steps } from "../base/steps.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { AnalyzedQuery, Projection } from "./analyzed-query.ts";
 import { findEntries } from "./compile-where.ts";
 import { type FacetContext, facetRows } from "./execute-facets.ts";
+import { onIndex, readyIndex } from "./execute-find.ts";
+import { IncludeCollector } from "./execute-include.ts";
 import { suggestionRows } from "./execute-suggestions.ts";
 import type { Facet, SuggestionItem } from "./facet-query.ts";
 import { facetsOfSetup } from "./facet-setup.ts";
 import type { WhereContext } from "./functions/rql-function.ts";
 import { refuseUnfit } from "./known-fields.ts";
-import { type DocumentReader, documentText } from "./named-documents.ts";
+import { documentText } from "./named-documents.ts";
+import { newOutcome } from "./query-outcome.ts";
 import { readQueryParameters } from "./query-parameters.ts";
+import type { QueryRun } from "./query-run.ts";
 import type { QueryScope } from "./query-scope.ts";
-import type { QueryOutcome } from "./results.ts";
-import type { QueryIndex } from "./row-source.ts";
+import type { QueryOutcome, RowSink } from "./results.ts";
+import type { QueryIndex, RowSource } from "./row-source.ts";
 
-export type SummaryProjection = Extract<
+type SummaryProjection = Extract<
   Projection,
   { readonly kind: "facets" } | { readonly kind: "suggestions" }
 >;
 
 /** A summary, with the documents that describe it read. */
-export type Summary =
+type Summary =
   | { readonly kind: "facets"; readonly facets: readonly Facet[] }
   | { readonly kind: "suggestions"; readonly suggestions: readonly SuggestionItem[] };
 
-/** Where facet setups are read from. */
-export interface SetupSource extends DocumentReader {
-  readonly budget: WorkBudget;
+/** Sends a summary instead of rows: order and paging have no effect. @throws summary-index-missing, as `summaryRows` */
+export function* executeSummary(
+  run: QueryRun,
+  projection: SummaryProjection,
+  sink: RowSink,
+): Steps<QueryOutcome> {
+  const { query, source, budget } = run;
+  const startMs = source.monotonicMs();
+  const index = yield* summarizedIndex(run);
+  const { isStale } = index;
+  const summary = yield* summaryOf(projection, query, source, budget);
+  const includes = new IncludeCollector(query, source, budget);
+  const rows = yield* onIndex(budget, index, null, (reader) =>
+    summaryRows(summary, query, index, run.whereContext(reader), (id) => includes.addId(id)),
+  );
+  for (const row of rows) {
+    const waiting = sink.add(row);
+    if (waiting !== null) yield waiting;
+  }
+  const included = yield* includes.finish();
+  const durationMs = source.monotonicMs() - startMs;
+  const etag = run.resultEtag(index);
+  const outcome = newOutcome(query, source, index, isStale, etag, rows.length, durationMs);
+  outcome.isSummary = true;
+  outcome.cappedMaxResults = null;
+  outcome.includes = included;
+  return outcome;
 }
 
-/** The outcome of a summary but for its rows and index. */
-export const emptyOutcome: Omit<
-  QueryOutcome,
-  | "totalResults"
-  | "durationMs"
-  | "indexName"
-  | "indexTimestamp"
-  | "lastQueryTime"
-  | "isStale"
-  | "resultEtag"
-> = {
-  isSummary: true,
-  cappedMaxResults: null,
-  scannedResults: 0,
-  skippedResults: 0,
-  includedPaths: null,
-  includes: [],
-  counterIncludes: null,
-  compareExchangeKeys: null,
-  seriesFields: null,
-  spatial: null,
-  revisionIncludes: null,
-  seriesIncludes: null,
-  highlightings: null,
-  explanations: null,
-  timings: null,
-};
+function* summarizedIndex(run: QueryRun): Steps<QueryIndex> {
+  try {
+    return yield* readyIndex(run);
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+    throw new EngineError("summary-index-missing", error.message, { cause: error });
+  }
+}
 
 /** Reads the facet setups of a query. @throws null-reference when one is missing */
-export async function summaryOf(
+function* summaryOf(
   summary: SummaryProjection,
   query: AnalyzedQuery,
-  setups: SetupSource,
-): Promise<Summary> {
+  source: RowSource,
+  budget: WorkBudget,
+): Steps<Summary> {
   if (summary.kind === "suggestions") return summary;
   const scope = scopeOf(query);
   const facets: Facet[] = [];
   for (const item of summary.facets) {
     if (item.kind === "setup") {
-      const text = await setupText(item.id, setups);
-      const { values } = await setups.budget.run(readQueryParameters(text, setups.budget));
+      const text = yield* setupText(item.id, source);
+      const { values } = yield* budget.steps(readQueryParameters(text, budget));
       facets.push(...facetsOfSetup(scope, { type: "object", fields: values }, item.id));
     } else if (item.kind === "setup-value") {
       facets.push(...facetsOfSetup(scope, item.value, ""));
@@ -86,7 +97,7 @@ export async function summaryOf(
  * Returns the rows, each a JSON text. `include` receives the ids that are the values of included facets.
  * @throws query-invalid, invalid-operation, invalid-argument, work-limit
  */
-export function* summaryRows(
+function* summaryRows(
   summary: Summary,
   query: AnalyzedQuery,
   index: QueryIndex,
@@ -111,8 +122,8 @@ export function* summaryRows(
   return yield* facetRows(summary.facets, matches, facetContext);
 }
 
-async function setupText(id: string, reader: DocumentReader): Promise<string> {
-  const text = await documentText(id, reader);
+function* setupText(id: string, source: RowSource): Steps<string> {
+  const text = yield* documentText(id, source);
   if (text !== null) return text;
   throw new EngineError("null-reference", `There is no facet setup document '${id}'.`);
 }

@@ -13,8 +13,15 @@
 import { EngineError } from "../base/errors.ts";
 import { highlightedLengthMax, highlightScanMax } from "../base/limits.ts";
 import type { WorkBudget } from "../base/work-budget.ts";
-import type { AnalyzedInclude, Condition, HighlightOptions } from "./analyzed-query.ts";
+import { bodyTextOf, idOf } from "../documents/document-record.ts";
+import type {
+  AnalyzedInclude,
+  AnalyzedQuery,
+  Condition,
+  HighlightOptions,
+} from "./analyzed-query.ts";
 import { meaningOf, operandsOf } from "./meaning-of.ts";
+import type { RowParts } from "./results-projection.ts";
 
 type Highlight = AnalyzedInclude["highlights"][number];
 
@@ -104,7 +111,7 @@ export function makeHighlighters(
  * their texts here).
  * @throws EngineError not-supported
  */
-export function rowKeyText(value: unknown, name: string, isLucene: boolean): string | null {
+function rowKeyText(value: unknown, name: string, isLucene: boolean): string | null {
   if (value === undefined) return null;
   if (isLucene) {
     if (value === null) return "NULL_VALUE";
@@ -121,8 +128,69 @@ export function rowKeyText(value: unknown, name: string, isLucene: boolean): str
 }
 
 /** The error about a reduced row without the group key that highlights are to be named by. */
-export function noRowKey(name: string): EngineError {
+function noRowKey(name: string): EngineError {
   return new EngineError("argument-null", `A row has no '${name}', the group key of highlights.`);
+}
+
+/** The highlights of the rows of a query. */
+export class RowHighlights {
+  /** By field, then by document id, or by the identifier of a reduced row. */
+  readonly found: ReadonlyMap<string, Map<string, string[]>>;
+  readonly #highlighters: readonly Highlighter[];
+  readonly #isLucene: boolean;
+
+  /** @param isLucene the rows come from an index that was made for Lucene */
+  constructor({ include, where }: AnalyzedQuery, budget: WorkBudget, isLucene: boolean) {
+    this.#highlighters = makeHighlighters(include.highlights, where, budget);
+    this.#isLucene = isLucene;
+    this.found = new Map(this.#highlighters.map(({ field }) => [field, new Map()]));
+  }
+
+  /**
+   * Adds a row. A stored field takes precedence over the document's. `projected`: the row's text; null: it is the
+   * reduced object itself, or the document. @throws work-limit, argument-null, not-supported
+   */
+  add({ row, stored }: RowParts, projected: string | null): void {
+    for (const { field, path, groupKey, fragments } of this.#highlighters) {
+      const text = row.start < 0 ? row.bytes.toString() : bodyTextOf(row.bytes, row.start);
+      const source = JSON.parse(text) as unknown;
+      const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [field]);
+      const found = fragments(textsOf(kept ?? valueAt(source, path)));
+      if (found.length === 0) continue;
+      const key = groupKey === null ? null : this.#rowKey(groupKey, text, stored, projected);
+      if (key === null && groupKey !== null && row.start < 0) throw noRowKey(groupKey);
+      const rowName = key ?? (row.start < 0 ? text : idOf(row.bytes, row.start));
+      this.found.get(field)?.set(rowName, found);
+    }
+  }
+
+  /** The text of a row's group key: an index made for Lucene has it beside a projection, one for Corax in the row. */
+  #rowKey(
+    name: string,
+    text: string,
+    stored: string | null,
+    projected: string | null,
+  ): string | null {
+    const shown = valueAt(JSON.parse(projected ?? text), [name]);
+    if (!this.#isLucene || shown !== undefined) return rowKeyText(shown, name, this.#isLucene);
+    const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [name]);
+    return rowKeyText(kept ?? valueAt(JSON.parse(text), [name]), name, true);
+  }
+}
+
+/** Returns the value at the end of a path; for lists, the values of all their elements. */
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  if (Array.isArray(value)) return value.map((item) => valueAt(item, path));
+  if (typeof value !== "object" || value === null) return undefined;
+  return valueAt((value as Readonly<Record<string, unknown>>)[name], rest);
+}
+
+/** Returns the texts of a field's value; for an array, the texts of its elements. */
+function textsOf(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsOf);
+  return typeof value === "string" ? [value] : [];
 }
 
 interface Tags {

@@ -2,32 +2,28 @@
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { namedDocumentBytesMax } from "../base/limits.ts";
+import type { Steps } from "../base/steps.ts";
 import { bodyLengthOf, bodyTextOf } from "../documents/document-record.ts";
 import type { Condition } from "./analyzed-query.ts";
 import { operandsOf } from "./meaning-of.ts";
 import { parseQueryParameters } from "./query-parameters.ts";
 import type { RowSource, StoredRow } from "./row-source.ts";
 
-export interface DocumentReader {
-  readonly source: Pick<RowSource, "findDocument" | "read">;
-  /** Waits for the record that `read` lacks. @returns false if the record does not exist */
-  wait(): Promise<boolean>;
-}
+type Documents = Pick<RowSource, "findDocument" | "read" | "pending">;
 
 const noBytes = Buffer.alloc(0);
 
 /**
  * Returns the JSON text of a document; null if the document does not exist. @throws work-limit if the document is large
  */
-export async function documentText(
-  id: string,
-  { source, wait }: DocumentReader,
-): Promise<string | null> {
+export function* documentText(id: string, source: Documents): Steps<string | null> {
   const row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
   for (;;) {
     const docNum = source.findDocument(id);
     if (docNum >= 0 && source.read(docNum, row)) break;
-    if (docNum < 0 || !(await wait())) return null;
+    const pending = docNum < 0 ? null : source.pending();
+    if (pending === null) return null;
+    yield pending;
   }
   const length = bodyLengthOf(row.bytes, row.start);
   if (length <= namedDocumentBytesMax) return bodyTextOf(row.bytes, row.start);
@@ -46,23 +42,23 @@ export function namesStopWords(where: Condition | null): boolean {
 /**
  * Returns the words of all stop words documents that a condition names, in lower case, by id. @throws invalid-operation
  */
-export async function stopWordsIn(
+export function* stopWordsIn(
   where: Condition | null,
-  reader: DocumentReader,
-): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  source: Documents,
+): Steps<ReadonlyMap<string, ReadonlySet<string>>> {
   const words = new Map<string, ReadonlySet<string>>();
   const open: Condition[] = where === null ? [] : [where];
   for (let condition = open.pop(); condition !== undefined; condition = open.pop()) {
     open.push(...operandsOf(condition));
     if (condition.kind !== "more-like-this") continue;
     const { stopWordsId: id } = condition;
-    if (id !== null && !words.has(id)) words.set(id, await stopWordsOf(id, reader));
+    if (id !== null && !words.has(id)) words.set(id, yield* stopWordsOf(id, source));
   }
   return words;
 }
 
-async function stopWordsOf(id: string, reader: DocumentReader): Promise<ReadonlySet<string>> {
-  const text = await documentText(id, reader);
+function* stopWordsOf(id: string, source: Documents): Steps<ReadonlySet<string>> {
+  const text = yield* documentText(id, source);
   if (text === null) {
     throw new EngineError("invalid-operation", `Stop words document ${id} could not be found`);
   }

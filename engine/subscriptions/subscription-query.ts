@@ -10,18 +10,20 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { recordLengthAt } from "../base/record.ts";
+import { runSteps } from "../base/steps.ts";
 import { FreeBudget } from "../base/work-budget.ts";
 import { documentFlags, documentFlagsOf } from "../documents/document-record.ts";
 import { QueryRows } from "../reading/query-rows.ts";
 import { callAsScript, DatabaseScripts } from "../reading/query-scripts.ts";
 import type { AnalyzedQuery } from "../rql/analyzed-query.ts";
-import { bodyOf, compileFilter, isSimpleFilter, type RowTest } from "../rql/compile-filter.ts";
+import { bodyOf, compileFilter, type RowTest } from "../rql/compile-filter.ts";
+import { isFilterByScript } from "../rql/execute-filter.ts";
 import { IncludeCollector } from "../rql/execute-include.ts";
-import { RowLoader } from "../rql/execute-load.ts";
+import { noLoaded, RowLoader } from "../rql/execute-load.ts";
 import type { QueryCompiler } from "../rql/query.ts";
 import type { IncludedCounters, IncludedDocument, QueryOutcome } from "../rql/results.ts";
 import { projectionMetadata, wholeDocument, withMetadata } from "../rql/results-projection.ts";
-import type { LoadedValue, QueryScripts, StoredRow } from "../rql/row-source.ts";
+import type { QueryScripts, StoredRow } from "../rql/row-source.ts";
 import type { Store } from "../store/store.ts";
 
 /** The text to send for one document. */
@@ -47,7 +49,6 @@ const ofDatabase: ReadonlySet<ErrorCode> = new Set([
   "disk-full",
 ]);
 const noExtra = Buffer.alloc(0);
-const noLoaded: ReadonlyMap<string, LoadedValue> = new Map();
 
 /** Kinds of includes. */
 export type IncludeKind = "documents" | "counters" | "series";
@@ -105,10 +106,10 @@ export class SubscriptionQuery {
     );
   }
 
-  #testOf({ filter, load, source }: AnalyzedQuery): RowTest | "script" | null {
+  #testOf(query: AnalyzedQuery): RowTest | "script" | null {
+    const { filter, source } = query;
     if (filter === null) return null;
-    const aliases = new Set(load.map(({ alias }) => alias));
-    if (source.hasRevisions || !isSimpleFilter(filter, aliases)) return "script";
+    if (source.hasRevisions || isFilterByScript(query)) return "script";
     return compileFilter(filter, {
       source: this.#rows,
       alias: source.alias,
@@ -170,7 +171,7 @@ export class SubscriptionQuery {
     const loaded =
       this.#query.load.length === 0 || row === null
         ? noLoaded
-        : await this.#loader.load(row, () => this.#waitForRecord());
+        : await runSteps(this.#loader.load(row));
     const input = { row, text, loaded, stored: null };
     if (this.#test === "script" && !this.#scripts.passes(input)) return null;
     if (projection.kind === "document") {
@@ -201,15 +202,8 @@ export class SubscriptionQuery {
       collector.addScripted(included);
       this.#scripts = this.#newScripts();
     }
-    const documents = await collector.finish(() => this.#waitForRecord());
+    const documents = await runSteps(collector.finish());
     return { documents, counters: collector.counters, series: collector.series };
-  }
-
-  async #waitForRecord(): Promise<boolean> {
-    const pending = this.#rows.pending();
-    if (pending === null) return false;
-    await pending;
-    return true;
   }
 
   /** Returns a text that only identifies the document. */

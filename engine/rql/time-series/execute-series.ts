@@ -7,6 +7,7 @@
  * - The bytes of a result are held by the query's budget until its caller releases them.
  */
 import { EngineError, invalidArgument } from "../../base/errors.ts";
+import type { Steps } from "../../base/steps.ts";
 import type { Work, WorkBudget } from "../../base/work-budget.ts";
 import { idOf } from "../../documents/document-record.ts";
 import { byteArrayOpen, byteObjectOpen } from "../../json/bytes.ts";
@@ -16,7 +17,7 @@ import type { SegmentEntries } from "../../keyspaces/series-segment.ts";
 import { lastSegment, segmentsBetween, timeMax, timeMin } from "../../keyspaces/time-series.ts";
 import type { AnalyzedQuery, ProjectedField, ProjectedValue } from "../analyzed-query.ts";
 import { bodyOf } from "../compile-filter.ts";
-import type { WaitForRecord } from "../execute-load.ts";
+import { readRecord } from "../execute-load.ts";
 import { compileColumn, type RowParts } from "../results-projection.ts";
 import type { LoadedValue, RowSource, StoredRow, StoredSeries } from "../row-source.ts";
 import {
@@ -60,22 +61,20 @@ export class SeriesRunner {
   readonly #query: AnalyzedQuery;
   readonly #source: RowSource;
   readonly #budget: WorkBudget;
-  readonly #wait: WaitForRecord;
   readonly #prepared = new Map<string, PreparedSeries>();
   readonly #columns: readonly Column[];
 
-  constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget, wait: WaitForRecord) {
+  constructor(query: AnalyzedQuery, source: RowSource, budget: WorkBudget) {
     this.#query = query;
     this.#source = source;
     this.#budget = budget;
-    this.#wait = wait;
     const { projection } = query;
     const fields = projection.kind === "fields" ? projection.fields : [];
     this.#columns = fields.flatMap((field) => columnOf(field, query, source));
   }
 
   /** Returns the results of the columns that are series queries, in their order. */
-  async columns(parts: RowParts): Promise<SeriesResult[]> {
+  *columns(parts: RowParts): Steps<SeriesResult[]> {
     const row = seriesRowOf(this.#query, parts.row, parts.loaded);
     const calls = this.#columns.map(({ name, readers }) =>
       this.#begin(
@@ -85,13 +84,13 @@ export class SeriesRunner {
       ),
     );
     const results: SeriesResult[] = [];
-    for (const call of calls) results.push(await this.#finish(call));
+    for (const call of calls) results.push(yield* this.#finish(call));
     return results;
   }
 
   /** Returns the result of one series query of the query. @throws query-invalid, out-of-range, work-limit, … */
-  async call(name: string, args: readonly SeriesArgument[], row: SeriesRow): Promise<SeriesResult> {
-    return await this.#finish(this.#begin(name, args, row));
+  *call(name: string, args: readonly SeriesArgument[], row: SeriesRow): Steps<SeriesResult> {
+    return yield* this.#finish(this.#begin(name, args, row));
   }
 
   #begin(name: string, args: readonly SeriesArgument[], row: SeriesRow): SeriesCall | null {
@@ -117,7 +116,7 @@ export class SeriesRunner {
     };
   }
 
-  async #finish(call: SeriesCall | null): Promise<SeriesResult> {
+  *#finish(call: SeriesCall | null): Steps<SeriesResult> {
     if (call === null) return emptySeries;
     const { prepared, stored, from, to } = call;
     const { series } = prepared;
@@ -137,11 +136,11 @@ export class SeriesRunner {
         const entries = segment.unpack();
         const low = segment.first < first ? entries.countBefore(first) : 0;
         const high = segment.last > last ? entries.countBefore(last + 1) : entries.count;
-        if (prepared.readsTags) await this.#loadTags(prepared, entries, low, high);
-        await this.#budget.run(reading.entries(entries, low, high));
+        if (prepared.readsTags) yield* this.#loadTags(prepared, entries, low, high);
+        yield* this.#budget.steps(reading.entries(entries, low, high));
       }
     }
-    if (groups !== null && groups.count > 0) await this.#budget.run(groups.finish());
+    if (groups !== null && groups.count > 0) yield* this.#budget.steps(groups.finish());
     text.finish();
     const count = groups === null ? reading.count : groups.count;
     return { count, pieces: text.pieces, bytes: text.bytes, valueNames: stored.valueNames };
@@ -199,12 +198,12 @@ export class SeriesRunner {
   }
 
   /** Reads the documents named by the tags of entries, unless their values are known. */
-  async #loadTags(
+  *#loadTags(
     prepared: PreparedSeries,
     entries: SegmentEntries,
     low: number,
     high: number,
-  ): Promise<void> {
+  ): Steps<void> {
     const { tags } = prepared;
     if (tags.size > tagsMax) {
       this.#budget.release(prepared.tagBytes);
@@ -214,21 +213,21 @@ export class SeriesRunner {
     for (let i = low; i < high; i++) {
       const tag = entries.tag(i);
       if (tag === null || tags.has(tag)) continue;
-      const loaded = await this.#loadedTag(prepared, tag);
+      const loaded = yield* this.#loadedTag(prepared, tag);
       const bytes = tagBytesMin + (loaded === null ? 0 : lengthOf(loaded) * 2);
       this.#budget.hold(bytes);
       prepared.tagBytes += bytes;
       tags.set(tag, loaded);
       this.#budget.spend(writtenUnits);
-      if (this.#budget.isDue) await this.#budget.pause();
+      if (this.#budget.isDue) yield this.#budget.pause();
     }
   }
 
-  async #loadedTag({ series, filter }: PreparedSeries, tag: string): Promise<LoadedTag | null> {
+  *#loadedTag({ series, filter }: PreparedSeries, tag: string): Steps<LoadedTag | null> {
     const docNum = this.#source.findDocument(tag);
     if (docNum < 0) return null;
     const row: StoredRow = { docNum: 0, etag: 0, bytes: noBytes, start: 0, block: null };
-    while (!this.#source.read(docNum, row)) if (!(await this.#wait())) return null;
+    if (!(yield* readRecord(docNum, this.#source, row))) return null;
     const id = idOf(row.bytes, row.start);
     const at = bodyOf(row);
     const values = filter.loadedPaths.map((path) => valueAt(row.bytes, at, path));

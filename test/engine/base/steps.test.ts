@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import { awaited, runSteps, type Steps } from "../../../engine/base/steps.ts";
+import { runSteps, type Steps } from "../../../engine/base/steps.ts";
+
+function* awaited(given: number | Promise<number>): Steps<number> {
+  return typeof given === "number" ? given : ((yield given) as number);
+}
 
 function* sum(...given: (number | Promise<number>)[]): Steps<number> {
   let total = 0;

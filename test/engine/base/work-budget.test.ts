@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { processMemory } from "../../../engine/base/memory-budget.ts";
 import { SliceScheduler } from "../../../engine/base/slice-scheduler.ts";
+import { runSteps } from "../../../engine/base/steps.ts";
 import { finish, type Work, WorkBudget } from "../../../engine/base/work-budget.ts";
 
 /** A clock that advances by one millisecond on every read. */
@@ -30,11 +31,10 @@ describe("a budget of work", () => {
     };
     tick();
     let stepCount = 0;
-    const result = await budget.run(
-      steps(budget, 100, () => {
-        stepCount++;
-      }),
-    );
+    const work = steps(budget, 100, () => {
+      stepCount++;
+    });
+    const result = await runSteps(budget.steps(work));
     isAlternating = false;
     expect(result).toBe("done");
     expect(stepCount).toBe(100);
@@ -54,11 +54,10 @@ describe("a budget of work", () => {
     setImmediate(count);
     const runs = Array.from({ length: 20 }, () => {
       const budget = new WorkBudget(undefined, Number.POSITIVE_INFINITY, turns);
-      return budget.run(
-        steps(budget, 20, () => {
-          inTick++;
-        }),
-      );
+      const work = steps(budget, 20, () => {
+        inTick++;
+      });
+      return runSteps(budget.steps(work));
     });
     await Promise.all(runs);
     isCounting = false;
@@ -81,7 +80,7 @@ describe("a budget of work", () => {
     const work = steps(budget, 1_000_000, () => {
       if (++stepCount === 50) controller.abort();
     });
-    await expect(budget.run(work)).rejects.toThrow("gone");
+    await expect(runSteps(budget.steps(work))).rejects.toThrow("gone");
     expect(stepCount).toBeLessThan(100);
   });
 

@@ -371,3 +371,22 @@ describe("scripts in queries", () => {
     await expect(query(database, text)).rejects.toMatchObject({ code: "invalid-operation" });
   });
 });
+
+describe("highlights", () => {
+  it("are those of the stored fields of the entry that is shown, if others of its document are found", async () => {
+    const database = await openDatabase();
+    await putAll(database, "Docs", {
+      "docs/1": { Lines: ["red fox", "old fox"] },
+      "docs/2": { Lines: ["fox two"] },
+    });
+    const Maps = ["map('Docs', d => d.Lines.map(l => ({ Text: l })))"];
+    const Fields = { Text: { Storage: "Yes", Indexing: "Search" } };
+    await database.queries.administration.deploy([{ Name: "I", Maps, Fields }], true);
+    const text = "from index 'I' where search(Text, 'fox') include highlight(Text, 100, 2)";
+    const { ids, outcome } = await query(database, text);
+    expect(ids).toEqual(["docs/1", "docs/2"]);
+    const found = outcome?.highlightings?.get("Text");
+    expect(found?.get("docs/1")?.join()).toContain("fox");
+    expect(found?.get("docs/2")?.join()).toContain("two");
+  });
+});

@@ -35,9 +35,10 @@ import { Segment, type SeriesEntry } from "../../../engine/keyspaces/series-segm
 import { segmentKey, seriesKey } from "../../../engine/keyspaces/time-series.ts";
 import { analyzeQuery } from "../../../engine/rql/analyze.ts";
 import { automaticIndexName } from "../../../engine/rql/auto-index-name.ts";
-import { executeQuery, type QueryHost } from "../../../engine/rql/execute.ts";
+import { executeQuery } from "../../../engine/rql/execute.ts";
 import { parseQuery } from "../../../engine/rql/parser.ts";
 import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
+import type { QueryHost } from "../../../engine/rql/query-run.ts";
 import type { QueryOutcome } from "../../../engine/rql/results.ts";
 import type { RowSource, ScriptProvider, StoredSeries } from "../../../engine/rql/row-source.ts";
 

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { assert } from "../../../engine/base/assert.ts";
 import { finish } from "../../../engine/base/work-budget.ts";
-import { executeEntries, findDocuments } from "../../../engine/rql/execute.ts";
+import { findDocuments } from "../../../engine/rql/execute.ts";
+import { executeEntries } from "../../../engine/rql/execute-entries.ts";
 import { QueryCompiler } from "../../../engine/rql/query.ts";
 import type { ScriptProvider, StoredRow } from "../../../engine/rql/row-source.ts";
 import { ArrayDatabase, rowIds } from "./execute-array-host.ts";
