@@ -15,7 +15,7 @@ import { painter, tableLines } from "./output.ts";
 import { Schema } from "./schema.ts";
 
 /** Runs queries and prints the results. */
-export interface QueryRunner {
+interface QueryRunner {
   /** Prints rows from offset `start`. @returns the number of printed rows, and the total */
   rows(text: string, start: number, signal: AbortSignal): Promise<{ rows: number; total: number }>;
   /** Prints the query plan. */

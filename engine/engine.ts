@@ -15,7 +15,7 @@ import type { Environment } from "./base/environment.ts";
 import { type FolderOptions, openFolder } from "./database/open-folder.ts";
 import type { Operations } from "./store/operations.ts";
 
-export type EngineOptions = FolderOptions;
+type EngineOptions = FolderOptions;
 
 /** The databases of one data folder, and the durable values of the server itself. */
 export interface Engine {

@@ -13,8 +13,9 @@ import {
 } from "../writes/patch.ts";
 
 export type { JsonPatchResult, PatchResult, PatchScript, PatchStatus };
+
 /** The runs of one script since the database was opened. */
-export interface PatchRuns {
+interface PatchRuns {
   readonly createdMicros: number;
   readonly ranMicros: number;
   readonly runs: number;

@@ -51,7 +51,7 @@ export interface RevisionChoice {
 export type RevisionKind = "all" | "regular" | "deleted";
 
 /** A revision without its body. */
-export interface ListedRevision {
+interface ListedRevision {
   readonly id: string;
   readonly etag: number;
   readonly changeVector: string;

@@ -19,7 +19,7 @@ import { NumberSet } from "../tree/number-set.ts";
 /** State of a number: "needed" by a user that will call `note` when it no longer is; "seen", by a view for instance. */
 export type NumberState = "needed" | "seen" | "unused";
 
-export interface NumberOwner {
+interface NumberOwner {
   stateOf(docNum: number): NumberState;
   /** Whether ids may be forgotten now. */
   readonly mayForget: boolean;

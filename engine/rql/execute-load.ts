@@ -131,7 +131,7 @@ function addIdsAtPath(
 }
 
 /** Returns the whole text of the document with this id, or null. */
-export async function documentText(
+async function documentText(
   id: string,
   source: RowSource,
   row: StoredRow,

@@ -24,12 +24,12 @@ export type SummaryProjection = Extract<
 >;
 
 /** A summary, with the documents that describe it read. */
-export type Summary =
+type Summary =
   | { readonly kind: "facets"; readonly facets: readonly Facet[] }
   | { readonly kind: "suggestions"; readonly suggestions: readonly SuggestionItem[] };
 
 /** Where facet setups are read from. */
-export interface SetupSource extends DocumentReader {
+interface SetupSource extends DocumentReader {
   readonly budget: WorkBudget;
 }
 

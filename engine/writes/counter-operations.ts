@@ -103,7 +103,7 @@ export function changesCounters({ operations }: DocumentCounterOperations): bool
 }
 
 /** The outcome of `applyCounters`. */
-export interface AppliedCounters {
+interface AppliedCounters {
   /** One for each increment and read, in order; null if the counter does not exist. */
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */

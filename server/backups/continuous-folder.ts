@@ -43,7 +43,7 @@ export interface ContinuousFiles {
 }
 
 /** The last file, as recorded by its writer. */
-export interface NewestFile {
+interface NewestFile {
   readonly name: string;
   readonly through: LogPoint;
   /** ISO time. */
@@ -187,7 +187,7 @@ export function requireKeyFor(path: string, isEncrypted: boolean, key: Buffer | 
 }
 
 /** The files needed to restore a moment. */
-export interface ChosenFiles {
+interface ChosenFiles {
   readonly folder: ContinuousFolder;
   readonly base: ContinuousFile;
   /** In order, without gaps. */

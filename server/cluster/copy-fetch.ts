@@ -16,7 +16,7 @@ import type { LogRestore, OldContent } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { PeerLink, PeerReply } from "./peer-link.ts";
 
-export interface CopyFetchOptions {
+interface CopyFetchOptions {
   /** Tag of this node. */
   readonly tag: string;
   readonly peers: PeerLink;
@@ -30,7 +30,7 @@ export interface CopyFetchOptions {
 }
 
 /** The result of a fetch. */
-export interface FetchedCopy {
+interface FetchedCopy {
   /** Tag of the node that sent the base. */
   readonly tag: string;
   /** Position of the base in the stream, or null if the base contains no message of it. */
@@ -46,7 +46,7 @@ export interface CopyMark {
 }
 
 /** A base that is being copied. The stream must retain the messages after its position. */
-export interface CopyUnderWay {
+interface CopyUnderWay {
   readonly id: string;
   readonly tag: string;
   mark: CopyMark | null;

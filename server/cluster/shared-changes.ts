@@ -27,7 +27,7 @@ interface PeerResponse {
   readonly Message?: string;
 }
 
-export interface SharedChangesOptions {
+interface SharedChangesOptions {
   /** Tag of this node. */
   readonly tag: string;
   readonly shared: SharedValues;

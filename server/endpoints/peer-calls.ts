@@ -16,7 +16,7 @@ import type { ServerServices } from "../routing/services.ts";
 const replyBytesMax = 64 * 1024 * 1024;
 const keptHeaders = ["etag", "raven-client-version", "raft-request-id"] as const;
 
-export interface PeerResponse {
+interface PeerResponse {
   readonly status: number;
   /** JSON, or empty. */
   readonly body: Buffer;

@@ -15,7 +15,7 @@ export interface CapturedReply {
   readonly body: Buffer;
 }
 
-export interface InternalRequest {
+interface InternalRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;

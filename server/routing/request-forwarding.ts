@@ -25,7 +25,7 @@ import { type Need, needOf, type Place, placeOf } from "./placement.ts";
 import type { Route } from "./route.ts";
 
 /** Reply header: the node has done nothing, because it is not the one that the request needs. */
-export const misplacedHeader = "x-jackdaw-misplaced";
+const misplacedHeader = "x-jackdaw-misplaced";
 /** Reply header: position of the copy that answered. */
 export const positionHeader = "x-jackdaw-place";
 

@@ -11,7 +11,7 @@ import * as older from "ravendb-5.4";
 import { startTestServer, stopTestServers, type TestServer } from "./start-test-server.ts";
 
 /** How a client connects, and where its server stores data. */
-export interface Way {
+interface Way {
   readonly name: string;
   readonly isSecure: boolean;
 }
