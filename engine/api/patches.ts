@@ -7,12 +7,11 @@ import { type JsonPatchResult, patchByJson } from "../writes/json-patch.ts";
 import {
   type PatchResult,
   type PatchScript,
-  type PatchStatus,
   patchDocument,
   type PatchRequest as ScriptPatchRequest,
 } from "../writes/patch.ts";
 
-export type { JsonPatchResult, PatchResult, PatchScript, PatchStatus };
+export type { PatchResult, PatchScript };
 
 /** The runs of one script since the database was opened. */
 interface PatchRuns {
@@ -21,7 +20,7 @@ interface PatchRuns {
   readonly runs: number;
 }
 
-export type PatchRequest = Omit<ScriptPatchRequest, "limits">;
+type PatchRequest = Omit<ScriptPatchRequest, "limits">;
 
 export class Patches {
   readonly #database: OpenDatabase;

@@ -25,7 +25,7 @@ const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
 /** The types by number, which RavenDB 7.2.7 also accepts. */
 const numberedTypes = ["None", "Increment", "Delete", "Get", "GetAll", "Put"] as const;
 
-export interface CounterOperation {
+interface CounterOperation {
   readonly type: (typeof types)[number];
   /** As requested. */
   readonly name: string | null;
