@@ -30,7 +30,6 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http-threads/front-connection.ts",
     "server/http-threads/front-exchange.ts",
     "server/http-threads/front-socket.ts",
-    "server/http-threads/http-front.ts",
     "server/http-threads/http1-front.ts",
     "server/http-threads/http2-front.ts",
     "server/http-threads/listening.ts",
