@@ -18,6 +18,19 @@ export const jsonContentType = "application/json; charset=utf-8";
 /** Given as `content-type`: the reply has no such header. An empty value is sent as it is. */
 export const noContentType = "none";
 
+/** Headers of one connection (RFC 9110, 7.6.1), which are not forwarded. */
+export const hopByHopHeaders = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
 /** Names in lower case. */
 export type ReplyHeaders = Readonly<Record<string, string | number | readonly string[]>>;
 

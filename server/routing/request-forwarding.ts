@@ -18,7 +18,7 @@ import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import type { PeerLink, PeerReply, PeerSocket } from "../cluster/peer-link.ts";
 import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
-import { noContentType, type ReplyHeaders } from "../http/response.ts";
+import { hopByHopHeaders, noContentType, type ReplyHeaders } from "../http/response.ts";
 import { hasPermission } from "../security/access.ts";
 import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./forwarded-requests.ts";
 import { type Need, needOf, type Place, placeOf } from "./placement.ts";
@@ -41,15 +41,7 @@ const lookMs = 1_000;
 
 /** Headers of one connection, or set again on the next. Those for browsers and nodes were evaluated here. */
 const ownHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
+  ...hopByHopHeaders,
   "http2-settings",
   "host",
   "expect",
@@ -57,10 +49,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
   "content-length",
 ]);
 const ownReplyHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "transfer-encoding",
-  "trailer",
+  ...hopByHopHeaders,
   "date",
   "raven-server-version",
   "service-server-version",
