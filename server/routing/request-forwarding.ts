@@ -11,8 +11,10 @@
  * - A copy answers a read if it shows everything that clients of the same node were shown before. If it does not after a
  *   short wait, the leader answers.
  */
+
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import type { PeerLink, PeerReply, PeerSocket } from "../cluster/peer-link.ts";
@@ -391,9 +393,7 @@ async function sendBack(exchange: Exchange, { status, headers, body }: PeerReply
     return;
   }
   if (length <= collectedBytesMax) {
-    const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
-    exchange.reply(status, typed(out), Buffer.concat(chunks));
+    exchange.reply(status, typed(out), await collectBytes(body));
     return;
   }
   if (exchange.aborted) {
