@@ -599,6 +599,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/rql/functions/text-functions.ts",
     "engine/rql/functions/unsupported-functions.ts",
     "engine/rql/functions/value-functions.ts",
+    "engine/rql/words.ts",
   ],
   "test/engine/store/time-slices.test.ts": ["engine/writes/batch-records.ts"],
   "test/engine/api/batches.test.ts": ["engine/writes/cluster-batch.ts"],
