@@ -388,7 +388,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/writes/subscription-position.ts",
     "engine/writes/subscriptions.ts",
   ],
-  "test/engine/tree/number-set.test.ts": ["engine/tree/number-queue.ts"],
+  "test/engine/tree/number-set.test.ts": ["engine/tree/tagged-queue.ts"],
   "test/engine/writes/batch.test.ts": [
     "engine/json/text-tree.ts",
     "engine/writes/batch-commands.ts",
