@@ -21,6 +21,12 @@ export const ways: readonly Way[] = [
   { name: "over mutual TLS, on disk", isSecure: true },
 ];
 
+/** Both supported versions; their common parts are equal. */
+export const clients = [
+  ["7.2", current],
+  ["5.4", older as unknown as typeof current],
+] as const;
+
 type Store = current.DocumentStore | older.DocumentStore;
 
 const stores: Store[] = [];
