@@ -13,7 +13,7 @@ import { once } from "node:events";
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { type BenchSize, temporaryFolder, timeMs } from "./harness.ts";
+import { type BenchSize, printer, temporaryFolder, timeMs } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
 import type { Server } from "./http/processes.ts";
 
@@ -46,11 +46,7 @@ export async function run(size: BenchSize): Promise<string[]> {
     restMs: 50_000,
   };
   const smoke: Sizes = { staying: 2_000, passing: 4_000, perRound: 2_000, restMs: 200 };
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   try {
     await benchChurn(join(folder.path, "data"), size === "smoke" ? smoke : given, print);

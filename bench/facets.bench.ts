@@ -5,7 +5,7 @@
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
 import { createHash } from "node:crypto";
-import { type BenchSize, seeded } from "./harness.ts";
+import { type BenchSize, printer, seeded } from "./harness.ts";
 import { fill, openBench, runQuery, settledTotal, timesOf, timesText } from "./opened-database.ts";
 
 const definition = {
@@ -42,11 +42,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 2_000 : given;
   const rounds = size === "smoke" ? 1 : 7;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const database = await openBench();
   await fill(database, places(count));
   await database.queries.administration.deploy([definition], true);

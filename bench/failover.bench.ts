@@ -9,7 +9,7 @@ import type { DocumentStore } from "ravendb";
 import { openStore } from "../test/cluster/client-workers.ts";
 import { type ClusterNode, ClusterNodes, type NatsNode } from "../test/cluster/cluster-nodes.ts";
 import { natsServerPath } from "../test/support/nats-cluster.ts";
-import { type BenchSize, interleaved, median, percentile, ratio } from "./harness.ts";
+import { type BenchSize, interleaved, median, percentile, printer, ratio } from "./harness.ts";
 import { processorMs } from "./http/processes.ts";
 
 const database = "bench";
@@ -24,11 +24,7 @@ const filler = "x".repeat(1_000);
 type Print = (line: string) => void;
 
 export async function run(size: BenchSize): Promise<string[]> {
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   if (!hasServer()) {
     print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;

@@ -23,6 +23,16 @@ export function machineLine(): string {
   return `${cpu?.model.trim() ?? "unknown processor"} x ${cpus().length}, ${Math.round(totalmem() / 1024 ** 3)} GiB, Node ${process.version}`;
 }
 
+/** Returns a function that prints a line, and the printed lines. */
+export function printer(): { readonly lines: string[]; readonly print: (line: string) => void } {
+  const lines: string[] = [];
+  const print = (line: string) => {
+    lines.push(line);
+    console.log(line);
+  };
+  return { lines, print };
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >>> 1;

@@ -6,7 +6,14 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import * as http2 from "node:http2";
-import { type BenchSize, documentText, median, ratio, temporaryFolder } from "./harness.ts";
+import {
+  type BenchSize,
+  documentText,
+  median,
+  printer,
+  ratio,
+  temporaryFolder,
+} from "./harness.ts";
 import type { BareServerOptions } from "./http/bare-server.ts";
 import type { LoadOptions, LoadResult } from "./http/load.ts";
 import {
@@ -37,11 +44,7 @@ interface Measured extends LoadResult {
 
 export async function run(size: BenchSize): Promise<string[]> {
   const isSmoke = size === "smoke";
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   const children: ChildProcess[] = [];
   try {

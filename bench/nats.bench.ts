@@ -7,7 +7,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
 import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
-import { type BenchSize, interleaved, percentile, ratio, seeded } from "./harness.ts";
+import { type BenchSize, interleaved, percentile, printer, ratio, seeded } from "./harness.ts";
 
 const shapes = [
   { name: "1 KiB x 1", bytes: 1024, inFlight: 1 },
@@ -27,11 +27,7 @@ interface Client {
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   if (!hasNatsServer()) {
     print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;

@@ -40,7 +40,7 @@ export async function settledTotal(database: OpenDatabase, text: string): Promis
   return outcome.totalResults;
 }
 
-export interface Answer {
+interface Answer {
   readonly outcome: QueryOutcome;
   readonly rows: readonly string[];
 }
@@ -57,7 +57,7 @@ export async function runQuery(database: OpenDatabase, text: string): Promise<An
 }
 
 /** Times of queries, in milliseconds. */
-export interface Times {
+interface Times {
   readonly p50: number;
   readonly p95: number;
   readonly max: number;
@@ -107,7 +107,7 @@ export function timesText(times: Times): string {
 }
 
 /** Returns the size of buffers after a garbage collection, in bytes. */
-export async function heldBytes(): Promise<number> {
+async function heldBytes(): Promise<number> {
   for (let i = 0; i < 3; i++) {
     globalThis.gc?.();
     await nextTick();

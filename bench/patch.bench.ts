@@ -19,6 +19,7 @@ import {
   interleavedCosts,
   noCost,
   percentile,
+  printer,
   seeded,
   temporaryFolder,
 } from "./harness.ts";
@@ -45,11 +46,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const count =
     size === "smoke" ? 2_000 : Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const rounds = size === "smoke" ? 1 : 3;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   const engine = await openFolder({ folder: join(folder.path, "jackdaw") });
   const fresh = filledSqlite(folder.path, Math.min(count, freshCount), "fresh");

@@ -17,7 +17,7 @@ import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster
 import { placesForNew } from "../server/cluster/topology.ts";
 import { addCopyTo } from "../server/endpoints/cluster-databases.ts";
 import { fakeDatabase, fakeMember } from "../test/support/seen-cluster.ts";
-import { type BenchSize, costOf, seeded } from "./harness.ts";
+import { type BenchSize, costOf, printer, seeded } from "./harness.ts";
 
 const copies = 3;
 /** Measured with 200 idle databases on three nodes, as in docs/cluster.md: cores and MB per copy and stream. */
@@ -209,11 +209,7 @@ function maxOverMean(values: readonly number[]): number {
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const cases =
     size === "smoke"
       ? [[4, 10]]

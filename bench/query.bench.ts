@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { type BenchSize, median, ratio, temporaryFolder } from "./harness.ts";
+import { type BenchSize, median, printer, ratio, temporaryFolder } from "./harness.ts";
 import { PlainClient, startPlain } from "./http/plain-client.ts";
 import { mainThreadMs, processorMs, script, stop } from "./http/processes.ts";
 import { measuredQueries, type QueryLoad, userText } from "./http/query-load.ts";
@@ -34,11 +34,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const documents = isSmoke ? 2_000 : 200_000;
   const requests = isSmoke ? 50 : 5_000;
   const rounds = isSmoke ? 1 : 5;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   const children: ChildProcess[] = [];
   const removals: (() => Promise<void>)[] = [];

@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
 import type { JsonObject } from "../engine/json/json-object.ts";
-import { type BenchSize, costOf, interleaved, seeded } from "./harness.ts";
+import { type BenchSize, costOf, interleaved, printer, seeded } from "./harness.ts";
 import { costText, fill, grownBy, openBench, runQuery, settledTotal } from "./opened-database.ts";
 
 const upkeepRatioMax = 1.5;
@@ -72,11 +72,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 1_000 : given;
   const changed = size === "smoke" ? 100 : 20_000;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const hash = createHash("sha256");
   const database = await openBench();
   await fill(database, orders(count));

@@ -13,7 +13,7 @@ import { nodeEnvironment } from "../engine/platform/node-environment.ts";
 import { BulkInsert } from "../engine/writes/bulk-insert.ts";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
 import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
-import { type BenchSize, interleaved, median, percentile, ratio } from "./harness.ts";
+import { type BenchSize, interleaved, median, percentile, printer, ratio } from "./harness.ts";
 import { BenchNodes } from "./replicated/nodes.ts";
 
 const documentBytes = 1024;
@@ -36,11 +36,7 @@ interface Subjects {
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   if (!hasNatsServer()) {
     print("skipped: no nats-server is installed (node packaging/nats-server.js installs it)");
     return lines;

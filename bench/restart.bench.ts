@@ -15,6 +15,7 @@ import {
   type Cost,
   costOf,
   interleavedCosts,
+  printer,
   seeded,
   temporaryFolder,
   timeMs,
@@ -57,11 +58,7 @@ const words = "ice harbour lake market north bridge copper lantern velvet meadow
 export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 2_000 : given;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   try {
     const data = join(folder.path, "data");

@@ -14,7 +14,14 @@ import type { OpenDatabase } from "../engine/database/open-database.ts";
 import { openFolder } from "../engine/database/open-folder.ts";
 
 import { putText } from "../engine/writes/documents.ts";
-import { type BenchSize, documentText, percentile, seeded, temporaryFolder } from "./harness.ts";
+import {
+  type BenchSize,
+  documentText,
+  percentile,
+  printer,
+  seeded,
+  temporaryFolder,
+} from "./harness.ts";
 import type { LoadResult } from "./http/load.ts";
 import {
   type Pair,
@@ -38,11 +45,7 @@ interface Reads {
 }
 
 export async function run(size: BenchSize): Promise<string[]> {
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   await inProcess(size, print);
   await overWire(size, print);
   return lines;

@@ -18,6 +18,7 @@ import {
   interleavedCosts,
   noCost,
   peer,
+  printer,
   seeded,
   temporaryFolder,
 } from "./harness.ts";
@@ -51,11 +52,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const documents = size === "smoke" ? 2_000 : 1_000_000;
   const puts = size === "smoke" ? 640 : 64_000;
   const rounds = size === "smoke" ? 1 : 5;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   makeTexts(documents);
   const folder = temporaryFolder();
   try {

@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import type { OpenDatabase } from "../engine/database/open-database.ts";
-import { type BenchSize, seeded } from "./harness.ts";
+import { type BenchSize, printer, seeded } from "./harness.ts";
 import {
   costText,
   fill,
@@ -81,11 +81,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const given = Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const count = size === "smoke" ? 1_000 : given;
   const rounds = size === "smoke" ? 1 : 3;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const vocabulary = new Vocabulary(size === "smoke" ? 20_000 : 200_000);
   const database = await openBench();
   let textBytes = 0;

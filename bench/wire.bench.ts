@@ -15,6 +15,7 @@ import {
   median,
   noCost,
   percentile,
+  printer,
   ratio,
   seeded,
   temporaryFolder,
@@ -48,11 +49,7 @@ export async function run(size: BenchSize): Promise<string[]> {
   const count =
     size === "smoke" ? 2_000 : Number(process.env["JACKDAW_BENCH_DOCUMENTS"] ?? 1_000_000);
   const rounds = size === "smoke" ? 1 : 3;
-  const lines: string[] = [];
-  const print = (line: string) => {
-    lines.push(line);
-    console.log(line);
-  };
+  const { lines, print } = printer();
   const folder = temporaryFolder();
   const server = await startPlain(`${folder.path}/data`);
   const sqlite = filledSqlite(folder.path, count);

@@ -22,9 +22,9 @@ export interface CertificatePair {
 }
 
 const dayMs = 86_400_000;
-export const authorityDays = 3650;
+const authorityDays = 3650;
 /** Some clients refuse server certificates with a longer validity. */
-export const serverDays = 825;
+const serverDays = 825;
 export const clientDays = 1826;
 
 const generateRsaKey = promisify(generateKeyPair);

@@ -37,7 +37,7 @@ export interface AdminPaths {
   readonly pfx: string;
 }
 
-export const adminPrefix = "admin.client.certificate.";
+const adminPrefix = "admin.client.certificate.";
 
 function adminPaths(folder: string, name: string): AdminPaths {
   return {

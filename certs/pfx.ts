@@ -99,7 +99,7 @@ export async function writePfx(
   return Buffer.from(pfx.toSchema().toBER());
 }
 
-export interface PfxContents {
+interface PfxContents {
   readonly keys: readonly KeyObject[];
   readonly certificates: readonly X509Certificate[];
 }

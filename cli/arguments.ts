@@ -7,14 +7,14 @@ import { nearestName } from "../server/settings/nearest-name.ts";
 import type { Command, Option, Options } from "./command.ts";
 import { Failure } from "./failure.ts";
 
-export interface Parsed {
+interface Parsed {
   readonly command: Command;
   readonly arguments: readonly string[];
   readonly options: Options;
   readonly isHelpRequested: boolean;
 }
 
-export const commonOptions: Readonly<Record<string, Option>> = {
+const commonOptions: Readonly<Record<string, Option>> = {
   help: { short: "h", about: "show the usage of the command" },
   json: { about: "print JSON" },
   quiet: { short: "q", about: "show no progress" },
@@ -29,7 +29,7 @@ export const connectionOptions: Readonly<Record<string, Option>> = {
   data: { value: "FOLDER", about: "data folder of a local server; JACKDAW_DATA" },
 };
 
-export const databaseOption: Readonly<Record<string, Option>> = {
+const databaseOption: Readonly<Record<string, Option>> = {
   database: {
     short: "d",
     value: "NAME",

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { Connection } from "./connection.ts";
 import { Failure, type FailureKind } from "./failure.ts";
 
-export interface Request {
+interface Request {
   readonly method?: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface Request {
   readonly signal?: AbortSignal;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;

@@ -37,7 +37,7 @@ export interface Command {
   readonly load: () => Promise<{ readonly run: Run }>;
 }
 
-export type Run = (context: CommandContext) => Promise<void>;
+type Run = (context: CommandContext) => Promise<void>;
 
 export interface Streams {
   readonly input: NodeJS.ReadableStream & { isTTY?: boolean };

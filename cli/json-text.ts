@@ -58,7 +58,7 @@ export function cellOf(text: string): unknown {
   return /^[-\d{[]/.test(text) ? new RawJson(text) : JSON.parse(text);
 }
 
-export function objectText(members: readonly JsonMember[]): string {
+function objectText(members: readonly JsonMember[]): string {
   return `{${members.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 

@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
 import { durationText } from "./output.ts";
 import { ProgressLine, rateText } from "./progress.ts";
 
-export interface OperationState {
+interface OperationState {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
   readonly Progress: Readonly<Record<string, unknown>> | null;
   readonly Result: Readonly<Record<string, unknown>> | null;
@@ -72,7 +72,7 @@ function failureOf(id: number, { Status, Result }: OperationState): Failure {
 }
 
 /** Returns the progress of an operation on one line, with rate and remaining time if the total is known. */
-export function progressText(progress: OperationState["Progress"], elapsedMs: number): string {
+function progressText(progress: OperationState["Progress"], elapsedMs: number): string {
   const processed = Number(progress?.["Processed"] ?? Number.NaN);
   const total = Number(progress?.["Total"] ?? Number.NaN);
   if (Number.isNaN(processed)) {

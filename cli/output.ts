@@ -4,7 +4,7 @@ import stringWidth from "fast-string-width";
 import type { Variables } from "../server/settings/setting-sources.ts";
 import { RawJson } from "./json-text.ts";
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow";
+type Style = "bold" | "dim" | "red" | "green" | "yellow";
 export type Paint = (style: Style, text: string) => string;
 
 /** Returns a painter that uses colors on a terminal, unless FORCE_COLOR or NO_COLOR overrides it. */
@@ -54,7 +54,7 @@ function isNumber(value: unknown): boolean {
 }
 
 /** Returns a value as a cell of a table or CSV: objects as JSON, an empty string for null. */
-export function cellText(value: unknown): string {
+function cellText(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (value instanceof RawJson) return value.text;
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -8,6 +8,7 @@
 import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
+import { rqlKeywords, rqlMethods } from "../engine/rql/words.ts";
 import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { addHistory, historyLinesMax, historyPath, readHistory } from "./history.ts";
@@ -15,7 +16,7 @@ import { painter, tableLines } from "./output.ts";
 import { Schema } from "./schema.ts";
 
 /** Runs queries and prints the results. */
-export interface QueryRunner {
+interface QueryRunner {
   /** Prints rows from offset `start`. @returns the number of printed rows, and the total */
   rows(text: string, start: number, signal: AbortSignal): Promise<{ rows: number; total: number }>;
   /** Prints the query plan. */
@@ -30,10 +31,6 @@ const commands: Readonly<Record<string, string>> = {
   "\\?": "list the commands",
   "\\q": "quit (or press Ctrl-D)",
 };
-const keywords =
-  "from index where order by select limit offset group include and or not in between exists search startsWith endsWith boost fuzzy lucene as desc asc distinct count sum key true false null load filter declare function".split(
-    " ",
-  );
 const watchSecondsDefault = 2;
 const watchSecondsMax = 86_400;
 
@@ -253,5 +250,5 @@ export async function completions(line: string, schema: Schema): Promise<[string
   const known = Object.keys(await schema.collections());
   const name = known.find((one) => one.toLowerCase() === collection?.toLowerCase());
   const fields = name === undefined ? [] : await schema.fields(name);
-  return fits([...keywords, ...fields.map((field) => field.name)]);
+  return fits([...rqlKeywords, ...rqlMethods, ...fields.map((field) => field.name)]);
 }

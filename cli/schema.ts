@@ -3,7 +3,7 @@ import { type Client, inDatabase } from "./client.ts";
 
 const sampleSize = 50;
 
-export interface Field {
+interface Field {
   readonly name: string;
   /** Types, for example `number or null`. */
   readonly types: string;

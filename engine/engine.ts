@@ -15,8 +15,6 @@ import type { Environment } from "./base/environment.ts";
 import { type FolderOptions, openFolder } from "./database/open-folder.ts";
 import type { Operations } from "./store/operations.ts";
 
-export type EngineOptions = FolderOptions;
-
 /** The databases of one data folder, and the durable values of the server itself. */
 export interface Engine {
   readonly databases: Databases;
@@ -39,7 +37,7 @@ export interface Engine {
  * Opens the data folder. Its databases are opened on first use.
  * @throws EngineError database-locked when another process has it, database-damaged
  */
-export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
+export async function openEngine(options: FolderOptions = {}): Promise<Engine> {
   const folder = await openFolder(options);
   return {
     databases: new Databases(folder.databases),
@@ -59,15 +57,8 @@ export {
   type AttachmentName,
   Attachments,
   type ContentReader,
-  type ContentSource,
 } from "./api/attachments.ts";
-export {
-  Batches,
-  type BatchOptions,
-  type ClusterBatchResult,
-  type PreparedBatch,
-} from "./api/batches.ts";
-export { type BulkInsertOptions, BulkInserts } from "./api/bulk-inserts.ts";
+export type { PreparedBatch } from "./api/batches.ts";
 export {
   type Change,
   Changes,
@@ -76,27 +67,21 @@ export {
   type IndexChange,
   type TimeSeriesChange,
 } from "./api/changes.ts";
-export {
-  CompareExchange,
-  type CompareExchangeResult,
-  type CompareExchangeValue,
+export type {
+  CompareExchangeResult,
+  CompareExchangeValue,
 } from "./api/compare-exchange.ts";
 export {
-  type CounterOperation,
   type CounterSlot,
   Counters,
-  type DocumentCounterOperations,
 } from "./api/counters.ts";
 export { Database, type Guest } from "./api/database.ts";
 export { Databases, type ShippedDatabase } from "./api/databases.ts";
 export {
-  Documents,
   DocumentsView,
   FoundDocument,
   type ListedDocuments,
-  type ListReceiver,
 } from "./api/documents.ts";
-export { Identities, type LastRange, type NumberRange } from "./api/identities.ts";
 export type {
   AutomaticIndexInfo,
   IndexDefinition,
@@ -104,78 +89,45 @@ export type {
   IndexError,
   IndexInfo,
   IndexLockMode,
-  IndexOutput,
   IndexPriority,
-  IndexType,
-  SearchEngine,
-  StageCounts,
 } from "./api/index-info.ts";
 export {
-  type AwaitedIndexes,
   type DeployedDefinition,
-  type Deployer,
-  Indexes,
-  type IndexSelection,
-  type IndexTerms,
   type IndexTrial,
   indexLockModes,
   indexPriorities,
-  type TermsRequest,
 } from "./api/indexes.ts";
-export type { LargeDocument, MemoryReserver } from "./api/large-documents.ts";
-export {
-  type JsonPatchResult,
-  Patches,
-  type PatchRequest,
-  type PatchResult,
-  type PatchScript,
-  type PatchStatus,
+export type {
+  PatchResult,
+  PatchScript,
 } from "./api/patches.ts";
-export { PreparedQuery, Queries, type QueryEntries, type QueryInclude } from "./api/queries.ts";
-export type { AddFiles, OldContent } from "./api/replaced-files.ts";
+export { PreparedQuery, Queries, type QueryInclude } from "./api/queries.ts";
+export type { OldContent } from "./api/replaced-files.ts";
 export {
   type ReplicaHeartbeat,
-  type ReplicaRole,
   Replication,
   type ReplicationMark,
   type ReplicationWatcher,
 } from "./api/replication.ts";
-export {
-  type RevisionBinPage,
-  type RevisionChoice,
-  type RevisionDeletion,
-  type RevisionKind,
-  type RevisionPage,
-  type RevisionScope,
-  Revisions,
+export type {
+  RevisionKind,
+  RevisionScope,
 } from "./api/revisions.ts";
-export {
-  type DryRunOptions,
-  type SetOperationOptions,
-  SetOperations,
-  type WatchedPatch,
-} from "./api/set-operations.ts";
+export type { SetOperationOptions } from "./api/set-operations.ts";
 export { SharedValues } from "./api/shared-values.ts";
-export { type LogPoint, type Shipment, type ShippedFile, Shipping } from "./api/shipping.ts";
-export {
-  type BackupMark,
-  type BackupRun,
-  type ContentDigest,
-  type DumpItemType,
-  type DumpOptions,
-  type ImportSettings,
-  Smuggler,
-  type SmugglerResult,
+export type { LogPoint, Shipment, ShippedFile } from "./api/shipping.ts";
+export type {
+  BackupMark,
+  BackupRun,
+  DumpOptions,
+  SmugglerResult,
 } from "./api/smuggler.ts";
-export {
-  type CollectionCounts,
-  type CollectionDetails,
-  type DatabaseCounts,
-  type DatabaseFigures,
-  Statistics,
+export type {
+  CollectionDetails,
+  DatabaseCounts,
+  DatabaseFigures,
 } from "./api/statistics.ts";
 export {
-  type ArchivedBehavior,
   archivedBehaviors,
   type IncludeKind,
   type OpeningStrategy,
@@ -185,24 +137,18 @@ export {
   type SubscriptionIncludes,
   type SubscriptionItem,
   type SubscriptionSettings,
-  Subscriptions,
   type SubscriptionTask,
-  type SubscriptionTrial,
   type SubscriptionWorker,
   subscriptionClosed,
-  type WorkerInfo,
-  type WorkerOptions,
 } from "./api/subscriptions.ts";
-export { type ExpectedChange, SystemValues } from "./api/system-values.ts";
-export { type SeriesPage, type SeriesSlice, TimeSeries } from "./api/time-series.ts";
+export { SystemValues } from "./api/system-values.ts";
+export type { SeriesPage, SeriesSlice } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
-export { checkNodeTag, nodeTagDefault } from "./base/names.ts";
+export { nodeTagDefault } from "./base/names.ts";
 export { bytesToCheck, type CheckedDatabase, checkDatabase } from "./database/check-database.ts";
 export type { ReplicationOptions } from "./database/database-replication.ts";
-export type { MonitoredFigures } from "./database/monitored-figures.ts";
-export type { DatabaseOptions } from "./database/open-database.ts";
 export type { FolderReplication } from "./database/open-folder.ts";
-export { type SalvagedDatabase, salvageDatabase } from "./database/salvage-database.ts";
+export { salvageDatabase } from "./database/salvage-database.ts";
 export { ChangeOrigin } from "./documents/change-origin.ts";
 export {
   checkedJson,
@@ -239,7 +185,6 @@ export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
 export type {
   AnsweringIndex,
   CacheableQuery,
-  IndexExplanation,
   QueryOptions,
 } from "./querying/query-host.ts";
 export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
@@ -260,7 +205,7 @@ export {
 } from "./rql/results.ts";
 export { runConsoleScript } from "./scripting/console-script.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
-export { LogRestore, type RestoredLog, shippedHeadOf } from "./shipping/log-restore.ts";
+export { LogRestore, shippedHeadOf } from "./shipping/log-restore.ts";
 export type { ShippedHead } from "./shipping/shipped-file.ts";
 export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
 export { hasCompleteSections } from "./smuggler/dump-record.ts";
@@ -277,5 +222,4 @@ export type {
 } from "./store/operations.ts";
 export { isInterrupted } from "./store/operations.ts";
 export type { LogFigures } from "./store/store.ts";
-export type { StoredDocument } from "./writes/documents.ts";
 export type { Environment };

@@ -11,7 +11,7 @@ import { dirname, relative } from "node:path";
 import ts from "typescript";
 
 /** Methods of `QueryString` that read a parameter. */
-export type Reader =
+type Reader =
   | "get"
   | "all"
   | "has"
@@ -34,7 +34,7 @@ export interface ReadParameter {
   readonly isRequired: boolean;
 }
 
-export interface Reply {
+interface Reply {
   readonly status: number;
   /** Undefined for a reply without a body. */
   readonly contentType: string | undefined;

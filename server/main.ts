@@ -10,12 +10,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { returnMemory } from "../engine/base/memory-return.ts";
 import { routes } from "./endpoints/route-table.ts";
 import type { Log } from "./logging/log.ts";
 import { openProcessLog } from "./logging/process-log.ts";
 import { type Config, loadConfig } from "./settings/config.ts";
 import { exitCodes, StartError } from "./settings/start-error.ts";
-import { returnMemory } from "../engine/base/memory-return.ts";
 import { type RunningServer, startServer } from "./startup/run.ts";
 import { startupLines } from "./startup/startup-lines.ts";
 import { openStorage } from "./startup/storage.ts";

@@ -16,7 +16,7 @@ export interface QueryLoad {
   readonly seed: number;
 }
 
-export const cityCount = 1000;
+const cityCount = 1000;
 const ageMin = 18;
 const ageCount = 60;
 const fields = ["Name", "Age", "City", "Score", "Active", "Notes"];

@@ -5,7 +5,7 @@
 import * as net from "node:net";
 import { percentile } from "../harness.ts";
 
-export interface RawRequest {
+interface RawRequest {
   readonly method: string;
   /** Path and query, encoded. */
   readonly path: string;

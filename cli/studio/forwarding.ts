@@ -8,6 +8,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Duplex } from "node:stream";
+import { hopByHopHeaders } from "../../server/http/response.ts";
 import { addConnectTimeout, agentFor, unreachable } from "../client.ts";
 import type { Connection } from "../connection.ts";
 import { sessionHeader } from "./gate.ts";
@@ -15,24 +16,13 @@ import { sessionHeader } from "./gate.ts";
 /** Maximum time without progress while a request body is sent, in milliseconds. */
 export const idleMsMax = 120_000;
 
-const ofConnection = [
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
 const keptFromServer = new Set([
-  ...ofConnection,
+  ...hopByHopHeaders,
   ...["host", "expect", "cookie", "authorization", "origin", "referer", sessionHeader],
   ...["x-jackdaw-studio", "upgrade-insecure-requests"],
 ]);
 const keptFromPage = new Set([
-  ...ofConnection,
+  ...hopByHopHeaders,
   ...["set-cookie", "strict-transport-security", "alt-svc", "clear-site-data", "refresh"],
   ...["link", "service-worker-allowed", "sourcemap", "nel", "report-to", "cache-control"],
 ]);

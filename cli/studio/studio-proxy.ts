@@ -2,9 +2,11 @@
  * Serves the studio on a local port, for a server that requires a client certificate (`jackdaw studio`). Serves the
  * studio's files, opens the session, and forwards all other authorized requests (gate.ts, forwarding.ts).
  */
+
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { builtStudio, replyStudioFile, studioStart } from "../../server/endpoints/studio-page.ts";
 import { RequestError } from "../../server/http/request-error.ts";
 import type { ReplyHeaders } from "../../server/http/response.ts";
@@ -215,14 +217,9 @@ function failed(
 /** Reads a small JSON object. @throws when it is not an object, or too large */
 async function readBody(request: http.IncomingMessage): Promise<Record<string, unknown>> {
   request.setTimeout(headersMsMax, () => request.destroy());
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    bytes += (chunk as Buffer).length;
-    if (bytes > bodyBytesMax) throw new Error("The body is too large.");
-    chunks.push(chunk as Buffer);
-  }
-  const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  const tooLarge = () => new Error("The body is too large.");
+  const body = await collectBytes(request, bodyBytesMax, tooLarge);
+  const value: unknown = JSON.parse(body.toString("utf8"));
   if (typeof value === "object" && value !== null) return value as Record<string, unknown>;
   throw new Error("The body is not a JSON object.");
 }

@@ -12,7 +12,7 @@ export type { Attachment };
 export type ContentReader = BlobReader;
 
 /** The content's bytes, in arrival order. */
-export type ContentSource = Parameters<OpenDatabase["blobs"]["store"]>[0];
+type ContentSource = Parameters<OpenDatabase["blobs"]["store"]>[0];
 
 export interface AttachmentName {
   readonly id: string;

@@ -5,9 +5,7 @@ import { executeBatch, storeContents, takesContent } from "../writes/batch.ts";
 import { type Batch, parseBatch } from "../writes/batch-parser.ts";
 import { type ClusterBatchResult, executeClusterBatch } from "../writes/cluster-batch.ts";
 
-export type { ClusterBatchResult };
-
-export interface BatchOptions {
+interface BatchOptions {
   /** More commands are refused. */
   readonly commandsMax?: number;
   /** Contents of its attachments, in the order of the commands; read once the commands are parsed. */

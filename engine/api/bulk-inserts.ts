@@ -3,8 +3,6 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { StartedOperation } from "../store/operations.ts";
 import { BulkInsert, type BulkInsertOptions } from "../writes/bulk-insert.ts";
 
-export type { BulkInsertOptions };
-
 export class BulkInserts {
   readonly #database: OpenDatabase;
 

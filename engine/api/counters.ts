@@ -5,7 +5,6 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { counterKey } from "../keyspaces/counters.ts";
 import {
   applyCounters,
-  type CounterOperation,
   type CounterSlot,
   changesCounters,
   compareNames,
@@ -14,7 +13,7 @@ import {
 } from "../writes/counter-operations.ts";
 import { deleteCounter, incrementCounter } from "../writes/counters.ts";
 
-export type { CounterOperation, CounterSlot, DocumentCounterOperations };
+export type { CounterSlot };
 
 export class Counters {
   readonly #database: OpenDatabase;

@@ -88,7 +88,7 @@ export interface ListedDocuments {
 /**
  * Receives each document of a list; `row` is valid until it returns. @returns a promise to await; false ends the list
  */
-export type ListReceiver = (
+type ListReceiver = (
   row: DocumentRow,
   found: FoundDocument,
 ) => Promise<unknown> | undefined | false;

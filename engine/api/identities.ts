@@ -5,7 +5,7 @@ import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../writes/hilo.ts"
 import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
 
 /** The client's data about its last range. */
-export interface LastRange {
+interface LastRange {
   /** Number of ids in it; 0 if the client had no range. */
   readonly size: number;
   /** Microseconds since 1970; 0: never. */
@@ -15,7 +15,7 @@ export interface LastRange {
 }
 
 /** A range of numbers reserved for one client. */
-export interface NumberRange {
+interface NumberRange {
   readonly low: number;
   readonly high: number;
   /** The assigned size, which the client sends with its next request. */

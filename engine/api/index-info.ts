@@ -15,7 +15,7 @@ import type { JsonObject } from "../json/json-object.ts";
 import type { SearchEngine } from "../querying/search-engine-setting.ts";
 import { searchEngineOf } from "../querying/search-engine-setting.ts";
 
-export type { IndexDefinition, IndexError, IndexLockMode, IndexPriority, IndexType, SearchEngine };
+export type { IndexDefinition, IndexError, IndexLockMode, IndexPriority };
 
 /** Times are microseconds since 1970, 0 = never. */
 export interface IndexInfo {
@@ -40,7 +40,7 @@ export interface IndexInfo {
   readonly indexingMs: number;
 }
 
-export interface StageCounts {
+interface StageCounts {
   readonly attempts: number;
   readonly errors: number;
 }
@@ -63,7 +63,7 @@ export interface IndexDetails extends IndexInfo, IndexStatistics {
   readonly reduces: StageCounts | null;
 }
 
-export interface IndexOutput {
+interface IndexOutput {
   readonly collection: string;
   /** Pattern of the ids of documents that refer to the stored ones; null: no such documents are written. */
   readonly pattern: string | null;

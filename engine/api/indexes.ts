@@ -37,24 +37,24 @@ import {
   indexInfo,
 } from "./index-info.ts";
 
-export type { Deployer, IndexTrial };
+export type { IndexTrial };
 export { lockModes as indexLockModes, priorities as indexPriorities };
 
 /** Selection of indexes: one, those with or without a reduce, or, with neither given, all. */
-export interface IndexSelection {
+interface IndexSelection {
   readonly name?: string | undefined;
   readonly isReduce?: boolean | undefined;
 }
 
 /** The indexes that were awaited. */
-export interface AwaitedIndexes {
+interface AwaitedIndexes {
   readonly count: number;
   /** Names of the indexes that were still stale in the end, and of the paused ones among them. */
   readonly stale: readonly string[];
   readonly paused: readonly string[];
 }
 
-export interface TermsRequest {
+interface TermsRequest {
   readonly field: string;
   /** The term after which the page begins; "": the first term. */
   readonly after: string;
@@ -62,7 +62,7 @@ export interface TermsRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface IndexTerms {
+interface IndexTerms {
   /** Name of the index, in the case of its creation. */
   readonly name: string;
   /** In byte order. */

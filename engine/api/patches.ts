@@ -7,20 +7,20 @@ import { type JsonPatchResult, patchByJson } from "../writes/json-patch.ts";
 import {
   type PatchResult,
   type PatchScript,
-  type PatchStatus,
   patchDocument,
   type PatchRequest as ScriptPatchRequest,
 } from "../writes/patch.ts";
 
-export type { JsonPatchResult, PatchResult, PatchScript, PatchStatus };
+export type { PatchResult, PatchScript };
+
 /** The runs of one script since the database was opened. */
-export interface PatchRuns {
+interface PatchRuns {
   readonly createdMicros: number;
   readonly ranMicros: number;
   readonly runs: number;
 }
 
-export type PatchRequest = Omit<ScriptPatchRequest, "limits">;
+type PatchRequest = Omit<ScriptPatchRequest, "limits">;
 
 export class Patches {
   readonly #database: OpenDatabase;

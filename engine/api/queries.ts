@@ -17,7 +17,7 @@ import type { QueryPlan } from "../rql/query-plan.ts";
 import type { QueryOutcome, RowSink } from "../rql/results.ts";
 
 /** The entries of an index that a query matches. */
-export interface QueryEntries extends EntriesOutcome {
+interface QueryEntries extends EntriesOutcome {
   /** As in `QueryOutcome`. */
   readonly resultEtag: number;
   readonly durationMs: number;

@@ -3,7 +3,7 @@ import type { DatabaseReplication, ReplicationWatcher } from "../database/databa
 import type { ReplicationMark } from "../keyspaces/replication-marks.ts";
 import type { Heartbeat, ReplicaRole } from "../replication/replica-types.ts";
 
-export type { Heartbeat as ReplicaHeartbeat, ReplicaRole, ReplicationMark, ReplicationWatcher };
+export type { Heartbeat as ReplicaHeartbeat, ReplicationMark, ReplicationWatcher };
 
 export class Replication {
   readonly #replication: DatabaseReplication;

@@ -24,7 +24,7 @@ import type { DocumentView } from "../keyspaces/document-view.ts";
 import { changeVectorHash } from "../keyspaces/revision-table.ts";
 import type { OperationFigures } from "../store/operations.ts";
 
-export type { RevisionDeletion, RevisionScope };
+export type { RevisionScope };
 
 /** Maximum number of revisions that are listed in one call: their records are read. */
 const listedMax = 1024;
@@ -32,7 +32,7 @@ const listedMax = 1024;
 const rowsPerTick = 16_384;
 
 /** A page of the requested revisions. */
-export interface RevisionPage {
+interface RevisionPage {
   /** Valid for good. */
   readonly rows: readonly DocumentRow[];
   /** The number of all requested revisions. */
@@ -40,7 +40,7 @@ export interface RevisionPage {
 }
 
 /** Which revisions of a document are read, newest first. */
-export interface RevisionChoice {
+interface RevisionChoice {
   /** Only the newest one up to then, in microseconds since 1970. */
   readonly before?: number | undefined;
   readonly start?: number;
@@ -51,7 +51,7 @@ export interface RevisionChoice {
 export type RevisionKind = "all" | "regular" | "deleted";
 
 /** A revision without its body. */
-export interface ListedRevision {
+interface ListedRevision {
   readonly id: string;
   readonly etag: number;
   readonly changeVector: string;
@@ -63,7 +63,7 @@ export interface ListedRevision {
 }
 
 /** The bin: documents that were deleted and have revisions. */
-export interface RevisionBinPage {
+interface RevisionBinPage {
   /** The deletion of the one deleted last, valid for good; null: the bin is empty. */
   readonly newest: DocumentRow | null;
   /** Deletions, the last one first. */

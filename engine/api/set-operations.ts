@@ -13,7 +13,7 @@ import {
 import type { StartedOperation } from "../store/operations.ts";
 import type { WatchedPatch } from "../writes/script-patch.ts";
 
-export type { DryRunOptions, SetOperationOptions, WatchedPatch };
+export type { SetOperationOptions };
 
 export class SetOperations {
   readonly #database: OpenDatabase;

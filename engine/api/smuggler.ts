@@ -7,25 +7,13 @@ import {
   putBackupMark,
 } from "../smuggler/backup-marks.ts";
 import { type ContentDigest, digestOf } from "../smuggler/content-digest.ts";
-import {
-  backupOptions,
-  type DumpItemType,
-  type DumpOptions,
-  restoreOptions,
-} from "../smuggler/dump-options.ts";
+import { backupOptions, type DumpOptions, restoreOptions } from "../smuggler/dump-options.ts";
 import { exportDump } from "../smuggler/export.ts";
 import { type ImportSettings, importDump } from "../smuggler/import.ts";
 import { SmugglerResult } from "../smuggler/smuggler-result.ts";
 import type { OperationFigures, StartedOperation } from "../store/operations.ts";
 
-export type {
-  BackupMark,
-  ContentDigest,
-  DumpItemType,
-  DumpOptions,
-  ImportSettings,
-  SmugglerResult,
-};
+export type { BackupMark, DumpOptions, SmugglerResult };
 
 /** A backup in progress: the text of its dump, and its metadata. */
 export interface BackupRun {

@@ -13,7 +13,7 @@ import {
 export type { DatabaseCounts };
 
 /** One collection that has documents, revisions, or tombstones of documents. */
-export type CollectionCounts = Omit<CountsById, "id">;
+type CollectionCounts = Omit<CountsById, "id">;
 
 /** The counts, with figures that require a scan of its documents. */
 export interface CollectionDetails extends CollectionCounts, CollectionFigures {

@@ -2,7 +2,6 @@
 import type { EngineError } from "../base/errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import {
-  type ArchivedBehavior,
   archivedBehaviors,
   type SubscriptionTask,
   subscriptionKey,
@@ -29,7 +28,6 @@ import {
 } from "../writes/subscriptions.ts";
 
 export type {
-  ArchivedBehavior,
   IncludeKind,
   OpeningStrategy,
   SubscriptionBatch,
@@ -38,8 +36,6 @@ export type {
   SubscriptionItem,
   SubscriptionSettings,
   SubscriptionTask,
-  SubscriptionTrial,
-  WorkerOptions,
 };
 export { archivedBehaviors, closed as subscriptionClosed, openingStrategies };
 
@@ -50,7 +46,7 @@ export type SubscriptionWorker = Pick<
 >;
 
 /** A worker as lists show it. */
-export type WorkerInfo = Pick<WorkerOptions, "client" | "strategy" | "workerId">;
+type WorkerInfo = Pick<WorkerOptions, "client" | "strategy" | "workerId">;
 
 export class Subscriptions {
   readonly #database: OpenDatabase;

@@ -4,7 +4,7 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { DiskWrite } from "../log/disk-writes.ts";
 import type { LogFigures } from "../store/store.ts";
 
-export interface ExpectedChange {
+interface ExpectedChange {
   readonly key: string;
   /** The expected value, as JSON; null: no value may exist; undefined: not checked. */
   readonly expected?: unknown;

@@ -66,7 +66,7 @@ const dropShare = 0.25;
 const numbersPerSlice = 1024;
 
 /** The interface of a database for its maintenance. */
-export interface MaintenanceHost {
+interface MaintenanceHost {
   readonly state: DatabaseState;
   readonly log: CommitLog;
   readonly blobs: BlobStore;
@@ -82,7 +82,7 @@ export interface MaintenanceHost {
 }
 
 /** A reader of changes in etag order. @returns the etag up to which it needs no tombstones. */
-export type Follower = () => number;
+type Follower = () => number;
 
 /** When tasks run, and how fast. Tests override some of them. */
 export interface MaintenanceOptions {

@@ -4,7 +4,7 @@
  */
 
 /** The kind of id that its last character requests. */
-export type IdForm = "plain" | "server" | "identity";
+type IdForm = "plain" | "server" | "identity";
 
 /** The separator in generated ids, unless the database's record sets another. */
 export const idSeparatorDefault = "/";

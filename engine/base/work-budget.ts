@@ -30,7 +30,7 @@ export type Work<Result> = Generator<undefined, Result, undefined>;
 const lookUnits = 1024;
 
 /** The scheduler of this process, shared by all engines in it. */
-export const processScheduler = new SliceScheduler();
+const processScheduler = new SliceScheduler();
 
 /** The limits of one request. */
 export interface WorkLimits {

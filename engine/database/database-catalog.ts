@@ -44,10 +44,10 @@ export interface IdleOptions {
 }
 
 /** The settings record of a new database; or a function that creates it from the record in the files. */
-export type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
+type NewRecord = JsonObject | ((found: JsonObject) => JsonObject);
 
 /** Source of a database that does not begin empty. The database is not visible before both have completed. */
-export interface FoundFiles {
+interface FoundFiles {
   /** Writes the files of a database. */
   write(environment: Environment, folder: string): Promise<void>;
   opened(database: OpenDatabase): Promise<void>;

@@ -74,7 +74,7 @@ export interface ReplicationOptions {
 }
 
 /** Replication parameters that all databases of a node share. */
-export interface ReplicationEnvironment {
+interface ReplicationEnvironment {
   readonly clock: Clock;
   random(count: number): Buffer;
   readonly report: Report;

@@ -4,7 +4,7 @@ import { StaticIndex } from "../indexing/static-index.ts";
 import type { LogFigures } from "../store/store.ts";
 import type { OpenDatabase } from "./open-database.ts";
 
-export interface MonitoredIndex {
+interface MonitoredIndex {
   readonly name: string;
   readonly isStale: boolean;
   /** It answers no queries: it failed, or too many of its maps did. */

@@ -40,7 +40,7 @@ import { logShapes, Scratch } from "../store/transaction.ts";
 import { NewestRecords } from "./newest-records.ts";
 
 /** The result of a salvage. */
-export interface SalvagedDatabase {
+interface SalvagedDatabase {
   readonly documents: number;
   readonly revisions: number;
   /** Counters, attachments, time series, identities and so on. */

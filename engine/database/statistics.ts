@@ -29,7 +29,7 @@ export function deletedSeriesRanges({ state }: OpenDatabase): number {
 }
 
 /** Numbers of items of each kind of state. Cost: constant. */
-export function stateCounts({ state }: OpenDatabase): Readonly<Record<StateKindName, number>> {
+function stateCounts({ state }: OpenDatabase): Readonly<Record<StateKindName, number>> {
   const { documents, keyspaces, shapes } = state;
   return {
     documents: documents.documentCount,

@@ -14,7 +14,7 @@ import { createHash } from "node:crypto";
 import { EngineError } from "../base/errors.ts";
 
 /** One entry: the first `etag` writes of the database with this hash are included. */
-export interface ChangeVectorEntry {
+interface ChangeVectorEntry {
   readonly tag: string;
   /** An integer from 0, below 2^53. */
   readonly etag: number;
@@ -25,7 +25,7 @@ export interface ChangeVectorEntry {
 export type ChangeVector = readonly ChangeVectorEntry[];
 
 /** The relation of one vector to another. */
-export type ChangeVectorOrder = "equal" | "newer" | "older" | "conflict";
+type ChangeVectorOrder = "equal" | "newer" | "older" | "conflict";
 
 const entryPattern = /^([A-Za-z]{1,16}):(\d{1,16})-([A-Za-z0-9+/]{22})$/;
 

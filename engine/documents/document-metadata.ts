@@ -28,7 +28,7 @@ export const managedKeys: readonly string[] = [
 ];
 
 /** Name of the collection of documents that name none. */
-export const emptyCollection = "@empty";
+const emptyCollection = "@empty";
 
 /** A member that the server adds to stored metadata. */
 export interface ServerMember {

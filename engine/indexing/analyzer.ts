@@ -14,7 +14,7 @@ import { searchPhraseLengthMax } from "../base/limits.ts";
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 
 /** Called for each word in order. Words that are not indexed occupy no position: "war peace" finds "war and peace". */
-export type WordVisitor = (word: string) => void;
+type WordVisitor = (word: string) => void;
 
 /** Splits a text into indexed words. */
 export type Analyzer = (text: string, visit: WordVisitor) => void;

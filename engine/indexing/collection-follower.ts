@@ -23,7 +23,7 @@ export interface FollowedCollection {
 /** The part of a `FollowedCollection` kept in snapshots. */
 export type SavedProgress = Pick<FollowedCollection, "documentEtag" | "deletionEtag">;
 
-export interface DocumentTarget {
+interface DocumentTarget {
   remove(docNum: number): void;
   /**
    * Called for a new or changed document.

@@ -49,7 +49,7 @@ export function definitionJson(index: OpenIndex): JsonObject {
 }
 
 /** Returns how an index handles archived documents; indexes over documents have no such setting. */
-export function archivedBehaviorOf(source: MapSource): string | null {
+function archivedBehaviorOf(source: MapSource): string | null {
   return source === "Documents" ? null : "IncludeArchived";
 }
 

@@ -20,7 +20,6 @@ import {
   type LikelyTest,
   nullTerm,
   numberKind,
-  objectTerm,
   textKind,
 } from "./term-dictionary.ts";
 import { type OrderKind, wholePart } from "./term-order.ts";
@@ -29,7 +28,7 @@ import { TextColumn } from "./text-column.ts";
 import { containsAny, type WildcardPhrase } from "./wildcard-automaton.ts";
 
 /** One end of a range. */
-export interface Bound {
+interface Bound {
   readonly text: string;
   readonly isInclusive: boolean;
 }
@@ -930,11 +929,6 @@ function fallbacksOf(terms: readonly number[]): Uint32Array {
     fallbacks[i] = matched;
   }
   return fallbacks;
-}
-
-/** Returns whether the term has a text. */
-export function isTextTerm(term: number): boolean {
-  return term !== gapTerm && term !== nullTerm && term !== objectTerm;
 }
 
 /** Compares a term with a bound: negative, 0 or positive. */

@@ -46,7 +46,7 @@ export interface DefinitionField {
 }
 
 /** `isWholeArray`: an array is one key, not one for each element. */
-export interface DefinitionGroupKey extends DefinitionField {
+interface DefinitionGroupKey extends DefinitionField {
   readonly isWholeArray: boolean;
 }
 
@@ -149,9 +149,7 @@ function mergedFields(
 }
 
 /** Ordinal order: by UTF-16 units. */
-export function sortedByName<Named extends { readonly name: string }>(
-  items: readonly Named[],
-): Named[] {
+function sortedByName<Named extends { readonly name: string }>(items: readonly Named[]): Named[] {
   return [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 

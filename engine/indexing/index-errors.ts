@@ -23,7 +23,7 @@ const attemptsMin = 6;
 const messageLengthMax = 4096;
 
 /** The part kept in snapshots. */
-export type SavedErrors = Pick<
+type SavedErrors = Pick<
   IndexErrors,
   | "mapAttempts"
   | "mapErrors"

@@ -23,7 +23,7 @@ export interface StoredRow {
 }
 
 /** Memory that is not reused for other records while it is pinned. */
-export interface RowBlock {
+interface RowBlock {
   hold(): void;
   release(): void;
 }

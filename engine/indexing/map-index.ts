@@ -43,7 +43,7 @@ import { type VectorReader, vectorReader } from "./vector-terms.ts";
 const documentStride = 64;
 
 /** Converts a document to its one entry: adds values to the store's columns. */
-export interface DocumentMapper {
+interface DocumentMapper {
   readonly columnNames: readonly string[];
   /** By column. */
   readonly columnKinds: readonly ColumnKind[];

@@ -13,7 +13,7 @@ export interface MapTarget {
 }
 
 /** One input of the maps. */
-export interface MappedInput {
+interface MappedInput {
   readonly number: number;
   /** As errors name it. */
   readonly name: () => string;

@@ -29,7 +29,7 @@ function timeSetting(host: IndexHost, name: string, fallback: number): number {
   return value >= 0 ? value : fallback;
 }
 
-export type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
+type IndexState = "Normal" | "Idle" | "Disabled" | "Error";
 export type IndexPriority = "Low" | "Normal" | "High";
 export type IndexLockMode = "Unlock" | "LockedIgnore" | "LockedError";
 export type StaticIndexType = "Map" | "MapReduce" | "JavaScriptMap" | "JavaScriptMapReduce";

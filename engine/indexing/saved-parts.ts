@@ -11,7 +11,7 @@ export class UnusableSnapshot extends Error {
 }
 
 /** Named bytes, in chunks. */
-export interface SavedPart {
+interface SavedPart {
   readonly name: string;
   readonly parts: readonly Uint8Array[];
 }

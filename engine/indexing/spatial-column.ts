@@ -111,7 +111,7 @@ class Forest {
 }
 
 /** The candidate entries of a nearest-neighbor search, and their order at equal distances. */
-export interface NearestAmong {
+interface NearestAmong {
   accepts(entry: number): boolean;
   rankOf(entry: number): number;
 }

@@ -28,7 +28,7 @@ const indexNameLengthMax = 206;
 const shownNameLength = 64;
 
 export const fieldIndexings = ["No", "Search", "Exact", "Highlighting", "Default"] as const;
-export const termVectors = [
+const termVectors = [
   "No",
   "Yes",
   "WithPositions",

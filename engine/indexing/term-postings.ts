@@ -27,7 +27,7 @@ const linkBytes = 4;
 const sliceBytes = [16, 24, 32, 48, 64, 96, 128, 192, 256] as const;
 const topLevel = sliceBytes.length - 1;
 /** Postings that fit into a slice, of one byte each. */
-export const sliceEntriesMax = 256;
+const sliceEntriesMax = 256;
 /** Cap of the frequencies in `peaks`. */
 export const peakMax = 255;
 /** Twice an entry, and a bit, are 32 bits. */

@@ -35,8 +35,8 @@ const numberBytes = 28;
 /** Intervals that are told apart in one pass. */
 const slotMax = 2 ** 16 - 1;
 
-export const nullText = "NULL_VALUE";
-export const emptyText = "EMPTY_STRING";
+const nullText = "NULL_VALUE";
+const emptyText = "EMPTY_STRING";
 
 /** Numbers from `low` to `high`; `isWhole`: by their whole parts. */
 export interface NumberInterval {
@@ -68,7 +68,7 @@ function numberOf(dictionary: TermDictionary, term: number, hasDates: boolean): 
 }
 
 /** Which numbers of the entries count. */
-export interface NumberChoice {
+interface NumberChoice {
   /** Whether the smallest and the largest are needed: otherwise the totals may lack them. */
   readonly hasExtremes: boolean;
   /** Lucene: of several numbers of an entry, only the largest counts, and dates do not count. */
@@ -327,7 +327,7 @@ export type ValueCount = "each" | "once" | "first";
  * Returns whether a term is in a range. `special`: the name of a term that has no text of its own, such as null;
  * otherwise null.
  */
-export type RangeTest = (term: number, special: string | null) => boolean;
+type RangeTest = (term: number, special: string | null) => boolean;
 
 /**
  * Returns the entries in each of some ranges, and the totals of their numbers, from a visit to every value of the

@@ -56,7 +56,7 @@ export function vectorColumnOf(column: FieldColumn, stored: StoredType): VectorC
 }
 
 /** A nearest-neighbor search. */
-export interface NearestSearch {
+interface NearestSearch {
   /** In the stored form. An entry is as near as the nearest pair. */
   readonly vectors: readonly Buffer[];
   /** Entries wanted at most. */
@@ -120,7 +120,7 @@ function writeBits(
   }
 }
 
-export class VectorColumn {
+class VectorColumn {
   readonly stored: StoredType;
   readonly #column: FieldColumn;
   /** By term: reciprocal of the length of its vector, 0 if it has no length. */

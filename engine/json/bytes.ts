@@ -29,12 +29,11 @@ export const byteSlash = 0x2f;
 export const byteBackslash = 0x5c;
 export const byteObjectClose = 0x7d;
 
-/** Classes of bytes inside a string: the values of `stringByteClasses`. */
-export const stringPlain = 0;
-export const stringQuote = 1;
-export const stringEscape = 2;
-export const stringHigh = 3;
-export const stringControl = 4;
+/** Classes of bytes inside a string, the values of `stringByteClasses`; 0 is any other byte. */
+const stringQuote = 1;
+const stringEscape = 2;
+const stringHigh = 3;
+const stringControl = 4;
 
 /** Class of each byte inside a string; bytes from 0x80 on are `stringHigh`: text still to be validated. */
 export const stringByteClasses = new Uint8Array(256);
@@ -86,25 +85,6 @@ export function bytesEqual(
     if (a[aFrom + i] !== b[bFrom + i]) return false;
   }
   return true;
-}
-
-/** Compares two byte strings, a prefix first: below 0, 0 or above 0. For valid UTF-8 this is code point order. */
-export function compareBytes(
-  a: Uint8Array,
-  aFrom: number,
-  aTo: number,
-  b: Uint8Array,
-  bFrom: number,
-  bTo: number,
-): number {
-  const aLength = aTo - aFrom;
-  const bLength = bTo - bFrom;
-  const shared = Math.min(aLength, bLength);
-  for (let i = 0; i < shared; i++) {
-    const difference = (a[aFrom + i] as number) - (b[bFrom + i] as number);
-    if (difference !== 0) return difference;
-  }
-  return aLength - bLength;
 }
 
 /** Returns the first position from `at` that is not JSON white space, at most `end`. */

@@ -20,7 +20,7 @@ const upperHexDigits = Buffer.from("0123456789ABCDEF", "latin1");
 /** Results of `hexQuad` and `rewriteEscape` for an invalid escape. */
 export const escapeUnknown = -1;
 export const escapeCut = -2;
-export const escapeHexInvalid = -3;
+const escapeHexInvalid = -3;
 
 /** Value of a hexadecimal digit, or -1. */
 function hexDigit(byte: number): number {

@@ -15,10 +15,10 @@ import { EntryKeyspace } from "./entry-keyspace.ts";
 import type { DeadRecordListener } from "./keyspace.ts";
 
 export const emptyCollectionId = 0;
-export const emptyCollectionName = "@empty";
+const emptyCollectionName = "@empty";
 
 /** The record of a collection; its key is the lower-cased name. */
-export interface CollectionEntry {
+interface CollectionEntry {
   readonly id: number;
   readonly name: string;
 }

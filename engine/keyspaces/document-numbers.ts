@@ -13,13 +13,13 @@
  * - A free number is in no index, view, list or query; its id is forgotten.
  */
 import { assert } from "../base/assert.ts";
-import { NumberQueue } from "../tree/number-queue.ts";
 import { NumberSet } from "../tree/number-set.ts";
+import { TaggedQueue } from "../tree/tagged-queue.ts";
 
 /** State of a number: "needed" by a user that will call `note` when it no longer is; "seen", by a view for instance. */
 export type NumberState = "needed" | "seen" | "unused";
 
-export interface NumberOwner {
+interface NumberOwner {
   stateOf(docNum: number): NumberState;
   /** Whether ids may be forgotten now. */
   readonly mayForget: boolean;
@@ -42,8 +42,8 @@ interface ListedHold {
 export class DocumentNumbers {
   readonly free: NumberSet;
   readonly #owner: NumberOwner;
-  readonly #waiting = new NumberQueue();
-  readonly #retiring = new NumberQueue();
+  readonly #waiting = new TaggedQueue();
+  readonly #retiring = new TaggedQueue();
   readonly #isRetiring: NumberSet;
   /** The retiring numbers that were looked up. */
   readonly #isWanted: NumberSet;

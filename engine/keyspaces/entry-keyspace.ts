@@ -57,7 +57,7 @@ const jsonCodec: ValueCodec<unknown> = {
 };
 
 /** Called for each change that becomes visible; `undefined`: no entry. */
-export type EntryListener<Value> = (
+type EntryListener<Value> = (
   key: string,
   value: Value | undefined,
   previous: Value | undefined,

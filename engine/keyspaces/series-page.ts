@@ -6,7 +6,7 @@ import type { Segment } from "./series-segment.ts";
 import { type SegmentSource, segmentsBetween, summaryOf, timeMax, timeMin } from "./time-series.ts";
 
 /** Entries `from` to `to` (exclusive) of a segment. */
-export interface SeriesSlice {
+interface SeriesSlice {
   readonly segment: Segment;
   readonly from: number;
   readonly to: number;

@@ -35,7 +35,7 @@ export interface CollectionPolicies {
 export const rollupSeparator = "@";
 /** Numbers of a rollup for each value of the raw series, in this order. */
 export const rollupParts = ["First", "Last", "Min", "Max", "Sum", "Count"] as const;
-export const rawPolicyName = "rawpolicy";
+const rawPolicyName = "rawpolicy";
 
 const daySeconds = 86_400;
 /** Days of so many successive months, at least and at most. */

@@ -6,7 +6,7 @@
 import { type RecordKind, recordKinds } from "../base/record.ts";
 
 /** Sections of a dump that have state of ours. */
-export const dumpSections = [
+const dumpSections = [
   "DatabaseRecord",
   "Documents",
   "RevisionDocuments",
@@ -20,7 +20,7 @@ export const dumpSections = [
 ] as const;
 export type DumpSection = (typeof dumpSections)[number];
 
-export interface StateKind {
+interface StateKind {
   readonly record: RecordKind;
   /**
    * Whether its entries belong to a document or revision: their keys begin with the id, and they are deleted with it.

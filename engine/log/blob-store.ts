@@ -45,7 +45,7 @@ export interface BlobReader {
 }
 
 /** The interface of the database for its blob store. */
-export interface BlobHost {
+interface BlobHost {
   /** Returns whether there is too little space for new content. */
   isDiskFull(): boolean;
   /** Returns whether the log has failed. A transaction reported as lost may then be recovered, and need its content. */

@@ -17,7 +17,7 @@
  */
 
 /** Space of a log in bytes, on the device or in memory. */
-export interface LogSpace {
+interface LogSpace {
   readonly liveBytes: number;
   /** Dead bytes in segments that can be compacted, without deletions that must be kept. */
   readonly deadBytes: number;

@@ -68,7 +68,7 @@ export interface CompactionReport {
 }
 
 /** The parts of the log that compaction uses. */
-export interface CompactionContext {
+interface CompactionContext {
   readonly store: SegmentStore;
   readonly owner: RecordOwner;
   readonly clock: Clock;

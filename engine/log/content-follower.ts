@@ -8,7 +8,7 @@
 import { followedContentsMax } from "../base/limits.ts";
 
 /** The interface of the blob store for a follower. */
-export interface FollowedContents {
+interface FollowedContents {
   readonly followers: Set<ContentFollower>;
   /** Reports that no follower waits for this content: it is removed once it is unreferenced. */
   letGo(hash: string): void;

@@ -7,7 +7,7 @@ import { EngineError } from "../base/errors.ts";
 import { nextSlice } from "../base/time-slices.ts";
 
 /** Number of attempts of a read, one per tick of the event loop: descriptors soon become free. */
-export const readTriesMax = 3;
+const readTriesMax = 3;
 const retryAfterSeconds = 1;
 
 /** Returns whether the file does not exist. Then it is lost, and retrying is useless. */

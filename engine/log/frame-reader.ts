@@ -19,7 +19,7 @@ import type { Throttle } from "./throttle.ts";
 const windowBytes = 1024 * 1024;
 
 /** A frame in memory, valid until the next call of `next`. */
-export interface ReadFrame {
+interface ReadFrame {
   readonly header: FrameHeader;
   readonly bytes: Buffer;
   /** Bounds of its payload in `bytes`, `end` exclusive. */

@@ -42,7 +42,7 @@ export interface FoundDamage {
   readonly reason: string;
 }
 
-export interface CheckedLog {
+interface CheckedLog {
   readonly databaseId: Buffer | null;
   readonly segments: number;
   readonly frames: number;

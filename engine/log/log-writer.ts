@@ -92,7 +92,7 @@ interface Waiter {
 }
 
 /** The state from which the log continues after recovery. */
-export interface WriterStart {
+interface WriterStart {
   /** Null when the last segment cannot be appended to. Its image is in memory. */
   readonly active: Segment | null;
   /** Whether the last frame is the empty frame written by a proper close. */
@@ -103,7 +103,7 @@ export interface WriterStart {
   readonly plannedSize: number;
 }
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly store: SegmentStore;
   readonly space: SpaceGuard;
   readonly clock: Clock;

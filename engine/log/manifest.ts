@@ -17,7 +17,7 @@ import type { FileSystem } from "../base/environment.ts";
 import { EngineError } from "../base/errors.ts";
 import type { SegmentKind } from "./segment.ts";
 
-export const manifestName = "MANIFEST";
+const manifestName = "MANIFEST";
 const formatName = "jackdaw-log";
 const formatVersion = 1;
 const manifestBytesMax = 64 * 1024 * 1024;

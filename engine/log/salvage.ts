@@ -26,7 +26,7 @@ import { recordLengthIn } from "./recovery.ts";
 import { findRecord } from "./scrub.ts";
 import { decodeSegmentHeader, newImage, segmentHeaderBytes, segmentNumberOf } from "./segment.ts";
 
-export interface SalvageReport {
+interface SalvageReport {
   readonly segments: number;
   readonly frames: number;
   readonly records: number;

@@ -51,7 +51,7 @@ const rangeReadBytes = 256 * 1024;
 const zeros = Buffer.alloc(fillBytes);
 
 /** Changes the lists that the manifest is written from. @returns its undo. */
-export type ManifestChange = () => () => void;
+type ManifestChange = () => () => void;
 
 interface Retired {
   readonly segment: Segment;

@@ -34,7 +34,7 @@ export type SegmentKind = "log" | "compacted";
 
 const kindCodes: Readonly<Record<SegmentKind, number>> = { log: 0, compacted: 1 };
 
-export interface SegmentHeader {
+interface SegmentHeader {
   readonly databaseId: Buffer;
   readonly number: number;
   readonly salt: number;
@@ -44,7 +44,7 @@ export interface SegmentHeader {
 }
 
 /** The identity of a new segment. */
-export interface SegmentIdentity {
+interface SegmentIdentity {
   readonly number: number;
   readonly kind: SegmentKind;
   readonly salt: number;

@@ -68,7 +68,7 @@ interface SnapshotText<Head> {
   readonly sections: readonly SectionText[];
 }
 
-export interface SnapshotIdentity {
+interface SnapshotIdentity {
   readonly databaseId: Buffer;
   readonly number: number;
 }

@@ -20,7 +20,7 @@ const scriptStride = 4;
 const sampleLengthMax = 64 * 1024;
 
 /** The documents a slice starts with, and its time limit. */
-export interface SlicePart {
+interface SlicePart {
   readonly batch: Uint32Array;
   readonly at: number;
   readonly etagMax: number;

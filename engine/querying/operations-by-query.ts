@@ -45,7 +45,7 @@ import type { DatabaseQueries } from "./query-host.ts";
 import type { RunningQuery } from "./running-queries.ts";
 
 /** A store with queries and a registry of long-running operations. */
-export type QueriedStore = Store & {
+type QueriedStore = Store & {
   readonly queries: DatabaseQueries;
   readonly operations: Operations;
 };

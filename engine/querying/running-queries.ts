@@ -20,7 +20,7 @@ import { sourceNameOf } from "../rql/query.ts";
 const shownLengthMax = 8_192;
 
 /** Options of a query that are reported, and its abort signal and reader. */
-export interface RunningOptions {
+interface RunningOptions {
   readonly start?: number | undefined;
   readonly pageSize?: number | undefined;
   readonly waitForNonStale?: boolean | undefined;

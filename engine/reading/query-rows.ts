@@ -309,7 +309,7 @@ export class QueryRows implements FastPathSource {
 }
 
 /** No collection has this number: numbers in rows have 16 bits. */
-export const missingCollection = 0x1_0000;
+const missingCollection = 0x1_0000;
 
 /** Returns the number of a collection, or `missingCollection`. */
 export function collectionIdNamed(state: DatabaseState, name: string): number {

@@ -66,7 +66,7 @@ import {
 const rowName = "__document";
 
 /** Reads the record that a script missed, into its own buffer. */
-export type FetchRecord = (missing: RecordNotResident) => Promise<OwnedBytes>;
+type FetchRecord = (missing: RecordNotResident) => Promise<OwnedBytes>;
 
 /** Fetched records that scripts keep from row to row. */
 const fetchedMax = 64;

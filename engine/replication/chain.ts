@@ -40,7 +40,7 @@ import type { Delivery, Mark } from "./replica-types.ts";
  */
 export const voidFramesMax = 2 * framesInFlightMax;
 
-export type Verdict =
+type Verdict =
   | { readonly kind: "valid" }
   | { readonly kind: "void" }
   | { readonly kind: "broken"; readonly reason: string }
@@ -48,7 +48,7 @@ export type Verdict =
   | { readonly kind: "behind"; readonly reason: string };
 
 /** The delivery or settlement that a valid frame completes. */
-export interface Taken {
+interface Taken {
   readonly delivery: Delivery | null;
   readonly epoch: EpochBegin | null;
 }

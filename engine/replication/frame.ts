@@ -147,7 +147,7 @@ export function genesisPayload(databaseId: string, mark: Mark | null): Buffer {
   return payload;
 }
 
-export interface Genesis {
+interface Genesis {
   readonly databaseId: string;
   /** Of the mark that it continues; 0: a new database. */
   readonly generation: number;

@@ -73,7 +73,7 @@ function scriptProjection(scope: QueryScope, script: Script): Projection {
 }
 
 /** Returns the error for a malformed script. */
-export function invalidScript(
+function invalidScript(
   scope: QueryScope,
   complaint: string,
   { place }: { readonly place: { readonly line: number; readonly column: number } | null },

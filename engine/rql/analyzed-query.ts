@@ -103,7 +103,7 @@ export interface Bound {
 /** Conditions of methods are listed by functions/function-table.ts. */
 export type Condition = StructuralCondition | FieldCondition | MadeCondition;
 
-export type StructuralCondition =
+type StructuralCondition =
   | { readonly kind: "true" }
   /** Matches no document: a field compared with an object. */
   | { readonly kind: "none"; readonly field: FieldReference }

@@ -120,13 +120,13 @@ export interface Logical {
  * Never the first condition of a clause or of parentheses: the grammar has `and not`, `or not` and
  * no other. It binds tighter than `and`.
  */
-export interface Not {
+interface Not {
   readonly kind: "not";
   readonly offset: number;
   readonly operand: Expression;
 }
 
-export interface True {
+interface True {
   readonly kind: "true";
   readonly offset: number;
 }
@@ -204,7 +204,7 @@ export interface Call {
 }
 
 /** `timeseries( … )` in `select`. */
-export interface TimeSeriesCall {
+interface TimeSeriesCall {
   readonly kind: "time-series";
   readonly offset: number;
   readonly body: Script;

@@ -33,7 +33,7 @@ export interface BetterIndex {
  * Returns the map of the deployed index with this name, in any case; undefined if the index does not exist; null if it
  * has other maps.
  */
-export type KnownMap = (name: string) => string | null | undefined;
+type KnownMap = (name: string) => string | null | undefined;
 
 /** Fewer documents that fail a filter are not worth an index. */
 const wastedMin = 32;

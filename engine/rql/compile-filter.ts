@@ -40,7 +40,7 @@ import type { RowSource, StoredRow } from "./row-source.ts";
 export type { RowTest };
 
 /** Context of the compiler, besides the expression. */
-export interface FilterContext {
+interface FilterContext {
   readonly source: Pick<RowSource, "shapeOf" | "metadataOf">;
   readonly alias: string | null;
   readonly parameters: QueryParameters | null;

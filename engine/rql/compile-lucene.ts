@@ -177,7 +177,7 @@ class LuceneQuery {
 }
 
 /** `*` any text, `?` any one character, `\` escapes the next; matched greedily with a single backtracking point. */
-export function wildcardTest(pattern: string, budget: WorkBudget): (text: string) => boolean {
+function wildcardTest(pattern: string, budget: WorkBudget): (text: string) => boolean {
   const parts: (string | "many" | "one")[] = [];
   for (let i = 0; i < pattern.length; i++) {
     const character = pattern.charAt(i);

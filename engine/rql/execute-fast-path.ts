@@ -45,7 +45,7 @@ export interface FastPathSource extends RowSource {
 }
 
 /** The host of a query on the fast path. */
-export interface FastPathHost {
+interface FastPathHost {
   readonly source: FastPathSource;
   /** Up to date; null: none is needed. */
   readonly index: QueryIndex | null;

@@ -25,7 +25,7 @@ const distanceUnits = 8;
 /** More than the haversines of two equal distances differ when they are computed from the opposite place. */
 const oppositeSlack = 1e-12;
 
-export type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
+type DistanceKey = Extract<OrderKey, { readonly kind: "spatial.distance" }>;
 
 /**
  * Returns the first `count` entries of a set in the order of distances; null: they are better ordered as others are.

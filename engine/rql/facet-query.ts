@@ -49,7 +49,7 @@ export interface FacetAggregation {
 
 /** In the order of the numbers that the options may have instead of words. */
 export const termSortModes = ["ValueAsc", "ValueDesc", "CountAsc", "CountDesc"] as const;
-export type TermSortMode = (typeof termSortModes)[number];
+type TermSortMode = (typeof termSortModes)[number];
 
 export interface FacetOptions {
   readonly termSortMode: TermSortMode;

@@ -41,7 +41,7 @@ const regexContextLength = 64;
 const regexPattern = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\//y;
 
 /** A position to return to: `lexer.reset(lexer.mark())` changes nothing. */
-export type Mark = number;
+type Mark = number;
 
 export class Lexer {
   readonly text: string;

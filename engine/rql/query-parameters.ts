@@ -310,7 +310,7 @@ export function jsonText(value: ParameterValue): string {
 }
 
 /** A double keeps its point, so that it is parsed as a double again. */
-export function doubleText(value: number): string {
+function doubleText(value: number): string {
   const text = String(value);
   return /^-?\d+$/.test(text) ? `${text}.0` : text;
 }

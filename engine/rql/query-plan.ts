@@ -8,9 +8,9 @@ import { conditionsText, counted, keyText, numberText } from "./plan-text.ts";
 import type { QueryTrace, TracedCondition } from "./query-trace.ts";
 import type { QueryOutcome } from "./results.ts";
 
-export type PlanStepKind = "wait" | "find" | "order" | "read" | "include" | "return";
+type PlanStepKind = "wait" | "find" | "order" | "read" | "include" | "return";
 
-export interface PlanStep {
+interface PlanStep {
   readonly kind: PlanStepKind;
   /** A sentence. */
   readonly text: string;

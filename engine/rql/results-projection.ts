@@ -65,7 +65,7 @@ export interface RowParts {
 }
 
 /** Returns the placeholder of a series query's column in a row's text: JSON text never contains these characters. */
-export function seriesMark(position: number): string {
+function seriesMark(position: number): string {
   return `\u0000${position}\u0000`;
 }
 

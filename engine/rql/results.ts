@@ -91,7 +91,7 @@ export interface IncludedRevisions {
 }
 
 /** Milliseconds by step. */
-export interface QueryTimings {
+interface QueryTimings {
   readonly totalMs: number;
   /** Null for a scan of a collection, which is never stale. */
   readonly stalenessMs: number | null;

@@ -13,8 +13,8 @@ import type { IndexReader } from "../indexing/index-reader.ts";
 import type { StoredFields } from "../indexing/open-index.ts";
 import type { JsonText } from "../json/json-text.ts";
 import type { SegmentSource } from "../keyspaces/time-series.ts";
-import type { AnalyzedQuery, Condition, FieldReference } from "./analyzed-query.ts";
-import type { ParameterValue, Scalar } from "./query-parameters.ts";
+import type { AnalyzedQuery } from "./analyzed-query.ts";
+import type { ParameterValue } from "./query-parameters.ts";
 import type { SeriesArgument } from "./time-series/series-filter.ts";
 import type { SeriesPart } from "./time-series/series-parts.ts";
 
@@ -185,4 +185,4 @@ export interface ScriptProvider {
   textTest(pattern: string, budget?: WorkBudget): (text: string) => boolean;
 }
 
-export type { Condition, FieldReference, ParameterValue, Scalar };
+export type { ParameterValue };

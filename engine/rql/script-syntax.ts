@@ -28,7 +28,7 @@ interface Node {
 }
 
 /** An error in a script; `place` is null if the error has no single position. */
-export interface ScriptFault {
+interface ScriptFault {
   readonly place: { readonly line: number; readonly column: number } | null;
 }
 
@@ -106,7 +106,7 @@ function isName(value: unknown): value is Node {
 }
 
 /** One aggregation in a script: `count()`, or `sum(x => x.A.B)`. */
-export type ScriptAggregate =
+type ScriptAggregate =
   | { readonly kind: "count" }
   | { readonly kind: "sum"; readonly path: readonly string[] };
 

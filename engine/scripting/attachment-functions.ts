@@ -10,7 +10,7 @@ import type { ScriptContext } from "./script-host.ts";
 import { isReference, newObject, type Run, setOwn, type Value } from "./script-values.ts";
 
 /** One attachment of a document, as scripts see it. */
-export interface ScriptAttachment {
+interface ScriptAttachment {
   readonly name: string;
   readonly hash: string;
   readonly contentType: string;

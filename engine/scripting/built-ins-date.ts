@@ -22,7 +22,7 @@ const zonelessTime = /^[+-]?\d{4,6}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
 const zoned = /(Z|UTC|GMT|[+-]\d\d:?\d\d)\b/i;
 
 /** Parses a date to milliseconds; a text without a zone is UTC. NaN for an invalid date. */
-export function parseDate(given: string): number {
+function parseDate(given: string): number {
   const text = given.trim().slice(0, 100);
   if (/^[+-]?\d{4}/.test(text)) return Date.parse(zonelessTime.test(text) ? `${text}Z` : text);
   const time = zoned.test(text) ? Number.NaN : Date.parse(`${text} UTC`);

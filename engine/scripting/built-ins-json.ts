@@ -135,12 +135,7 @@ class JsonWriter {
 }
 
 /** JSON text of a value, or undefined. */
-export function jsonText(
-  run: Run,
-  value: Value,
-  replacer: Value,
-  indent: string,
-): string | undefined {
+function jsonText(run: Run, value: Value, replacer: Value, indent: string): string | undefined {
   const text = new JsonWriter(run, indent, replacer).text(undefined, "", value);
   return text === undefined ? undefined : newString(run, text);
 }

@@ -21,13 +21,13 @@ import {
 import { doubleText, numberText, roundTripText } from "./value-text.ts";
 
 /** A decimal number: `units` / 10^`scale`. Units are a bigint when they are not a safe integer. */
-export interface ExactNumber {
+interface ExactNumber {
   readonly units: number | bigint;
   readonly scale: number;
 }
 
 /** Type of a boxed number; a `Spelled` number was read from a document. */
-export type NumberKind = "Double" | "Decimal" | "Long" | "Spelled";
+type NumberKind = "Double" | "Decimal" | "Long" | "Spelled";
 
 /** Returns a runtime error of a C# index. */
 export function failed(message: string): EngineError {

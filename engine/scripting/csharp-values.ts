@@ -305,7 +305,7 @@ function ticksBetween(from: Moment, to: Moment): number {
 }
 
 /** Returns the ticks of a text that is a time span, or null. */
-export function spanOf(value: Value): number | null {
+function spanOf(value: Value): number | null {
   const ticks = typeof value === "string" ? spanTicks(value) : null;
   return ticks === null ? null : Number(ticks);
 }

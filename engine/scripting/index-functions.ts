@@ -28,7 +28,7 @@ import {
 } from "./script-values.ts";
 
 /** One `map(…)`. The reader validates its arguments. */
-export interface DeclaredMap {
+interface DeclaredMap {
   readonly source: "documents" | "counters" | "timeSeries";
   readonly collection: Value;
   /** The name of a counter; undefined: any. */
@@ -36,12 +36,12 @@ export interface DeclaredMap {
   readonly map: Value;
 }
 
-export interface DeclaredReduce {
+interface DeclaredReduce {
   readonly groupBy: Value;
   readonly aggregate: Value;
 }
 
-export interface Declarations {
+interface Declarations {
   readonly maps: DeclaredMap[];
   readonly reduces: DeclaredReduce[];
 }

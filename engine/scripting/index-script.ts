@@ -92,7 +92,7 @@ export function indexReduceOf(
 }
 
 /** The static properties of a text. */
-export interface IndexReading {
+interface IndexReading {
   /** Names of the fields of its entries; null when known only at run time. */
   readonly fields: ReadonlySet<string> | null;
   /** Collections whose documents it loads; null as a member: any. */

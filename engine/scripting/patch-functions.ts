@@ -483,7 +483,7 @@ function include(run: Run, _self: Value, args: Value[]): Value {
 }
 
 /** Returns a value as debug output: text unquoted, the rest as stored JSON; booleans and numbers in .NET notation. */
-export function outputText(run: Run, value: Value): string {
+function outputText(run: Run, value: Value): string {
   if (typeof value === "string") return value;
   if (value === undefined) return "undefined";
   if (typeof value === "boolean") return value ? "True" : "False";

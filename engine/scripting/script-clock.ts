@@ -13,7 +13,7 @@
 const stretchMsMax = 10;
 
 /** The source of the clock. */
-export interface TimeSource {
+interface TimeSource {
   /** Returns milliseconds since an arbitrary moment. */
   now(): number;
   /** Returns milliseconds of processor time of the whole process. */

@@ -83,7 +83,7 @@ export function variableSlot(node: Node, scope: Scope): number {
   return scope.find(node.name)?.kind === "const" ? -1 : slot;
 }
 
-export function frameAt(frame: Frame, hops: number): Frame {
+function frameAt(frame: Frame, hops: number): Frame {
   let at = frame;
   for (let i = 0; i < hops; i += 1) at = at.parent as Frame;
   return at;

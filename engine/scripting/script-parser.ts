@@ -16,7 +16,7 @@ import { EngineError } from "../base/errors.ts";
 import { compilePattern } from "./regular-expression.ts";
 
 /** Maximum UTF-16 units of a script. */
-export const scriptLengthMax = 1024 * 1024;
+const scriptLengthMax = 1024 * 1024;
 /** Maximum nesting of nodes in one function. */
 const treeDepthMax = 300;
 /** Maximum nesting of functions. */

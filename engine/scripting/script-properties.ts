@@ -40,9 +40,6 @@ import {
   wellKnown,
 } from "./script-values.ts";
 
-/** Built-in methods and constants of one kind of value. */
-export type MethodTable = ReadonlyMap<string, ScriptFunction>;
-
 /** Method tables by kind of value; built-ins.ts fills them. */
 export const methodTables: Record<
   | "string"

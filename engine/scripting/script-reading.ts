@@ -9,7 +9,7 @@ import type { CompiledScript } from "./script.ts";
 import { childrenOf, type Node } from "./script-parser.ts";
 
 /** Paths below `this` or an alias that a script reads; `whole` if it may read any field. */
-export interface FieldsRead {
+interface FieldsRead {
   readonly whole: boolean;
   /** By root (`this` or the alias): paths such as `["Address", "City"]`, without method calls. */
   readonly paths: ReadonlyMap<string, readonly (readonly string[])[]>;
@@ -79,7 +79,7 @@ export type SimpleExpression =
     };
 
 /** `path = value`, in text order: later ones see the effects of earlier ones. */
-export interface SimpleUpdate {
+interface SimpleUpdate {
   readonly path: readonly string[];
   readonly value: SimpleExpression;
 }

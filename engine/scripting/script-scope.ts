@@ -18,7 +18,7 @@ import {
   syntaxError,
 } from "./script-parser.ts";
 
-export type BindingKind = "var" | "let" | "const" | "parameter" | "function" | "catch";
+type BindingKind = "var" | "let" | "const" | "parameter" | "function" | "catch";
 
 export interface Binding {
   readonly name: string;
@@ -270,7 +270,7 @@ class Analysis {
 }
 
 /** Returns the names that a pattern declares. */
-export function namesOf(pattern: acorn.Pattern): acorn.Identifier[] {
+function namesOf(pattern: acorn.Pattern): acorn.Identifier[] {
   switch (pattern.type) {
     case "Identifier":
       return [pattern];

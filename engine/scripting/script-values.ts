@@ -114,7 +114,7 @@ export class ScriptObject {
 }
 
 /** Attributes that most objects lack. */
-export class ObjectTraits {
+class ObjectTraits {
   frozen = false;
   /** "Object", an error's name ("TypeError"), or the primitive it boxes ("String", "Number", "Boolean"). */
   className = "Object";
@@ -327,7 +327,7 @@ const heldStepBytes = 1024 * 1024;
 const workOfStretch = 20_000;
 
 /** Levels of nested closures that all calls together may put on the host's stack. */
-export const stackLevelsMax = 1_600;
+const stackLevelsMax = 1_600;
 /** Stack levels charged for a built-in that calls back into the script. */
 const callbackLevels = 8;
 

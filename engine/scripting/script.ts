@@ -51,7 +51,7 @@ import { numberText } from "./value-text.ts";
  * - index: statements that declare the maps or the reduce of an index, see index-script.ts;
  * - csharp-index: like index, generated from C# (indexing/csharp).
  */
-export type ScriptKind = "patch" | "projection" | "function" | "index" | "csharp-index";
+type ScriptKind = "patch" | "projection" | "function" | "index" | "csharp-index";
 
 export interface ScriptOptions {
   readonly kind: ScriptKind;

@@ -22,7 +22,7 @@ const spansKept = 64 * 1024;
 export const spanSlots = 3;
 
 /** Shared by the hints of one script: the offsets of properties, and the cache quota. */
-export class HintMemory {
+class HintMemory {
   /** Key start, value start and value end of one property after another. */
   spans = new Int32Array(0);
   /** Numbers of `spans` in use. */

@@ -19,7 +19,7 @@ const formatVersion = 1;
 /** A segment uses some 200 bytes of the line. */
 export const headBytesMax = 16 * 1024 * 1024;
 
-export type ShippedKind = "base" | "frames";
+type ShippedKind = "base" | "frames";
 
 /** A segment, and which of its bytes are in the file. Names as in log/segment.ts. */
 export interface ShippedSegment {

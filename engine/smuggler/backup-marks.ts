@@ -22,7 +22,7 @@ export interface BackupMark {
 }
 
 /** The interface of a database for its marks. */
-export type MarkedStore = Pick<Store, "settings" | "state" | "write">;
+type MarkedStore = Pick<Store, "settings" | "state" | "write">;
 
 export function backupMark({ state }: MarkedStore, taskId: number): BackupMark | undefined {
   return state.keyspaces.values.get(prefix + taskId) as BackupMark | undefined;

@@ -16,7 +16,7 @@ import { RecordReader } from "../reading/record-reader.ts";
 import type { Store } from "../store/store.ts";
 
 /** One kind of content. */
-export interface KindDigest {
+interface KindDigest {
   readonly count: number;
   /** 64 hex digits: the SHA-256 hashes of all items, XOR. */
   readonly hash: string;

@@ -84,7 +84,7 @@ export interface DumpOptions {
   readonly backup: BackupScope | null;
 }
 
-export interface BackupScope {
+interface BackupScope {
   /**
    * The backup contains only changes after this etag; 0: everything. Compare-exchange values, identities, indexes,
    * subscriptions and the record are always complete.

@@ -83,7 +83,7 @@ const restoredKeys = Object.keys(defaults).filter(
 );
 
 /** The changes that an import makes to a record. */
-export interface RecordChange {
+interface RecordChange {
   readonly parts: JsonObject;
   /** Names of the parts in results. */
   readonly names: readonly string[];

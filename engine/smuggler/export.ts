@@ -73,7 +73,7 @@ type SectionWriter = (
 type Tree<Value> = BTree<string, Readonly<Entry<Value>>>;
 
 /** A store with its indexes, whose definitions are part of a dump. */
-export type ExportedStore = Store & {
+type ExportedStore = Store & {
   readonly queries: { readonly indexes: Pick<IndexSet, "all"> };
 };
 

@@ -57,7 +57,7 @@ export interface ImportItem {
 }
 
 /** The name of an attachment in a document; its content is in the blob store. */
-export interface ImportedAttachment {
+interface ImportedAttachment {
   readonly name: string;
   readonly hash: string;
   readonly contentType: string;
@@ -222,7 +222,7 @@ function namesOf(metadata: JsonObject, key: string, id: string): string[] {
 }
 
 /** How a document is stored. */
-export interface DocumentFate {
+interface DocumentFate {
   readonly id: string;
   readonly collection: string;
   readonly options: PutOptions;

@@ -202,7 +202,7 @@ const indexTypes: ReadonlySet<unknown> = new Set([
 ]);
 
 /** A store, with the services that import definitions. */
-export type ImportedStore = Store & {
+type ImportedStore = Store & {
   readonly queries: {
     readonly administration: {
       /** @throws EngineError for a definition that cannot be deployed */

@@ -162,7 +162,7 @@ function membersOf(old: JsonObject, key: string): [string, unknown][] {
 }
 
 /** An item of `Attachments`, which becomes the attachment of a document of its own. */
-export interface OldAttachment {
+interface OldAttachment {
   readonly key: string;
   readonly content: Buffer;
   /** Text of the document. */

@@ -26,19 +26,8 @@ export interface Shape {
   readonly circles: readonly Circle[];
 }
 
-export const noShape: Shape = {
-  points: new Float64Array(0),
-  lines: [],
-  areas: [],
-  circles: [],
-};
-
-export function pointShape(x: number, y: number): Shape {
-  return { ...noShape, points: Float64Array.of(x, y) };
-}
-
 export function circleShape(x: number, y: number, radius: number): Shape {
-  return { ...noShape, circles: [{ x, y, radius }] };
+  return { points: new Float64Array(0), lines: [], areas: [], circles: [{ x, y, radius }] };
 }
 
 /** A box in the coordinates of a space. */

@@ -100,11 +100,6 @@ export function arcOf(value: number): number {
   return (2 * Math.asin(Math.min(1, Math.sqrt(value)))) / radiansOfDegree;
 }
 
-export function haversineOfArc(degrees: number): number {
-  const half = Math.sin(Math.min(degrees, 180) * radiansOfDegree * 0.5);
-  return half * half;
-}
-
 /** Returns the distance of two places. */
 export function distanceBetween(
   space: Space,

@@ -40,7 +40,7 @@ import type { Transaction } from "./transaction.ts";
 const recordsPerBatch = 256;
 
 /** Effects of a group that other components than readers of documents must know. */
-export interface AdoptedFacts {
+interface AdoptedFacts {
   /** The record of the database's settings was replaced. */
   readonly hasSettings: boolean;
   /** Keys of the index definitions that changed. */

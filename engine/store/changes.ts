@@ -52,7 +52,7 @@ export interface IndexChange {
   readonly name: string;
 }
 
-export type ChangeListener = (change: Change) => void;
+type ChangeListener = (change: Change) => void;
 export type IndexListener = (change: IndexChange) => void;
 /** `reason`: why the database no longer serves, in words for people. */
 export type EndListener = (reason: string) => void;

@@ -30,7 +30,7 @@ import type { Transaction } from "./transaction.ts";
 export type OperationFigures = Readonly<Record<string, unknown>>;
 
 /** Counts of a bulk operation, by kind. */
-export interface BulkCounts {
+interface BulkCounts {
   readonly total: number;
   readonly documents?: number;
   readonly attachments?: number;
@@ -99,7 +99,7 @@ export interface OperationInfo {
 }
 
 /** Properties of an operation when it is started. */
-export interface OperationDetails {
+interface OperationDetails {
   /** One returned by `nextId`; undefined: the next. */
   readonly id?: number | undefined;
   readonly query?: string;
@@ -120,10 +120,10 @@ export type OperationWork = (
   signal: AbortSignal,
 ) => Promise<OperationFigures>;
 
-export type OperationListener = (info: OperationInfo) => void;
+type OperationListener = (info: OperationInfo) => void;
 
 /** The interface of a database for its operations. */
-export interface OperationHost {
+interface OperationHost {
   readonly values: EntryKeyspace<unknown>;
   nowMicros(): number;
   write(change: (transaction: Transaction) => void): Promise<unknown>;

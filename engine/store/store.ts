@@ -55,8 +55,9 @@ import type { DatabaseState } from "./database-state.ts";
 import { FetchedRecords, nothingFetched } from "./fetched-records.ts";
 import { stoppedError } from "./stopped-error.ts";
 import { logShapes, RecordNotResident, Scratch, Transaction } from "./transaction.ts";
+
 /** How a transaction is written. */
-export interface WriteOptions {
+interface WriteOptions {
   /** The transaction deletes: it is accepted even when the disk is nearly full. */
   readonly isDeletion?: boolean;
   /** Records that the transaction will read and that are not in memory, by position. */

@@ -64,7 +64,7 @@ interface StagedEntry {
 }
 
 /** A revision that the transaction adds or removes. */
-export interface StagedRevision {
+interface StagedRevision {
   readonly facts: RevisionFacts;
   /** Offset and length of its record in the scratch buffer; length 0 removes it. */
   readonly at: number;

@@ -14,9 +14,9 @@ import { assert } from "../base/assert.ts";
 import { partitionPoint } from "../base/partition-point.ts";
 import { compareBytes } from "./compare.ts";
 import type { IdSlab } from "./id-slab.ts";
+import { IdSort } from "./id-sort.ts";
 import type { RowColumns, RowStore } from "./row-columns.ts";
 import { type ByteReader, bytesOf } from "./sections.ts";
-import { SlicedSort } from "./sliced-sort.ts";
 
 export class IdOrder {
   readonly #slab: IdSlab;
@@ -31,7 +31,7 @@ export class IdOrder {
   #pending: Uint32Array[] = [];
   #pendingTail: number;
   /** The run of pending document numbers that is being sorted and merged; numbers before `#runAt` are in leaves. */
-  #run: SlicedSort | undefined;
+  #run: IdSort | undefined;
   #runAt = 0;
   /** A bitmap of the document numbers that are members. */
   #members: Uint32Array[] = [];
@@ -139,7 +139,7 @@ export class IdOrder {
     }
     this.#pendingTail = this.#pendingMax; // all pending chunks but the last are full
     if (count === 0) return;
-    this.#run = new SlicedSort(chunk.subarray(0, count), this.#slab, this.#batchMax);
+    this.#run = new IdSort(chunk.subarray(0, count), this.#slab, this.#batchMax);
     this.#runAt = 0;
   }
 

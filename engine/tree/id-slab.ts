@@ -24,13 +24,7 @@ const startBytes = 2;
 const removedBit = 0x80;
 
 /** Called for an id, `chunk[start, end)`, that was moved to another place. @returns its document's number */
-export type MoveListener = (
-  chunk: Buffer,
-  start: number,
-  end: number,
-  from: number,
-  to: number,
-) => number;
+type MoveListener = (chunk: Buffer, start: number, end: number, from: number, to: number) => number;
 
 /**
  * UTF-8 of the results of `toLowerCase` for a final capital sigma, `\u0130`, letters after U+FFFF and letters of

@@ -22,11 +22,7 @@ interface StagedChange<V> {
 }
 
 /** Called for each change when it is committed; `value` undefined: removed; `previous` undefined: newly added. */
-export type CommitListener<V> = (
-  key: string,
-  value: V | undefined,
-  previous: V | undefined,
-) => void;
+type CommitListener<V> = (key: string, value: V | undefined, previous: V | undefined) => void;
 
 export class StagedMap<V> {
   readonly #committed: BTree<string, V>;

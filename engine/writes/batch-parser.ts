@@ -38,7 +38,7 @@ import { longValueBytes, parsedInSlices } from "../json/sliced-value.ts";
 const noBytes = Buffer.alloc(0);
 
 /** Span of a value in the text of the batch. */
-export interface TextSpan {
+interface TextSpan {
   readonly from: number;
   /** Exclusive. */
   readonly to: number;

@@ -25,7 +25,7 @@ const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;
 /** The types by number, which RavenDB 7.2.7 also accepts. */
 const numberedTypes = ["None", "Increment", "Delete", "Get", "GetAll", "Put"] as const;
 
-export interface CounterOperation {
+interface CounterOperation {
   readonly type: (typeof types)[number];
   /** As requested. */
   readonly name: string | null;
@@ -103,7 +103,7 @@ export function changesCounters({ operations }: DocumentCounterOperations): bool
 }
 
 /** The outcome of `applyCounters`. */
-export interface AppliedCounters {
+interface AppliedCounters {
   /** One for each increment and read, in order; null if the counter does not exist. */
   readonly slots: readonly (CounterSlot | null)[];
   /** The etag of the last change; 0 when nothing changed. */

@@ -21,7 +21,7 @@ const fastSeconds = 30;
 const slowSeconds = 60;
 const maxKey = quoteString("Max");
 
-export interface HiLoRange {
+interface HiLoRange {
   /** Its first and last number, inclusive. */
   readonly low: number;
   readonly high: number;

@@ -22,7 +22,7 @@ const operators: Readonly<Record<SimpleOperator, number>> = {
 const wordsPerStep = 3;
 
 /** Assignments in text order to properties given by number, with name resolution. */
-export interface NumberAssignments {
+interface NumberAssignments {
   readonly values: readonly SimpleExpression[];
   /** The target of each value. */
   readonly targets: readonly number[];

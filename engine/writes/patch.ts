@@ -36,12 +36,7 @@ export interface PatchRequest {
   readonly limits?: ScriptLimits;
 }
 
-export type PatchStatus =
-  | "DocumentDoesNotExist"
-  | "Created"
-  | "Patched"
-  | "Skipped"
-  | "NotModified";
+type PatchStatus = "DocumentDoesNotExist" | "Created" | "Patched" | "Skipped" | "NotModified";
 
 export interface PatchResult {
   readonly status: PatchStatus;

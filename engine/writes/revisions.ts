@@ -175,7 +175,7 @@ export function copyOfRevision(transaction: Transaction, facts: RevisionFacts): 
 }
 
 /** The facts of a revision in a dump, besides its text. */
-export interface RevisionOrigin {
+interface RevisionOrigin {
   readonly changeVector: string;
   /** Microseconds since 1970. */
   readonly lastModified: number;

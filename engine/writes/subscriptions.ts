@@ -31,7 +31,7 @@ export interface SubscriptionSettings {
 }
 
 /** Checks the text of a query. @returns whether it is over revisions @throws EngineError if it is invalid */
-export type QueryCheck = (query: string) => boolean;
+type QueryCheck = (query: string) => boolean;
 
 /** Selects a task: by id if given, else by name. */
 export interface SubscriptionChoice {

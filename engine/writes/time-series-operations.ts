@@ -19,7 +19,7 @@ import {
 } from "./time-series.ts";
 
 /** The operations on one series, in this order. */
-export interface SeriesOperations {
+interface SeriesOperations {
   readonly name: string;
   /** Times in milliseconds since 1970, inclusive; undefined is open. */
   readonly deletes: readonly {

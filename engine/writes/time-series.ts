@@ -167,7 +167,7 @@ export function deleteFromSeries(
 }
 
 /** The source of a copy. Times are inclusive, in milliseconds since 1970. */
-export interface SeriesRange {
+interface SeriesRange {
   readonly documentId: string;
   readonly name: string;
   readonly from?: number | undefined;

@@ -28,19 +28,19 @@ export interface OpenDestination {
 }
 
 /** The dependencies for opening destinations. */
-export interface DestinationHost {
+interface DestinationHost {
   readonly files: FileSystem;
   readonly rules: FolderRules;
 }
 
 /** The secret members of a definition. */
-export interface BackupSecrets extends JsonObject {
+interface BackupSecrets extends JsonObject {
   readonly Key: string | null;
   readonly AwsSecretKey: string | null;
   readonly AwsSessionToken: string | null;
 }
 
-export function secretsOf(sent: JsonObject): BackupSecrets {
+function secretsOf(sent: JsonObject): BackupSecrets {
   const s3 = objectOf(sent["S3Settings"]);
   return {
     Key: textOf(objectOf(sent["BackupEncryptionSettings"])?.["Key"]),

@@ -7,7 +7,7 @@ import type { PeriodicBackups } from "./periodic-backups.ts";
 /** Maximum number of reported tasks per database. */
 const tasksMax = 20;
 
-export interface BackupFigures {
+interface BackupFigures {
   readonly taskId: number;
   /** Start of the last successful backup, or time of the last copied commit, in milliseconds since the Unix epoch, or null. */
   readonly lastMs: number | null;

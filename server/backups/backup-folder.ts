@@ -149,7 +149,7 @@ export async function foldersIn(path: string, rules: FolderRules): Promise<strin
   }
 }
 
-export interface FolderRoom {
+interface FolderRoom {
   readonly path: string;
   readonly freeBytes: number;
   readonly totalBytes: number;

@@ -25,7 +25,7 @@ import type { BackupStorage } from "./backup-storage.ts";
 import { backupCounts, writeSums } from "./backup-sums.ts";
 
 /** The content and destination of a backup. */
-export interface BackupPlan {
+interface BackupPlan {
   /** Description of the operation, for people. */
   readonly description: string;
   readonly taskName: string;

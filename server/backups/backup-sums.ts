@@ -14,13 +14,13 @@ export const sumsExtension = ".sums.json";
 const sumsBytesMax = 64 * 1024;
 
 /** Expected counts of a restored database. */
-export interface BackupCounts {
+interface BackupCounts {
   readonly Documents: number;
   readonly Attachments: number;
   readonly Counters: number;
 }
 
-export interface BackupSums {
+interface BackupSums {
   readonly Bytes: number;
   readonly Sha256: string;
   /** Counts of the whole database at the time of the backup. */

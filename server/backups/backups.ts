@@ -22,7 +22,7 @@ import { PeriodicBackups } from "./periodic-backups.ts";
 import { type RestoredDatabases, Restores } from "./restores.ts";
 
 /** The dependencies of backups. */
-export interface BackupHost {
+interface BackupHost {
   readonly databases: RestoredDatabases;
   /** Databases of this node alone, used to verify backups. */
   readonly ownDatabases: RestoredDatabases;

@@ -34,7 +34,7 @@ const framesCountMax = 20_000;
 const lastShipMs = 10_000;
 
 /** The dependencies of a continuous backup. */
-export interface ContinuousHost {
+interface ContinuousHost {
   readonly report: Report;
   nowMs(): number;
   /** The database was closed and must be found again. */

@@ -7,7 +7,7 @@ import type { OpenDestination } from "./backup-destination.ts";
 import { ContinuousBackup } from "./continuous-backup.ts";
 
 /** The dependencies of continuous backups. */
-export interface ContinuousBackupsHost {
+interface ContinuousBackupsHost {
   readonly report: Report;
   /** Opens the destination of a task. @throws EngineError if it is not usable */
   destination(database: Database, task: PeriodicBackup): Promise<OpenDestination>;

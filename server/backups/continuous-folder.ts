@@ -11,6 +11,7 @@
  * Invariants:
  * - `newest.json` is written after the file that it names, so the loss of the last file is detected.
  */
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
 import { type LogPoint, type ShippedHead, shippedHeadOf } from "../../engine/engine.ts";
 import { stampOf, timeOfStamp } from "./backup-folder.ts";
@@ -43,7 +44,7 @@ export interface ContinuousFiles {
 }
 
 /** The last file, as recorded by its writer. */
-export interface NewestFile {
+interface NewestFile {
   readonly name: string;
   readonly through: LogPoint;
   /** ISO time. */
@@ -155,9 +156,8 @@ export class ContinuousFolder {
   async newest(): Promise<NewestFile> {
     const path = this.place.where(newestName);
     try {
-      const pieces: Buffer[] = [];
-      for await (const piece of this.place.read(newestName, newestBytesMax)) pieces.push(piece);
-      return JSON.parse(Buffer.concat(pieces).toString()) as NewestFile;
+      const bytes = await collectBytes(this.place.read(newestName, newestBytesMax));
+      return JSON.parse(bytes.toString()) as NewestFile;
     } catch (cause) {
       throw new EngineError(
         "backup-damaged",
@@ -187,7 +187,7 @@ export function requireKeyFor(path: string, isEncrypted: boolean, key: Buffer | 
 }
 
 /** The files needed to restore a moment. */
-export interface ChosenFiles {
+interface ChosenFiles {
   readonly folder: ContinuousFolder;
   readonly base: ContinuousFile;
   /** In order, without gaps. */

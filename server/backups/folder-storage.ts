@@ -131,7 +131,7 @@ export class FolderStorage implements BackupStorage {
 }
 
 /** Converts errors of the file system to readable ones; returns other errors unchanged. */
-export function fileError(error: unknown, path: string): unknown {
+function fileError(error: unknown, path: string): unknown {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (code === "ENOSPC" || code === "EDQUOT") {
     return new EngineError(

@@ -53,7 +53,7 @@ const retryMsMin = 60_000;
 const retryMsMax = 3_600_000;
 
 /** The dependencies of periodic backups. */
-export interface PeriodicHost {
+interface PeriodicHost {
   readonly databases: {
     has(name: string): boolean;
     find(name: string): Database | undefined | Promise<Database | undefined>;
@@ -71,7 +71,7 @@ export interface PeriodicHost {
 }
 
 /** A run in progress. */
-export interface RunningBackup {
+interface RunningBackup {
   readonly startedMs: number;
   readonly isFull: boolean;
   readonly operationId: number;

@@ -58,7 +58,7 @@ export interface RestoredDatabases {
 }
 
 /** The dependencies of restores. */
-export interface RestoreHost {
+interface RestoreHost {
   readonly databases: RestoredDatabases;
   /** Databases of this node alone, whether or not it belongs to a cluster. */
   readonly ownDatabases: RestoredDatabases;

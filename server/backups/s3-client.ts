@@ -29,7 +29,7 @@ export interface S3Settings {
   readonly storageClass: string | null;
 }
 
-export interface S3Request {
+interface S3Request {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
   /** Empty for the bucket itself. */
   readonly key: string;

@@ -31,7 +31,7 @@ export interface PartFacts {
 }
 
 /** The facts and the message of a change. */
-export interface EncodedChange<Facts> {
+interface EncodedChange<Facts> {
   readonly facts: Facts;
   /** JSON text of an object. */
   readonly message: string;

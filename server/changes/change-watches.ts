@@ -11,7 +11,7 @@ import { foldedName, lowerCased } from "../../engine/base/case-folding.ts";
 import type { DocumentFacts, PartFacts } from "./change-message.ts";
 
 /** Maximum number of ids and names that one connection may watch. */
-export const watchCountMax = 4096;
+const watchCountMax = 4096;
 
 /** An invalid command; the message is sent to the client. */
 export class WatchCommandError extends Error {}

@@ -64,7 +64,7 @@ export function watchDatabase(socket: MessageSocket, database: Database): void {
   });
 }
 
-export interface WatchedServer {
+interface WatchedServer {
   /** The names of databases that the caller may see. */
   names(): readonly string[];
   /** This server's members of `ClusterTopologyChanged`. */

@@ -30,7 +30,7 @@ interface StreamId {
   readonly generation: number;
 }
 
-export interface AdoptionOptions {
+interface AdoptionOptions {
   readonly tag: string;
   readonly registry: () => Registry;
   /** Returns the index of the last change of the cluster's values. */

@@ -40,7 +40,7 @@ const pollMs = 100;
 /** Bootstrap record of a new cluster. */
 export const openBootstrap: BootstrapRecord = { isOpen: true, tag: null, databases: [] };
 
-export interface ClusterBootstrapOptions {
+interface ClusterBootstrapOptions {
   readonly tag: string;
   readonly registry: () => Registry;
   /** Values of the cluster, as JSON text. */

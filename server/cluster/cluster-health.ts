@@ -10,7 +10,7 @@ export interface ClusterHealth {
   gaps(id: string): number;
 }
 
-export interface NatsState {
+interface NatsState {
   readonly isConnected: boolean;
   /** Name of the nats-server that this node is connected to, or null if disconnected. */
   readonly server: string | null;

@@ -12,7 +12,7 @@ import { type NodeState, ownState } from "./topology.ts";
 /** Maximum number of entries of each list. */
 const entriesMax = 256;
 
-export interface StateSeen {
+interface StateSeen {
   readonly state: NodeState;
   readonly previous: NodeState;
   readonly term: number;
@@ -21,7 +21,7 @@ export interface StateSeen {
   readonly reason: string;
 }
 
-export interface CommandSeen {
+interface CommandSeen {
   /** Index of the cluster's values when the change was observed. Several changes may share it. */
   readonly index: number;
   readonly term: number;
@@ -31,7 +31,7 @@ export interface CommandSeen {
   readonly bytes: number;
 }
 
-export interface DecisionSeen {
+interface DecisionSeen {
   readonly atMs: number;
   readonly index: number;
   readonly database: string;

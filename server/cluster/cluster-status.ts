@@ -10,7 +10,7 @@ import { interfaceVersion } from "../http/response.ts";
 import type { ClusterView, ReplicaReport, ReplicaRoleName, ReplicaState } from "./cluster-view.ts";
 
 /** Time without a heartbeat (six intervals) after which a node counts as silent, in milliseconds. */
-export const silentMs = 3_000;
+const silentMs = 3_000;
 
 export interface NodeState {
   readonly tag: string;
@@ -24,7 +24,7 @@ export interface NodeState {
   readonly version: string | null;
 }
 
-export interface CopyState {
+interface CopyState {
   /** Tag of the node that has the copy. */
   readonly tag: string;
   /** Role of the replica, or null if its node is silent. */

@@ -19,7 +19,7 @@ import type { StreamProblem } from "./nats/replica-scrub.ts";
 import { streamIdOf } from "./nats/stream-settings.ts";
 
 const lookMs = 1_000;
-export const graceMs = 10_000;
+const graceMs = 10_000;
 /** Maximum number of names in one log line. */
 const namesMax = 5;
 

@@ -91,7 +91,7 @@ const leaderlessMs = 15_000;
 /** Maximum time that a change waits for slow nodes, in milliseconds. They apply it later. */
 const spreadMs = 1000;
 
-export interface ClusterOptions {
+interface ClusterOptions {
   readonly tag: string;
   readonly version: string;
   readonly log: Log;
@@ -100,7 +100,7 @@ export interface ClusterOptions {
 }
 
 /** The parts that are available once the data folder is open. */
-export interface ClusterParts {
+interface ClusterParts {
   readonly nats: Nats;
   readonly databases: Databases;
   readonly shared: SharedValues;
@@ -109,7 +109,7 @@ export interface ClusterParts {
 }
 
 /** The parts that are available once the server listens. */
-export interface ClusterService {
+interface ClusterService {
   readonly peers: PeerLink;
   readonly member: () => ClusterMember;
 }

@@ -9,14 +9,16 @@
  * - Received bytes are accepted only if their hashes and checksums match; otherwise the next node is queried.
  * - A content that the old files contain is not fetched, and a fetched content is not fetched again after a node failed.
  */
+
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { LogRestore, OldContent } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { PeerLink, PeerReply } from "./peer-link.ts";
 
-export interface CopyFetchOptions {
+interface CopyFetchOptions {
   /** Tag of this node. */
   readonly tag: string;
   readonly peers: PeerLink;
@@ -30,7 +32,7 @@ export interface CopyFetchOptions {
 }
 
 /** The result of a fetch. */
-export interface FetchedCopy {
+interface FetchedCopy {
   /** Tag of the node that sent the base. */
   readonly tag: string;
   /** Position of the base in the stream, or null if the base contains no message of it. */
@@ -46,7 +48,7 @@ export interface CopyMark {
 }
 
 /** A base that is being copied. The stream must retain the messages after its position. */
-export interface CopyUnderWay {
+interface CopyUnderWay {
   readonly id: string;
   readonly tag: string;
   mark: CopyMark | null;
@@ -241,14 +243,11 @@ export class CopyFetch {
   ): Promise<string[]> {
     if (count === 0) return [];
     const reply = await this.#send(tag, `${pathOf(id)}/contents?copy=${copy}`, signal);
-    const pieces: Buffer[] = [];
-    let left = count * namesBytesMax;
-    for await (const piece of this.#bytesOf(reply.body, signal)) {
-      left -= piece.length;
-      if (left < 0) throw unreachable(`Node ${tag} lists more contents than it announced`);
-      pieces.push(piece);
-    }
-    const names = Buffer.concat(pieces).toString("latin1").split("\n").slice(0, -1);
+    const body = this.#bytesOf(reply.body, signal);
+    const bytes = await collectBytes(body, count * namesBytesMax, () =>
+      unreachable(`Node ${tag} lists more contents than it announced`),
+    );
+    const names = bytes.toString("latin1").split("\n").slice(0, -1);
     const isWhole = names.length === count && names.every((one) => /^[0-9a-f]{64}$/.test(one));
     if (isWhole) return names;
     throw unreachable(`Node ${tag} does not list the ${count} contents of its copy`);

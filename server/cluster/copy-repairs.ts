@@ -12,7 +12,7 @@ import type { PeerLink } from "./peer-link.ts";
 const retryMsMin = 1_000;
 const retryMsMax = 60_000;
 
-export interface CopyRepairsOptions {
+interface CopyRepairsOptions {
   /** Tag of this node. */
   readonly tag: string;
   readonly log: Log;

@@ -40,7 +40,7 @@ export interface HeartbeatOptions {
   readonly nowMs?: () => number;
 }
 
-export interface HeardNode {
+interface HeardNode {
   readonly status: NodeStatus;
   /** Time of receipt, by the monotonic clock of this process. */
   readonly atMs: number;

@@ -35,7 +35,7 @@ export interface Copy {
   readonly isComplete: boolean;
 }
 
-export interface LocalCopiesOptions {
+interface LocalCopiesOptions {
   readonly tag: string;
   /** Returns the patience before candidacy, in milliseconds. It is random, so that several nodes take over from a lost one. */
   readonly standAfterMs: () => number;

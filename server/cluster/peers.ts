@@ -30,7 +30,7 @@ const idleMs = 20_000;
 const headerBytesMax = 64 * 1024;
 
 /** The certificate that this node presents. */
-export interface OwnCertificate {
+interface OwnCertificate {
   readonly current: ServerCertificate;
   onChange(listener: (certificate: ServerCertificate) => void): void;
 }

@@ -12,7 +12,7 @@ import {
   topologyIdKey,
 } from "./registry.ts";
 
-export interface RegistrarOptions {
+interface RegistrarOptions {
   readonly change: (changes: readonly ValueChange[]) => Promise<unknown>;
   readonly removeStream: (id: string, generation: number) => Promise<unknown>;
 }

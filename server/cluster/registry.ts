@@ -28,7 +28,7 @@ export const databaseKey = (name: string) => databasePrefix + foldedName(name);
 export const deletedKey = (id: string) => deletedPrefix + id;
 
 /** The values that the registry reads. */
-export interface RegistryValues {
+interface RegistryValues {
   get(key: string): unknown;
   entries(prefix: string): Iterable<readonly [string, unknown]>;
 }
@@ -44,7 +44,7 @@ export interface BootstrapRecord {
 }
 
 /** A deleted database. */
-export interface DeletedDatabase {
+interface DeletedDatabase {
   readonly name: string;
   readonly generation: number;
   /** Whether its stream was removed. Omitted means no. */

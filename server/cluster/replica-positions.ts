@@ -11,7 +11,7 @@
 import type { ClusterDatabase } from "./cluster-view.ts";
 
 /** A database and its current stream. */
-export type StreamName = Pick<ClusterDatabase, "id" | "generation">;
+type StreamName = Pick<ClusterDatabase, "id" | "generation">;
 
 const pattern = /^([0-9a-f]{32}\/\d{1,15})\/(\d{1,15})$/;
 

@@ -5,7 +5,9 @@
  * - When `change` resolves, this node's own copy includes the change.
  * - A change with an unknown outcome is not repeated.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError, type SharedValues } from "../../engine/engine.ts";
 import type { ValueChange } from "./cluster-view.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -27,7 +29,7 @@ interface PeerResponse {
   readonly Message?: string;
 }
 
-export interface SharedChangesOptions {
+interface SharedChangesOptions {
   /** Tag of this node. */
   readonly tag: string;
   readonly shared: SharedValues;
@@ -115,9 +117,7 @@ export class SharedChanges {
       body: Buffer.from(JSON.stringify(body)),
       headMs: changeMs,
     });
-    const pieces: Buffer[] = [];
-    for await (const piece of reply.body) pieces.push(piece as Buffer);
-    const text = Buffer.concat(pieces).toString();
+    const text = (await collectBytes(reply.body)).toString();
     const answer = reply.status === 200 ? (JSON.parse(text) as PeerResponse) : {};
     return { status: reply.status, answer };
   }

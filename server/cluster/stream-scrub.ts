@@ -26,7 +26,7 @@ const troubledMs = 10_000;
 /** Minimum time between two checks, in milliseconds. */
 const pauseMs = 3_000;
 
-export interface StreamScrubOptions {
+interface StreamScrubOptions {
   readonly nats: () => Pick<Nats, "look" | "lead" | "repair" | "ownServer">;
   readonly log: Log;
   /** This node and the shared values. */

@@ -24,7 +24,7 @@ const idleFramesMax = 5000;
 const silentMs = 10_000;
 
 /** A node that has a copy, or is to have one. */
-export interface TrimMember {
+interface TrimMember {
   /** 0 if it has nothing yet, or its mark is not known. */
   readonly mark: number;
   /** Time of absence, in milliseconds; 0 if it is running. */
@@ -69,7 +69,7 @@ export interface TrimmedDatabase {
   readonly stream: ReplicatedStream;
 }
 
-export interface StreamTrimOptions {
+interface StreamTrimOptions {
   readonly absenceMs: number;
   readonly log: Log;
   /** Returns the last report of a node's copy, and its age. */

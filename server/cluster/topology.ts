@@ -23,7 +23,7 @@ export const copiesDefault = 3;
  * - Promotable: it has no data of the database yet.
  * - Rehab: silent, stopped, or lagging.
  */
-export type NodeRole = "Member" | "Promotable" | "Rehab";
+type NodeRole = "Member" | "Promotable" | "Rehab";
 
 export interface DatabaseNode {
   readonly tag: string;

@@ -17,7 +17,7 @@ export const clientConfigurationKey = "server/client-configuration";
 /** ETag before the first configuration. */
 const neverPut = -2;
 
-export interface EffectiveClientConfiguration {
+interface EffectiveClientConfiguration {
   /** `neverPut` without a configuration. */
   readonly etag: number;
   readonly configuration: JsonObject | null;

@@ -20,7 +20,7 @@ export const connectionTypes = [
   "Snowflake",
   "Ai",
 ] as const;
-export type ConnectionType = (typeof connectionTypes)[number];
+type ConnectionType = (typeof connectionTypes)[number];
 
 /** Destinations of ETL; each has a list in the record, e.g. `RavenEtls`, and a task type, e.g. `RavenEtl`. */
 const etlTypes = ["Raven", "Sql", "Olap", "ElasticSearch", "Queue", "Snowflake"] as const;

@@ -35,7 +35,7 @@ const membersWaitMs = 5_000;
 const membersLookMs = 50;
 
 /** The nodes of a new database. */
-export interface NewNodes {
+interface NewNodes {
   readonly members: readonly string[];
   /** Candidates for creating the database, in order. The creator then leads it. */
   readonly creators: readonly string[];
@@ -326,7 +326,7 @@ export function recordElsewhere(
 }
 
 /** The list of databases of a route. */
-export interface DatabaseList {
+interface DatabaseList {
   /** Requested databases that the caller may see. */
   readonly names: readonly string[];
   /** Path of the route, without parameters. */

@@ -8,7 +8,7 @@ import { interfaceVersion } from "../http/response.ts";
 import type { ServerServices } from "../routing/services.ts";
 
 /** Returns the state of a database in the cluster, or undefined on a single node or for a standalone database. */
-export function stateOf(server: ServerServices, name: string): ReplicaState | undefined {
+function stateOf(server: ServerServices, name: string): ReplicaState | undefined {
   return server.cluster?.find(name);
 }
 

@@ -5,8 +5,8 @@
  * - The caller's right to the route was checked on this node. A forwarded request names its caller, and is never forwarded
  *   again.
  */
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { PeerReply } from "../cluster/peer-link.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { addressHeader, callerHeader, forwardedHeader } from "../routing/forwarded-requests.ts";
@@ -16,7 +16,7 @@ import type { ServerServices } from "../routing/services.ts";
 const replyBytesMax = 64 * 1024 * 1024;
 const keptHeaders = ["etag", "raven-client-version", "raft-request-id"] as const;
 
-export interface PeerResponse {
+interface PeerResponse {
   readonly status: number;
   /** JSON, or empty. */
   readonly body: Buffer;
@@ -57,23 +57,9 @@ export async function callPeer(
     signal: exchange.signal,
     ...(body === undefined ? {} : { body }),
   });
-  return { status: reply.status, body: await wholeBody(reply, tag) };
-}
-
-async function wholeBody({ body }: PeerReply, tag: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk as Buffer);
-    length += (chunk as Buffer).length;
-    if (length > replyBytesMax) {
-      throw new EngineError(
-        "too-large",
-        `The reply of node ${tag} exceeds ${replyBytesMax} bytes.`,
-      );
-    }
-  }
-  return Buffer.concat(chunks);
+  const tooLarge = () =>
+    new EngineError("too-large", `The reply of node ${tag} exceeds ${replyBytesMax} bytes.`);
+  return { status: reply.status, body: await collectBytes(reply.body, replyBytesMax, tooLarge) };
 }
 
 /** Forwards the request to another node; `body` is its body if that was read already. */

@@ -3,9 +3,11 @@
  * queried, and it can be cancelled. Replies are those of RavenDB 7.2.7, except that exports are always compressed with
  * gzip, and that a failed import also fails its operation.
  */
+
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { assert } from "../../engine/base/assert.ts";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { exportHeldBytesMax } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
@@ -155,7 +157,8 @@ async function postImport(exchange: Exchange, context: DatabaseContext): Promise
   const parts = multipartContents(exchange.bodyStream(), boundary);
   const sent = await parts.next();
   if (sent.done) throw noFile();
-  const options = parseDumpOptions(parseObject(await collected(sent.value)));
+  const sentOptions = await collectBytes(sent.value, optionsBytesMax, optionsTooLarge);
+  const options = parseDumpOptions(parseObject(sentOptions));
   requireTransform(exchange, options);
   const file = await parts.next();
   if (file.done) throw noFile();
@@ -203,18 +206,8 @@ async function operationId(exchange: Exchange, database: Database): Promise<numb
   return exchange.query.long("operationId", undefined) ?? (await database.operations.nextId());
 }
 
-/** @throws EngineError too-large */
-async function collected(part: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of part) {
-    length += chunk.length;
-    if (length > optionsBytesMax) {
-      throw new EngineError("too-large", `Import options have at most ${optionsBytesMax} bytes.`);
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+function optionsTooLarge(): EngineError {
+  return new EngineError("too-large", `Import options have at most ${optionsBytesMax} bytes.`);
 }
 
 function noFile(): EngineError {

@@ -39,7 +39,7 @@ const decoders: Readonly<Record<string, "gzip" | "br" | "deflate" | "zstd">> = {
   zstd: "zstd",
 };
 
-export type Compressing = ReturnType<typeof compressor>;
+type Compressing = ReturnType<typeof compressor>;
 
 export abstract class FrontExchange {
   readonly id: number;

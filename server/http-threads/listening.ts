@@ -6,7 +6,7 @@ import { tlsPolicy } from "../security/tls-policy.ts";
 
 const tcpKeepAliveMs = 60_000;
 
-export interface Listening {
+interface Listening {
   readonly port: number;
   readonly listeners: readonly net.Server[];
 }

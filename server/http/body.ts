@@ -246,7 +246,7 @@ class BodyCollector {
 const copiedBytesMax = 4 * 1024 * 1024;
 
 /** Concatenates the chunks, in slices when they are large; each chunk is released once copied. */
-export async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
+async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
   if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
   const whole = largeBuffer(length);
   let at = 0;

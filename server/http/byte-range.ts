@@ -3,7 +3,7 @@
  */
 
 /** Bytes [start, end) of a representation. */
-export interface ByteRange {
+interface ByteRange {
   readonly start: number;
   readonly end: number;
 }

@@ -13,7 +13,7 @@ const derivedKeys = new Set([
 ]);
 
 /** The cells of a row by column, as CSV text. */
-export type Cells = ReadonlyMap<string, string>;
+type Cells = ReadonlyMap<string, string>;
 
 /** The cells of a row; `text` is its stored text, which has the original spelling of numbers. */
 export function rowCells(row: Readonly<Record<string, unknown>>, text: Buffer): Cells {

@@ -7,7 +7,7 @@
  */
 import type { ErrorCode } from "../../engine/base/errors.ts";
 
-export interface ErrorStatus {
+interface ErrorStatus {
   readonly status: number;
   /** Full .NET type name; clients examine its prefix and its last segment. */
   readonly type: string;

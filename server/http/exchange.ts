@@ -22,7 +22,7 @@ import { jsonTooLarge } from "./request-error.ts";
 import { jsonContentType, noContentType, type ReplyHeaders } from "./response.ts";
 
 /** What another node of the cluster tells of a request that it has passed on. */
-export interface Origin {
+interface Origin {
   /** Of that node. */
   readonly nodeTag: string;
   /** Of the caller. */

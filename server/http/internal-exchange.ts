@@ -2,7 +2,9 @@
  * A request that the server makes on behalf of a caller: the parts of multi_get, the replies in the info packages. It
  * passes the same routing, access and error handling, with the caller's rights.
  */
+
 import { PassThrough, Readable, type TransformCallback, type Writable } from "node:stream";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import type { BodyLimits } from "./body.ts";
 import { Connection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
@@ -15,7 +17,7 @@ export interface CapturedReply {
   readonly body: Buffer;
 }
 
-export interface InternalRequest {
+interface InternalRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
@@ -66,9 +68,7 @@ export class InternalExchange extends Exchange {
   async captureReply(): Promise<CapturedReply | undefined> {
     if (this.wasDestroyed) return undefined;
     if (this.captured === undefined || this.sink === undefined) return this.captured;
-    const chunks: Buffer[] = [];
-    for await (const chunk of this.sink) chunks.push(chunk as Buffer);
-    return { ...this.captured, body: Buffer.concat(chunks) };
+    return { ...this.captured, body: await collectBytes(this.sink) };
   }
 
   override header(name: string): string | undefined {

@@ -18,23 +18,23 @@ export const jsonContentType = "application/json; charset=utf-8";
 /** Given as `content-type`: the reply has no such header. An empty value is sent as it is. */
 export const noContentType = "none";
 
-let dateSecond = 0;
-let dateOfSecond = "";
-
-/** The time for the header Date, made once a second. */
-export function dateText(): string {
-  const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) {
-    dateSecond = second;
-    dateOfSecond = new Date(second * 1000).toUTCString();
-  }
-  return dateOfSecond;
-}
+/** Headers of one connection (RFC 9110, 7.6.1), which are not forwarded. */
+export const hopByHopHeaders = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
 
 /** Names in lower case. */
 export type ReplyHeaders = Readonly<Record<string, string | number | readonly string[]>>;
 
-export interface ErrorReply {
+interface ErrorReply {
   readonly status: number;
   readonly headers: ReplyHeaders | undefined;
   /** JSON text. */

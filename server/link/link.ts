@@ -41,7 +41,7 @@ export interface RequestHead {
 /**
  * `none`: the request has no body. `whole`: it is passed with the head. `pending`: it is read after `pull`, decoded.
  */
-export type BodyState = "none" | "whole" | "pending";
+type BodyState = "none" | "whole" | "pending";
 
 /** Why the body of a request ended early. */
 export type BodyFailure = "cut-off" | "unknown-encoding" | "wrong-encoding";

@@ -28,7 +28,7 @@ const isSleeping = 2;
 const isSenderWaiting = 3;
 
 const controlBytes = 64;
-export const headerBytes = 16;
+const headerBytes = 16;
 const skip = 0xffffffff;
 
 /** Allocates the memory of a ring for `capacity` bytes of records: a power of two. */

@@ -10,7 +10,7 @@ import { allocateLink, ThreadLink } from "../link/thread-link.ts";
 import { type RequestHost, ThreadRequests } from "./thread-requests.ts";
 
 /** Where a thread listens. `fd`: the descriptor of the socket, for other threads; -1: it cannot be shared. */
-export interface Listening {
+interface Listening {
   readonly port: number;
   readonly fd: number;
 }

@@ -12,7 +12,7 @@
 import { hostname } from "node:os";
 import type { LogLevel } from "../settings/log-settings.ts";
 
-export type LogValue = string | number | boolean | null | undefined | readonly string[];
+type LogValue = string | number | boolean | null | undefined | readonly string[];
 export type LogFields = Readonly<Record<string, LogValue>>;
 
 export interface LogEvent {

@@ -38,7 +38,7 @@ export interface CopyFigures {
   readonly gaps: number;
 }
 
-export interface NatsFigures {
+interface NatsFigures {
   readonly isConnected: boolean;
   readonly restarts: number;
   /** Null before the first scrub, and on nodes that do not scrub. */

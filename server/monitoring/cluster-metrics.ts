@@ -1,7 +1,7 @@
 /** The Prometheus metrics of a cluster, as this node sees it. Pure. */
 import type { ClusterFigures, CopyFigures } from "./cluster-figures.ts";
 
-export interface ClusterMetric {
+interface ClusterMetric {
   readonly name: string;
   readonly kind: "counter" | "gauge";
   readonly help: string;

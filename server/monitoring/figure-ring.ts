@@ -15,7 +15,7 @@ export const figureSteps = [
   { ms: 10_000, count: 360 },
   { ms: 60_000, count: 1_440 },
 ] as const;
-export type FigureStep = (typeof figureSteps)[number];
+type FigureStep = (typeof figureSteps)[number];
 
 /** Maximum number of columns that only some subjects have, such as those of indexes. */
 export const namedColumnsMax = 8;

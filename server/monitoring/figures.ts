@@ -11,25 +11,25 @@
 import { getHeapStatistics } from "node:v8";
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts";
+import { residentBytes } from "../../engine/base/resident-bytes.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
 import { CountedLatency } from "./counted-latency.ts";
 import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
-import { residentBytes } from "../../engine/base/resident-bytes.ts";
 
-export const figureDatabasesMax = 100;
+const figureDatabasesMax = 100;
 const eventsMax = 200;
 const dayMs = 86_400_000;
 const tickMs = 1_000;
 /** Maximum time between the start of an operation and the first change that it made, in milliseconds. */
 const startedMsMax = 10_000;
 
-export interface FiguresHost {
+interface FiguresHost {
   opened(): readonly Database[];
   operations(): Operations;
 }
 
 /** An event that may explain a change of the metrics. */
-export interface FigureEvent {
+interface FigureEvent {
   readonly atMs: number;
   readonly kind: string;
   readonly text: string;
@@ -46,7 +46,7 @@ interface Counts {
   bytes: number;
 }
 
-export interface SubjectCounts {
+interface SubjectCounts {
   readonly requests: number;
   readonly requestMs: number;
   readonly writtenBytes: number;

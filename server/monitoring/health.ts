@@ -18,9 +18,9 @@ const probeMs = 10_000;
 
 /** The checks. */
 export const healthChecks = ["cluster", "databases", "disk", "indexes", "serving"] as const;
-export type HealthCheck = (typeof healthChecks)[number];
+type HealthCheck = (typeof healthChecks)[number];
 
-export interface HealthHost {
+interface HealthHost {
   /** Undefined if no data is on disk. */
   readonly dataFolder: string | undefined;
   opened(): readonly Database[];
@@ -29,7 +29,7 @@ export interface HealthHost {
   clusterTrouble(): string | null;
 }
 
-export type Findings = ReadonlyMap<HealthCheck, string>;
+type Findings = ReadonlyMap<HealthCheck, string>;
 
 /** A reply of the health routes. */
 export interface HealthAnswer {

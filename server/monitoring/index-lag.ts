@@ -7,7 +7,7 @@
  */
 
 /** The state of an index. */
-export interface SeenIndex {
+interface SeenIndex {
   readonly name: string;
   readonly isStale: boolean;
   /** Etags between the newest change and the last processed one. */

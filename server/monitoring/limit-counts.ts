@@ -23,8 +23,8 @@ const byStatus: Readonly<Record<number, LimitName>> = {
   503: "load",
 };
 
-export const limitNames = ["query-work", "memory", "disk", "size", "load"] as const;
-export type LimitName = (typeof limitNames)[number];
+const limitNames = ["query-work", "memory", "disk", "size", "load"] as const;
+type LimitName = (typeof limitNames)[number];
 
 /** Maximum burst of log lines per limit, and milliseconds until the next line. */
 const burstMax = 3;

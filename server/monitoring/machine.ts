@@ -4,7 +4,7 @@ import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { residentBytes } from "../../engine/base/resident-bytes.ts";
 
-export interface ProcessorShares {
+interface ProcessorShares {
   /** Percentage of all processors since the last call. */
   readonly process: number;
   readonly machine: number;
@@ -43,7 +43,7 @@ function processorTimes() {
   return { atMs: performance.now(), processMs: (user + system) / 1000, busyMs, allMs };
 }
 
-export interface MachineMemory {
+interface MachineMemory {
   readonly totalBytes: number;
   readonly freeBytes: number;
   readonly residentBytes: number;
@@ -72,7 +72,7 @@ export function machineMemory(): MachineMemory {
   };
 }
 
-export interface DiskRates {
+interface DiskRates {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
   readonly readBytesPerSecond: number;
@@ -114,7 +114,7 @@ export class DiskWatch {
   }
 }
 
-export interface DeviceCounts {
+interface DeviceCounts {
   readonly atMs: number;
   readonly reads: number;
   readonly readSectors: number;
@@ -150,7 +150,7 @@ function deviceOf(folder: string): string | null {
   }
 }
 
-export interface DiskRoom {
+interface DiskRoom {
   readonly totalBytes: number;
   /** Bytes available to users other than the superuser. */
   readonly freeBytes: number;

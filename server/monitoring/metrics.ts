@@ -59,7 +59,7 @@ export interface MetricsHost {
 /** The protocol of a connection. */
 export type ConnectionKind = "http1" | "http2" | "websocket" | "tcp";
 
-export interface HttpFigures {
+interface HttpFigures {
   /** Empty if HTTP runs on the engine thread. */
   readonly threadFigures: readonly HttpThreadFigures[];
   /** HTTP threads that died and were replaced. */

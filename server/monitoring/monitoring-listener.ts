@@ -8,7 +8,7 @@ import { alive, type HealthAnswer } from "./health.ts";
 import type { Metrics, MetricsReader } from "./metrics.ts";
 
 /** The source of the replies. */
-export interface Monitored {
+interface Monitored {
   ready(): Promise<HealthAnswer>;
   metrics(): Promise<Metrics>;
 }

@@ -2,7 +2,7 @@
 import type { Change, Database } from "../../engine/engine.ts";
 
 /** Monotonic counters by name. */
-export type Counts<Name extends string> = Readonly<Record<Name, number>>;
+type Counts<Name extends string> = Readonly<Record<Name, number>>;
 
 /** Stores the last counts of each subject. */
 export class Rates<Name extends string> {

@@ -30,13 +30,13 @@ export interface ObservedRoute {
 }
 
 /** The part of a query's outcome that is logged. */
-export type QueriedOutcome = Pick<
+type QueriedOutcome = Pick<
   QueryOutcome,
   "indexName" | "totalResults" | "scannedResults" | "skippedResults" | "isStale"
 >;
 
 /** Facts of a request that ends before the operation that it has started. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly startedMs: number;
   readonly fields: LogFields;
 }

@@ -7,7 +7,7 @@ import { LatencyCounts } from "../../engine/base/latency-counts.ts";
 /** Status classes; "aborted" means that the client or the server closed the request before its reply. */
 export const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const;
 
-export interface RouteFigures {
+interface RouteFigures {
   /** Position in the route table, or -1 for requests without a route, or refused before matching. */
   readonly route: number;
   /** Requests by `statusClasses`. */

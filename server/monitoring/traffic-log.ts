@@ -32,7 +32,7 @@ const changeTypes: readonly string[] = [
 ];
 
 /** The configuration as sent and returned. Database names are compared case-insensitively, all other values exactly. */
-export interface TrafficConfiguration {
+interface TrafficConfiguration {
   readonly TrafficWatchMode: (typeof modes)[number];
   readonly Databases: readonly string[] | null;
   readonly StatusCodes: readonly number[] | null;

@@ -30,7 +30,7 @@ const metadataHead = '{"@metadata":{';
 const derived: ReadonlySet<string> = new Set(["@attachments", "@counters", "@timeseries"]);
 
 /** The parameters of a preview. */
-export interface PreviewRequest {
+interface PreviewRequest {
   /** Undefined for documents of all collections. */
   readonly collection: string | undefined;
   readonly start: number;

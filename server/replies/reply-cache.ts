@@ -34,7 +34,7 @@ const seen = new Uint32Array(seenMask + 1);
 const queryTime = '"LastQueryTime":"';
 
 /** A reply, and the state that it is valid for. */
-export interface CachedReply {
+interface CachedReply {
   readonly query: CacheableQuery;
   readonly etag: number;
   readonly body: Buffer;

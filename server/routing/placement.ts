@@ -39,7 +39,7 @@ function namedIn({ query }: Exchange, { about }: Route): string | undefined {
 }
 
 /** Returns the default of `copies` of a route. */
-export function usualCopies({ kind, method }: Route): Copies {
+function usualCopies({ kind, method }: Route): Copies {
   return kind === "websocket" || method === "GET" || method === "HEAD" ? "any" : "leader";
 }
 

@@ -11,21 +11,23 @@
  * - A copy answers a read if it shows everything that clients of the same node were shown before. If it does not after a
  *   short wait, the leader answers.
  */
+
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
+import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import type { PeerLink, PeerReply, PeerSocket } from "../cluster/peer-link.ts";
 import { type Exchange, isBodyless } from "../http/exchange.ts";
 import { RequestError } from "../http/request-error.ts";
-import { noContentType, type ReplyHeaders } from "../http/response.ts";
+import { hopByHopHeaders, noContentType, type ReplyHeaders } from "../http/response.ts";
 import { hasPermission } from "../security/access.ts";
 import { addressHeader, callerHeader, forwardedHeader, leastHeader } from "./forwarded-requests.ts";
 import { type Need, needOf, type Place, placeOf } from "./placement.ts";
 import type { Route } from "./route.ts";
 
 /** Reply header: the node has done nothing, because it is not the one that the request needs. */
-export const misplacedHeader = "x-jackdaw-misplaced";
+const misplacedHeader = "x-jackdaw-misplaced";
 /** Reply header: position of the copy that answered. */
 export const positionHeader = "x-jackdaw-place";
 
@@ -41,15 +43,7 @@ const lookMs = 1_000;
 
 /** Headers of one connection, or set again on the next. Those for browsers and nodes were evaluated here. */
 const ownHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
+  ...hopByHopHeaders,
   "http2-settings",
   "host",
   "expect",
@@ -57,10 +51,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
   "content-length",
 ]);
 const ownReplyHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "transfer-encoding",
-  "trailer",
+  ...hopByHopHeaders,
   "date",
   "raven-server-version",
   "service-server-version",
@@ -402,9 +393,7 @@ async function sendBack(exchange: Exchange, { status, headers, body }: PeerReply
     return;
   }
   if (length <= collectedBytesMax) {
-    const chunks: Buffer[] = [];
-    for await (const chunk of body) chunks.push(chunk as Buffer);
-    exchange.reply(status, typed(out), Buffer.concat(chunks));
+    exchange.reply(status, typed(out), await collectBytes(body));
     return;
   }
   if (exchange.aborted) {

@@ -58,7 +58,7 @@ interface RouteBase {
 }
 
 /** The handler replies through the exchange, once; a throw or a rejected promise becomes the error reply. */
-export interface ServerRoute extends RouteBase {
+interface ServerRoute extends RouteBase {
   readonly kind: "server";
   readonly method: Method;
   readonly handle: (exchange: Exchange, context: Context) => Promise<void> | void;

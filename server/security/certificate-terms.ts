@@ -24,7 +24,7 @@ export interface CertificateBody {
 }
 
 /** The requested registration of a certificate. */
-export interface CertificateTerms {
+interface CertificateTerms {
   readonly Name: string;
   readonly SecurityClearance: SecurityClearance;
   readonly Permissions: Readonly<Record<string, DatabaseAccess>>;

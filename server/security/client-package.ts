@@ -10,7 +10,7 @@ import { findCertificateFolder, readAuthority } from "../../certs/certificate-fo
 import { writePfx } from "../../certs/pfx.ts";
 import type { Config } from "../settings/config.ts";
 
-export interface ClientPackage {
+interface ClientPackage {
   /** PEM. */
   readonly certificate: string;
   readonly files: readonly { readonly name: string; readonly content: Buffer | string }[];

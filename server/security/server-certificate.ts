@@ -37,7 +37,7 @@ const serverAuthId = "1.3.6.1.5.5.7.3.1";
 const anyUsageId = "2.5.29.37.0";
 
 /** The source of a certificate: its name in messages, and the name of its password setting. */
-export interface CertificateOrigin {
+interface CertificateOrigin {
   readonly path: string;
   readonly passwordName: string;
   /** Whether a PEM without a key may have it in a separate file, `<name>.key`. */

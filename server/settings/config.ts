@@ -99,7 +99,7 @@ export interface HttpLimits {
   readonly compressReplies: boolean;
 }
 
-export interface LoadedConfig {
+interface LoadedConfig {
   readonly config: Config;
   /** Lines for the operator about requested features that are missing. */
   readonly warnings: readonly string[];

@@ -11,13 +11,13 @@ interface ShownValue {
   readonly PendingValue: null;
 }
 
-export interface SettingMetadata {
+interface SettingMetadata {
   /** One element: the name. */
   readonly Keys: readonly string[];
   readonly [member: string]: unknown;
 }
 
-export interface ListedSetting {
+interface ListedSetting {
   readonly Metadata: SettingMetadata;
   /** By name; empty if not set. */
   readonly ServerValues: Readonly<Record<string, ShownValue>>;

@@ -37,7 +37,7 @@ export interface Setting {
 }
 
 /** Every supported setting. Counts are whole numbers >= 0; seconds, or the given `unit`, may have a fraction. */
-export const settingTable = {
+const settingTable = {
   ServerUrl: {
     group: "Addresses",
     kind: "url",

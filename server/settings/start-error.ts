@@ -25,7 +25,7 @@ export const exitCodes = {
   "nats-unusable": 25,
 } as const;
 
-export type StartFailure = keyof typeof exitCodes;
+type StartFailure = keyof typeof exitCodes;
 
 export class StartError extends Error {
   override readonly name = "StartError";

@@ -22,7 +22,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** A group of names with the same reason, reported on one line. */
-export interface UnsupportedSetting {
+interface UnsupportedSetting {
   readonly reason: string;
   /** Whether it is a warning: operators who configure an audit log may rely on it. */
   readonly isWarning: boolean;

@@ -16,7 +16,7 @@ import { StartError } from "../settings/start-error.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import type { Storage } from "./storage.ts";
 
-export interface ClusterNode {
+interface ClusterNode {
   /** Replication options for opening the data folder. */
   readonly replication: FolderReplication;
   /** Called once the folder is open. @throws StartError nats-unusable; EngineError database-damaged */

@@ -58,7 +58,7 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-export interface StartOptions {
+interface StartOptions {
   readonly config: Config;
   readonly routes: readonly Route[];
   /** `replication` undefined: of a single node. */

@@ -7,7 +7,7 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { replacePrivate } from "../../certs/certificate-folder.ts";
 
-export interface RunningFile {
+interface RunningFile {
   readonly Url: string;
   readonly ProcessId: number;
   readonly StartedAt: string;

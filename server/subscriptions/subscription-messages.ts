@@ -98,7 +98,7 @@ function isForClient(error: unknown): error is EngineError | RequestError {
 }
 
 /** `Type: message`, as .NET formats an exception; internal errors reveal no details. */
-export function exceptionText(error: unknown): string {
+function exceptionText(error: unknown): string {
   if (!isForClient(error)) return "System.InvalidOperationException: Internal error.";
   const type = error instanceof RequestError ? error.type : errorStatus[error.code].type;
   return `${type}: ${error.message}`;

@@ -19,7 +19,7 @@ export interface BackupTask {
   readonly BackupDestinations: readonly string[];
 }
 
-export interface Retention {
+interface Retention {
   readonly Disabled: boolean;
   readonly MinimumBackupAgeToKeep: string | null;
 }
@@ -106,7 +106,7 @@ export interface StartedOperation {
 }
 
 /** Options of a restore. */
-export interface RestoreOptions {
+interface RestoreOptions {
   readonly name: string;
   /** Encryption key in Base64; "" if the backup is not encrypted. */
   readonly key: string;

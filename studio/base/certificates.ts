@@ -53,7 +53,7 @@ const dayMs = 86_400_000;
 /** Days before expiry from which a warning is shown. */
 const warningDays = 30;
 
-export interface Expiry {
+interface Expiry {
   readonly state: "good" | "soon" | "over";
   readonly atMs: number;
 }

@@ -15,7 +15,7 @@ import { signal } from "./signal.ts";
 import { socketAddress } from "./socket-address.ts";
 
 /** State of the connection, for the state line. */
-export interface Link {
+interface Link {
   readonly state: "connected" | "lost" | "connecting";
   /** Time of the next attempt while the connection is lost, in milliseconds since 1970. */
   readonly retryAtMs: number;

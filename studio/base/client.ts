@@ -32,7 +32,7 @@ export interface ErrorBody {
   readonly hint?: string;
 }
 
-export interface Reply<T> {
+interface Reply<T> {
   readonly body: T;
   readonly etag: string | null;
   readonly status: number;
@@ -73,7 +73,7 @@ export function get<T>(path: string, signal?: AbortSignal): Promise<Reply<T>> {
   return found as Promise<Reply<T>>;
 }
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly json?: unknown;
   /** Text to send verbatim instead of `json`. */
   readonly text?: string;

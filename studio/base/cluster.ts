@@ -61,7 +61,7 @@ interface Nats {
 export const statusPath = "/cluster/status";
 
 /** A problem that needs the operator's attention. */
-export interface Problem {
+interface Problem {
   readonly isBad: boolean;
   readonly text: string;
   readonly more: string;
@@ -117,7 +117,7 @@ const lagMax = 1_000;
  * Returns the node to lead a database instead of `tag`: an up-to-date copy on the node that leads the fewest
  * databases.
  */
-export function successorOf(
+function successorOf(
   { Databases }: ClusterStatus,
   { Members }: ClusterDatabase,
   tag: string,

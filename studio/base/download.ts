@@ -5,7 +5,7 @@
 import { type ErrorBody, ServerError } from "./client.ts";
 import { sessionHeaders } from "./session.ts";
 
-export interface Download {
+interface Download {
   readonly method: string;
   readonly path: string;
   readonly json?: unknown;
@@ -57,7 +57,7 @@ export async function saveDownload(wanted: Download): Promise<string> {
 }
 
 /** Saves data of the page. */
-export function saveBlob(blob: Blob, name: string): void {
+function saveBlob(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = safeName(name);

@@ -4,7 +4,7 @@ import { get } from "./client.ts";
 import { address } from "./router.ts";
 import { signal } from "./signal.ts";
 
-export interface Identity {
+interface Identity {
   readonly name: string;
   /** Null if the server requires no certificates. */
   readonly clearance: string | null;
@@ -37,7 +37,7 @@ export async function loadIdentity(): Promise<void> {
 }
 
 /** Access levels of the server's routes, in ascending order. */
-export type Right = "write" | "database-admin" | "operator" | "cluster-admin";
+type Right = "write" | "database-admin" | "operator" | "cluster-admin";
 
 const ranks: Readonly<Record<string, number>> = { Operator: 2, ClusterNode: 3, ClusterAdmin: 3 };
 

@@ -9,19 +9,19 @@ export type Notice =
   /** Created by the client: notices may have been lost, so the displayed data may be outdated. */
   | { readonly Type: "Missed" };
 
-export interface DocumentChange {
+interface DocumentChange {
   readonly Type: "Put" | "Delete" | string;
   readonly Id: string;
   readonly CollectionName: string;
   readonly ChangeVector: string | null;
 }
 
-export interface IndexChange {
+interface IndexChange {
   readonly Type: string;
   readonly Name: string;
 }
 
-export interface OperationChange {
+interface OperationChange {
   readonly OperationId: number;
   readonly State: {
     readonly Status: string;
@@ -31,7 +31,7 @@ export interface OperationChange {
 }
 
 /** A change of a counter or a time series. */
-export interface PartChange {
+interface PartChange {
   readonly Type: string;
   readonly Name: string;
   readonly DocumentId: string;

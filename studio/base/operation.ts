@@ -14,7 +14,7 @@ export interface OperationState<P = OperationCounts, R = OperationCounts> {
 }
 
 /** Counts reported by most operations. */
-export interface OperationCounts {
+interface OperationCounts {
   readonly Processed?: number;
   readonly Total?: number;
 }

@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "./client.ts";
 
-export interface Resource<T> {
+interface Resource<T> {
   readonly body: T | undefined;
   readonly etag: string | null;
   readonly error: Error | undefined;

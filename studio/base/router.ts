@@ -1,7 +1,7 @@
 /** Addresses of the studio: `/studio/<page>?<state>`. Clicks on ordinary links change the page without reloading. */
 import { signal } from "./signal.ts";
 
-export interface Address {
+interface Address {
   /** Decoded path segments after `/studio/`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;

@@ -15,9 +15,9 @@ export interface FileRow {
 }
 
 /** A malformed file; the message contains the line number. */
-export class RowError extends Error {}
+class RowError extends Error {}
 
-export type RowFormat = "jsonl" | "csv";
+type RowFormat = "jsonl" | "csv";
 
 /** Returns the format of a file name; null for formats that the server imports. `orders.jsonl.gz` is JSON Lines. */
 export function formatOf(name: string): RowFormat | null {
@@ -60,7 +60,7 @@ async function* pieces(stream: ReadableStream<string>): AsyncGenerator<string> {
 }
 
 /** Yields the documents of a JSON Lines file. @throws RowError */
-export async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
+async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
   let line = 0;
   let held = "";
   for await (const piece of source) {
@@ -95,7 +95,7 @@ function jsonRow(line: number, text: string): FileRow | null {
 }
 
 /** Yields the rows of a CSV file. @throws RowError */
-export async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
+async function* csvRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
   let columns: string[] | null = null;
   for await (const { line, cells } of recordsOf(source)) {
     if (columns === null) {

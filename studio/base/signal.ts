@@ -30,7 +30,7 @@ hooks.unmount = (node: RenderedNode) => {
   if (node.__c != null) for (const signal of observed.get(node.__c) ?? []) signal.forget(node.__c);
 };
 
-export class Signal<T> {
+class Signal<T> {
   #value: T;
   readonly #components = new Set<Component>();
   readonly #listeners = new Set<(value: T) => void>();

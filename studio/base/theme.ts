@@ -1,7 +1,7 @@
 /** Light or dark theme: the system's preference, unless the user selects one. */
 import { signal } from "./signal.ts";
 
-export type Theme = "light" | "dark";
+type Theme = "light" | "dark";
 
 const key = "jackdaw-theme";
 const system = window.matchMedia("(prefers-color-scheme: dark)");

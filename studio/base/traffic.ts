@@ -22,7 +22,7 @@ const requestsMax = 200;
 const drawnMs = 250;
 const retryMs = 3_000;
 
-export interface Traffic {
+interface Traffic {
   /** Requests, newest first. */
   readonly requests: readonly SeenRequest[];
   /** Number of requests since the page was opened. */

@@ -6,13 +6,13 @@ import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
 import { theme } from "../base/theme.ts";
 
-export interface PlotSeries {
+interface PlotSeries {
   readonly name: string;
   /** One value per time; null if unknown. */
   readonly values: readonly (number | null)[];
 }
 
-export interface PlotEvent {
+interface PlotEvent {
   /** Time in seconds since 1970. */
   readonly at: number;
   readonly text: string;

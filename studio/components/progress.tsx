@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count } from "../base/format.ts";
 
-export interface Pace {
+interface Pace {
   /** Units per second over the last ten seconds; 0 if unknown or paused. */
   readonly rate: number;
   /** Remaining time in seconds; null if unknown. */

@@ -6,7 +6,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { count as written } from "../base/format.ts";
 
-export interface Tab<K extends string> {
+interface Tab<K extends string> {
   readonly key: K;
   readonly text: string;
   /** Count shown after the name; undefined if unknown or not relevant. */

@@ -1,7 +1,7 @@
 /** State of an editor's text: typed by the user, or replaced by the page. */
 import { useCallback, useState } from "preact/hooks";
 
-export interface EditedText {
+interface EditedText {
   readonly text: string;
   /** Incremented when `text` must replace the typed text. */
   readonly revision: number;

@@ -1,15 +1,8 @@
-/** Keywords of RQL, for highlighting and completion. */
+/** Highlighting of RQL. */
 import type { StreamParser } from "@codemirror/language";
+import { rqlKeywords } from "../../engine/rql/words.ts";
 
-export const keywords: readonly string[] =
-  "from index where and or not in all between as select distinct order by group load include update declare function timeseries filter limit offset true false null asc desc long double string alphaNumeric match with".split(
-    " ",
-  );
-export const methods: readonly string[] =
-  "id search exact startsWith endsWith exists lucene regex boost fuzzy proximity intersect moreLikeThis spatial.within spatial.circle spatial.wkt spatial.point spatial.distance vector.search count sum key array facet suggest score random highlight explanations timings cmpxchg counters counter timeseries revisions".split(
-    " ",
-  );
-const known = new Set(keywords.map((word) => word.toLowerCase()));
+const known = new Set(rqlKeywords.map((word) => word.toLowerCase()));
 
 interface State {
   isInComment: boolean;

@@ -192,7 +192,7 @@ function cut(text: string): string {
 }
 
 /** A run of lines; unchanged lines far from a change are folded. */
-export interface Run {
+interface Run {
   readonly isFolded: boolean;
   /** Index of the first line in the difference. */
   readonly from: number;

@@ -5,7 +5,7 @@
 import { type JsonMembers, type JsonNode, JsonNumber, printSource } from "./json-source.ts";
 
 /** A changed field; undefined values mean that the field is absent. */
-export interface FieldChange {
+interface FieldChange {
   /** Path of member names from the root. Lists are compared as a whole. */
   readonly path: readonly string[];
   readonly base: JsonNode | undefined;

@@ -20,6 +20,7 @@ import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure, Skeleton } from "../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
@@ -445,62 +446,52 @@ function BackupTable({
   const nowMs = Date.now();
   return (
     <div class="scroll">
-      <table class="lines" aria-label="Backups">
-        <thead>
-          <tr>
-            <th>Time</th>
-            <th>Type</th>
-            <th>State</th>
-            <th class="num">Size</th>
-            <th class="num">Duration</th>
-            <th>
-              <span class="hidden-label">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {made.map((one) => (
-            <tr key={`${one.time} ${one.file}`}>
-              <td class="l1" title={one.time}>
-                {moment(one.time)} <span class="muted">{ago(one.time, nowMs)}</span>
-              </td>
-              <td class="l0">
-                {one.isFull ? "Full" : "Changes"}
-                {one.isEncrypted ? ", encrypted" : ""}
-              </td>
-              <td class="l2">
-                <BackupState made={one} />
-              </td>
-              <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
-              <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
-              <td class="act">
-                {one.location !== null && may("operator") && (
-                  <span class="row">
-                    {!one.isEncrypted && (
-                      <button
-                        type="button"
-                        class="btn quiet wide-only"
-                        disabled={isBusy}
-                        onClick={() => verify(one)}
-                      >
-                        Verify
-                      </button>
-                    )}
+      <Table
+        kind="lines"
+        label="Backups"
+        columns={["Time", "Type", "State", numeric("Size"), numeric("Duration"), actionsColumn]}
+      >
+        {made.map((one) => (
+          <tr key={`${one.time} ${one.file}`}>
+            <td class="l1" title={one.time}>
+              {moment(one.time)} <span class="muted">{ago(one.time, nowMs)}</span>
+            </td>
+            <td class="l0">
+              {one.isFull ? "Full" : "Changes"}
+              {one.isEncrypted ? ", encrypted" : ""}
+            </td>
+            <td class="l2">
+              <BackupState made={one} />
+            </td>
+            <td class="num l0">{one.bytes === null ? "" : bytes(one.bytes)}</td>
+            <td class="num l0">{one.ms === null ? "" : took(one.ms)}</td>
+            <td class="act">
+              {one.location !== null && may("operator") && (
+                <span class="row">
+                  {!one.isEncrypted && (
                     <button
                       type="button"
-                      class="btn quiet"
+                      class="btn quiet wide-only"
                       disabled={isBusy}
-                      onClick={() => restore(one)}
+                      onClick={() => verify(one)}
                     >
-                      Restore…
+                      Verify
                     </button>
-                  </span>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+                  )}
+                  <button
+                    type="button"
+                    class="btn quiet"
+                    disabled={isBusy}
+                    onClick={() => restore(one)}
+                  >
+                    Restore…
+                  </button>
+                </span>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }

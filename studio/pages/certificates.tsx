@@ -16,6 +16,7 @@ import { address, setQuery } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
+import { Table } from "../components/table.tsx";
 import { usePage } from "../shell/page.ts";
 import { CertificateDrawer } from "./certificate-drawer.tsx";
 import { NewCertificate } from "./certificate-form.tsx";
@@ -108,41 +109,34 @@ function CertificateTable({
 }) {
   return (
     <div class="panel scroll">
-      <table class="lines" aria-label="Certificates">
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Clearance</th>
-            <th>Databases</th>
-            <th>Expires</th>
-            <th>Thumbprint</th>
+      <Table
+        kind="lines"
+        label="Certificates"
+        columns={["Name", "Clearance", "Databases", "Expires", "Thumbprint"]}
+      >
+        {all.map((one) => (
+          <tr key={one.Thumbprint} aria-selected={one === chosen}>
+            <td class="l1">
+              <button
+                type="button"
+                class="link"
+                onClick={() => setQuery({ select: one.Thumbprint })}
+              >
+                {one.Name}
+              </button>{" "}
+              {one.Thumbprint === own && <span class="chip">You</span>}
+            </td>
+            <td class="l3">{clearanceTexts[one.SecurityClearance] ?? one.SecurityClearance}</td>
+            <td class="l0 soft">{one.Usage === "RavenServer" ? "–" : rightsText(one)}</td>
+            <td class="l2">
+              <Ends certificate={one} nowMs={nowMs} />
+            </td>
+            <td class="l0 mono" title={one.Thumbprint}>
+              {shortThumbprint(one.Thumbprint)}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {all.map((one) => (
-            <tr key={one.Thumbprint} aria-selected={one === chosen}>
-              <td class="l1">
-                <button
-                  type="button"
-                  class="link"
-                  onClick={() => setQuery({ select: one.Thumbprint })}
-                >
-                  {one.Name}
-                </button>{" "}
-                {one.Thumbprint === own && <span class="chip">You</span>}
-              </td>
-              <td class="l3">{clearanceTexts[one.SecurityClearance] ?? one.SecurityClearance}</td>
-              <td class="l0 soft">{one.Usage === "RavenServer" ? "–" : rightsText(one)}</td>
-              <td class="l2">
-                <Ends certificate={one} nowMs={nowMs} />
-              </td>
-              <td class="l0 mono" title={one.Thumbprint}>
-                {shortThumbprint(one.Thumbprint)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -23,6 +23,7 @@ import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { showToast } from "../components/toast.tsx";
 import { usePage } from "../shell/page.ts";
 
@@ -172,47 +173,42 @@ function NodeTable({ status, ask, start }: { status: ClusterStatus } & Actions) 
   const hasActions = may("operator");
   return (
     <div class="panel scroll">
-      <table class="lines" aria-label="Nodes">
-        <thead>
-          <tr>
-            <th>Node</th>
-            <th>State</th>
-            <th class="num">Leads</th>
-            <th>Address</th>
-            <th>Version</th>
+      <Table
+        kind="lines"
+        label="Nodes"
+        columns={[
+          "Node",
+          "State",
+          numeric("Leads"),
+          "Address",
+          "Version",
+          hasActions && actionsColumn,
+        ]}
+      >
+        {status.Nodes.map((node) => (
+          <tr key={node.Tag}>
+            <td class="l1">
+              <b>{node.Tag}</b> {node.IsHere && <span class="chip">This node</span>}
+            </td>
+            <td class="l2">
+              <NodeState node={node} />
+            </td>
+            <td class="num l3">
+              {node.IsRegistered && counted(ledBy(status, node.Tag), "database")}
+            </td>
+            <td class="l0 mono">{node.Url}</td>
+            <td class="l0">{node.Version}</td>
             {hasActions && (
-              <th>
-                <span class="hidden-label">Actions</span>
-              </th>
+              <td class="act">
+                <Menu
+                  label={`Actions for node ${node.Tag}`}
+                  items={nodeActions(status, node, { ask, start })}
+                />
+              </td>
             )}
           </tr>
-        </thead>
-        <tbody>
-          {status.Nodes.map((node) => (
-            <tr key={node.Tag}>
-              <td class="l1">
-                <b>{node.Tag}</b> {node.IsHere && <span class="chip">This node</span>}
-              </td>
-              <td class="l2">
-                <NodeState node={node} />
-              </td>
-              <td class="num l3">
-                {node.IsRegistered && counted(ledBy(status, node.Tag), "database")}
-              </td>
-              <td class="l0 mono">{node.Url}</td>
-              <td class="l0">{node.Version}</td>
-              {hasActions && (
-                <td class="act">
-                  <Menu
-                    label={`Actions for node ${node.Tag}`}
-                    items={nodeActions(status, node, { ask, start })}
-                  />
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }
@@ -306,49 +302,38 @@ function DatabaseTable({ status, ask, start }: { status: ClusterStatus } & Actio
     );
   return (
     <div class="panel scroll">
-      <table class="lines" aria-label="Copies of databases">
-        <thead>
-          <tr>
-            <th>Database</th>
-            <th>State</th>
-            <th>Copies</th>
-            <th class="num">Epoch</th>
+      <Table
+        kind="lines"
+        label="Copies of databases"
+        columns={["Database", "State", "Copies", numeric("Epoch"), hasActions && actionsColumn]}
+      >
+        {status.Databases.map((database) => (
+          <tr key={database.Name}>
+            <td class="l1">
+              <a href={href(["db", database.Name, "docs"])}>{database.Name}</a>
+            </td>
+            <td class="l3">
+              <DatabaseState database={database} />
+            </td>
+            <td class="l2">
+              <span class="row">
+                {database.Members.map((copy) => (
+                  <CopyState key={copy.Tag} copy={copy} leads={copy.Tag === database.Leader} />
+                ))}
+              </span>
+            </td>
+            <td class="num l0">{count(database.Epoch)}</td>
             {hasActions && (
-              <th>
-                <span class="hidden-label">Actions</span>
-              </th>
+              <td class="act">
+                <Menu
+                  label={`Actions for ${database.Name}`}
+                  items={databaseActions(status, database, { ask, start })}
+                />
+              </td>
             )}
           </tr>
-        </thead>
-        <tbody>
-          {status.Databases.map((database) => (
-            <tr key={database.Name}>
-              <td class="l1">
-                <a href={href(["db", database.Name, "docs"])}>{database.Name}</a>
-              </td>
-              <td class="l3">
-                <DatabaseState database={database} />
-              </td>
-              <td class="l2">
-                <span class="row">
-                  {database.Members.map((copy) => (
-                    <CopyState key={copy.Tag} copy={copy} leads={copy.Tag === database.Leader} />
-                  ))}
-                </span>
-              </td>
-              <td class="num l0">{count(database.Epoch)}</td>
-              {hasActions && (
-                <td class="act">
-                  <Menu
-                    label={`Actions for ${database.Name}`}
-                    items={databaseActions(status, database, { ask, start })}
-                  />
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -14,6 +14,7 @@ import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Aside, type DatabaseFacts, type ServerFigures } from "./databases-attention.tsx";
@@ -262,60 +263,57 @@ function DatabaseTable({
   const nowMs = Date.now();
   return (
     <div class="panel scroll">
-      <table class="lines" aria-label="Databases">
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>State</th>
-            <th class="num">Documents</th>
-            <th class="num">Size</th>
-            <th class="num">Indexes</th>
-            {isClustered && <th>Copies</th>}
-            <th class="num">Writes, last hour</th>
-            <th>Last backup</th>
-            <th>
-              <span class="hidden-label">Actions</span>
-            </th>
+      <Table
+        kind="lines"
+        label="Databases"
+        columns={[
+          "Name",
+          "State",
+          numeric("Documents"),
+          numeric("Size"),
+          numeric("Indexes"),
+          isClustered && "Copies",
+          numeric("Writes, last hour"),
+          "Last backup",
+          actionsColumn,
+        ]}
+      >
+        {rows.map((row) => (
+          <tr key={row.Name}>
+            <td class="l1">
+              <a href={href(["db", row.Name, "docs"])}>{row.Name}</a>
+            </td>
+            <td class="l2">
+              <DatabaseState row={row} />
+            </td>
+            <td class="num l3">
+              {row.state?.DocumentsCount == null ? "" : count(row.state.DocumentsCount)}
+            </td>
+            <td class="num l0">
+              {row.state?.TotalSize == null ? "" : bytes(row.state.TotalSize.SizeInBytes)}
+            </td>
+            <td class="num l0">{count(row.IndexesCount)}</td>
+            {isClustered && <td class="l0">{copiesText(cluster, row.Name)}</td>}
+            <td class="num l0">{writesText(details.get(row.Name))}</td>
+            <td class="l0">{backupText(details.get(row.Name), nowMs)}</td>
+            <td class="act">
+              {may("database-admin", row.Name) && (
+                <Menu
+                  label={`More about ${row.Name}`}
+                  items={[
+                    {
+                      text: "Back up",
+                      icon: "backup",
+                      choose: () => open(href(["db", row.Name, "backup"])),
+                    },
+                    ...(mayChange ? changesOf(row, act, remove) : []),
+                  ]}
+                />
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.Name}>
-              <td class="l1">
-                <a href={href(["db", row.Name, "docs"])}>{row.Name}</a>
-              </td>
-              <td class="l2">
-                <DatabaseState row={row} />
-              </td>
-              <td class="num l3">
-                {row.state?.DocumentsCount == null ? "" : count(row.state.DocumentsCount)}
-              </td>
-              <td class="num l0">
-                {row.state?.TotalSize == null ? "" : bytes(row.state.TotalSize.SizeInBytes)}
-              </td>
-              <td class="num l0">{count(row.IndexesCount)}</td>
-              {isClustered && <td class="l0">{copiesText(cluster, row.Name)}</td>}
-              <td class="num l0">{writesText(details.get(row.Name))}</td>
-              <td class="l0">{backupText(details.get(row.Name), nowMs)}</td>
-              <td class="act">
-                {may("database-admin", row.Name) && (
-                  <Menu
-                    label={`More about ${row.Name}`}
-                    items={[
-                      {
-                        text: "Back up",
-                        icon: "backup",
-                        choose: () => open(href(["db", row.Name, "backup"])),
-                      },
-                      ...(mayChange ? changesOf(row, act, remove) : []),
-                    ]}
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -10,6 +10,7 @@ import { FileDrop } from "../components/file-drop.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
+import { Table } from "../components/table.tsx";
 import { ItemChoice, itemsToSend, usualItems } from "./item-choice.tsx";
 
 const accepted = ".ravendbdump,.jsonl,.ndjson,.csv,.gz";
@@ -330,28 +331,25 @@ function PreviewTable({ rows }: { rows: readonly FileRow[] }) {
   const shown = names.slice(0, previewColumns);
   return (
     <div class="panel scroll">
-      <table class="data" aria-label="The first rows">
-        <thead>
-          <tr>
-            <th>Id</th>
+      <Table
+        kind="data"
+        label="The first rows"
+        columns={[
+          "Id",
+          ...shown,
+          names.length > shown.length && `and ${names.length - shown.length} more`,
+        ]}
+      >
+        {documents.map((one, at) => (
+          <tr key={rows[at]?.line}>
+            <td class="mono">{rows[at]?.id ?? <span class="nil">generated</span>}</td>
             {shown.map((name) => (
-              <th key={name}>{name}</th>
+              <td key={name}>{cellText(one[name])}</td>
             ))}
-            {names.length > shown.length && <th>and {names.length - shown.length} more</th>}
+            {names.length > shown.length && <td />}
           </tr>
-        </thead>
-        <tbody>
-          {documents.map((one, at) => (
-            <tr key={rows[at]?.line}>
-              <td class="mono">{rows[at]?.id ?? <span class="nil">generated</span>}</td>
-              {shown.map((name) => (
-                <td key={name}>{cellText(one[name])}</td>
-              ))}
-              {names.length > shown.length && <td />}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
 import { Icon, type IconName } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
+import { numeric, Table } from "../components/table.tsx";
 import { countsOf, type ListedOperation, titleOf, tookText } from "./operation-facts.ts";
 
 const everyMs = 2000;
@@ -45,24 +46,23 @@ export function OperationList({ database }: { database: string }) {
           {view === "All" ? "None yet: patches, imports and backups are listed here." : "None."}
         </p>
       ) : (
-        <table class="lines" aria-label="Operations">
-          <thead>
-            <tr>
-              <th class="num">No.</th>
-              <th>Operation</th>
-              <th>State</th>
-              <th class="num">Documents</th>
-              <th class="num">Duration</th>
-              <th>User</th>
-              <th>Started</th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.slice(0, shownMax).map((one) => (
-              <Row key={one.Id} operation={one} database={database} />
-            ))}
-          </tbody>
-        </table>
+        <Table
+          kind="lines"
+          label="Operations"
+          columns={[
+            numeric("No."),
+            "Operation",
+            "State",
+            numeric("Documents"),
+            numeric("Duration"),
+            "User",
+            "Started",
+          ]}
+        >
+          {found.slice(0, shownMax).map((one) => (
+            <Row key={one.Id} operation={one} database={database} />
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -8,6 +8,7 @@ import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { curlOf, type SeenRequest, useTraffic } from "../base/traffic.ts";
 import { Failure } from "../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { panel, Tabs } from "../components/tabs.tsx";
 
 type TabKey = "requests" | "slow" | "running";
@@ -69,29 +70,24 @@ function RequestTable({ requests, isOpen }: { requests: readonly SeenRequest[]; 
     );
   const longest = Math.max(1, ...requests.map((one) => one.ElapsedMilliseconds));
   return (
-    <table class="data" aria-label="Requests">
-      <thead>
-        <tr>
-          <th>Time</th>
-          <th class="wide-only">User</th>
-          <th>Request</th>
-          <th class="num">Status</th>
-          <th class="num wide-only">Size</th>
-          <th class="num">ms</th>
-          <th class="wide-only">
-            <span class="hidden-label">Duration</span>
-          </th>
-          <th>
-            <span class="hidden-label">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {requests.slice(0, shownMax).map((one) => (
-          <RequestRow key={one.RequestId} one={one} longest={longest} />
-        ))}
-      </tbody>
-    </table>
+    <Table
+      kind="data"
+      label="Requests"
+      columns={[
+        "Time",
+        { label: "User", class: "wide-only" },
+        "Request",
+        numeric("Status"),
+        { label: "Size", class: "num wide-only" },
+        numeric("ms"),
+        { label: "Duration", class: "wide-only", isHidden: true },
+        actionsColumn,
+      ]}
+    >
+      {requests.slice(0, shownMax).map((one) => (
+        <RequestRow key={one.RequestId} one={one} longest={longest} />
+      ))}
+    </Table>
   );
 }
 
@@ -149,36 +145,27 @@ function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
   const rows = [...groups].sort(([, a], [, b]) => b.worst - a.worst).slice(0, shownMax);
   if (rows.length === 0) return <p class="body muted">No queries among the last requests.</p>;
   return (
-    <table class="data" aria-label="Slow queries">
-      <thead>
-        <tr>
-          <th>Query</th>
-          <th class="num">Count</th>
-          <th class="num">Maximum</th>
-          <th class="num">Median</th>
-          <th>
-            <span class="hidden-label">Actions</span>
-          </th>
+    <Table
+      kind="data"
+      label="Slow queries"
+      columns={["Query", numeric("Count"), numeric("Maximum"), numeric("Median"), actionsColumn]}
+    >
+      {rows.map(([key, { worst, all, times, of }]) => (
+        <tr key={key}>
+          <td class="mono" title={infoOf(of)}>
+            {infoOf(of)}
+          </td>
+          <td class="num">{count(times)}</td>
+          <td class="num">{milliseconds(worst)}</td>
+          <td class="num">{milliseconds(all / times)}</td>
+          <td class="act">
+            <a class="btn quiet" href={href(["db", of.DatabaseName, "query"], { q: infoOf(of) })}>
+              Open
+            </a>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {rows.map(([key, { worst, all, times, of }]) => (
-          <tr key={key}>
-            <td class="mono" title={infoOf(of)}>
-              {infoOf(of)}
-            </td>
-            <td class="num">{count(times)}</td>
-            <td class="num">{milliseconds(worst)}</td>
-            <td class="num">{milliseconds(all / times)}</td>
-            <td class="act">
-              <a class="btn quiet" href={href(["db", of.DatabaseName, "query"], { q: infoOf(of) })}>
-                Open
-              </a>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }
 
@@ -219,35 +206,27 @@ function RunningTable({
   if (problem) return <Failure error={problem} retry={reload} />;
   if (queries.length === 0) return <p class="body muted">No queries are running.</p>;
   return (
-    <table class="data" aria-label="Running queries">
-      <thead>
-        <tr>
-          <th>Query</th>
-          <th>Index</th>
-          <th class="num">For</th>
-          <th>
-            <span class="hidden-label">Actions</span>
-          </th>
+    <Table
+      kind="data"
+      label="Running queries"
+      columns={["Query", "Index", numeric("For"), actionsColumn]}
+    >
+      {queries.map((one) => (
+        <tr key={`${one.IndexName} ${one.QueryId}`}>
+          <td class="mono" title={one.QueryInfo.Query}>
+            {one.QueryInfo.Query}
+          </td>
+          <td>{one.IndexName}</td>
+          <td class="num">{milliseconds(one.DurationInMs)}</td>
+          <td class="act">
+            {may("write") && (
+              <button type="button" class="btn quiet danger" onClick={() => kill(one)}>
+                Kill
+              </button>
+            )}
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {queries.map((one) => (
-          <tr key={`${one.IndexName} ${one.QueryId}`}>
-            <td class="mono" title={one.QueryInfo.Query}>
-              {one.QueryInfo.Query}
-            </td>
-            <td>{one.IndexName}</td>
-            <td class="num">{milliseconds(one.DurationInMs)}</td>
-            <td class="act">
-              {may("write") && (
-                <button type="button" class="btn quiet danger" onClick={() => kill(one)}>
-                  Kill
-                </button>
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   );
 }

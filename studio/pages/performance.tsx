@@ -7,6 +7,7 @@ import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
+import { numeric, Table } from "../components/table.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Requests } from "./performance-requests.tsx";
@@ -199,26 +200,20 @@ function HttpThreads({ threads }: { threads: readonly HttpThread[] }) {
   return (
     <section>
       <h2>HTTP threads</h2>
-      <table class="lines" aria-label="HTTP threads">
-        <thead>
-          <tr>
-            <th>Thread</th>
-            <th class="num">Busy</th>
-            <th class="num">Connections</th>
-            <th class="num">Unsent replies</th>
+      <Table
+        kind="lines"
+        label="HTTP threads"
+        columns={["Thread", numeric("Busy"), numeric("Connections"), numeric("Unsent replies")]}
+      >
+        {threads.map(({ BusyShare, Connections, QueuedBytes }, at) => (
+          <tr key={String(at)}>
+            <td>{at + 1}</td>
+            <td class="num">{Math.round(BusyShare * 100)} %</td>
+            <td class="num">{Connections}</td>
+            <td class="num">{bytes(QueuedBytes)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {threads.map(({ BusyShare, Connections, QueuedBytes }, at) => (
-            <tr key={String(at)}>
-              <td>{at + 1}</td>
-              <td class="num">{Math.round(BusyShare * 100)} %</td>
-              <td class="num">{Connections}</td>
-              <td class="num">{bytes(QueuedBytes)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </section>
   );
 }
@@ -377,33 +372,25 @@ function FigureTable({
     });
   return (
     <div class="scroll figures">
-      <table class="data" aria-label={title}>
-        <thead>
-          <tr>
-            <th>Time</th>
-            {series.map(({ name }) => (
-              <th key={name} class="num">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows
-            .slice(-tableRows)
-            .reverse()
-            .map(({ time, at }) => (
-              <tr key={time}>
-                <td>{new Date(time * 1000).toLocaleTimeString()}</td>
-                {series.map(({ name, values }) => (
-                  <td key={name} class="num">
-                    {values[at] == null ? "" : format(values[at])}
-                  </td>
-                ))}
-              </tr>
-            ))}
-        </tbody>
-      </table>
+      <Table
+        kind="data"
+        label={title}
+        columns={["Time", ...series.map(({ name }) => numeric(name))]}
+      >
+        {rows
+          .slice(-tableRows)
+          .reverse()
+          .map(({ time, at }) => (
+            <tr key={time}>
+              <td>{new Date(time * 1000).toLocaleTimeString()}</td>
+              {series.map(({ name, values }) => (
+                <td key={name} class="num">
+                  {values[at] == null ? "" : format(values[at])}
+                </td>
+              ))}
+            </tr>
+          ))}
+      </Table>
     </div>
   );
 }

@@ -9,7 +9,7 @@ import { Icon, type IconName } from "../components/icon.tsx";
 import { databaseNames } from "./databases.ts";
 import { hasLetterKeys, keyList, palette, setLetterKeys } from "./keys.ts";
 
-export interface PaletteEntry {
+interface PaletteEntry {
   readonly group: "Go to" | "Documents whose id begins with it" | "Do";
   readonly text: string;
   readonly icon: IconName;

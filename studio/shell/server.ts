@@ -3,7 +3,7 @@
 import { get } from "../base/client.ts";
 import { signal } from "../base/signal.ts";
 
-export interface ServerFacts {
+interface ServerFacts {
   readonly version: string;
 }
 

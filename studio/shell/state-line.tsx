@@ -31,7 +31,7 @@ export function StateLine() {
   );
 }
 
-export function Connection() {
+function Connection() {
   const { state, retryAtMs, returnedAtMs } = link.value;
   const isOnline = connection.value.isOnline && state === "connected";
   const seconds = useSecondsTo(isOnline ? null : retryAtMs);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 
 /** Who is able to do it. */
-export type Attacker = "anybody let in" | "reader" | "writer" | "administrator";
+type Attacker = "anybody let in" | "reader" | "writer" | "administrator";
 
 export interface AbuseCase {
   /** A sentence without "and": what is done. Unique. */

@@ -26,8 +26,8 @@ const turnWatch = new URL("./turn-watch.js", import.meta.url).href;
 const stopMs = 10_000;
 
 /** Of the database that is attacked, and of the other one, whose GETs are measured. */
-export const attackedDatabase = "attacked";
-export const otherDatabase = "other";
+const attackedDatabase = "attacked";
+const otherDatabase = "other";
 export const probedPath = `/databases/${otherDatabase}/docs?id=probe`;
 
 export interface Reply {
@@ -37,7 +37,7 @@ export interface Reply {
   readonly text: string;
 }
 
-export interface Sent {
+interface Sent {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | AsyncIterable<Buffer | string>;

@@ -39,7 +39,7 @@ export interface ProbeReport {
 }
 
 /** Resident bytes of a process; 0 when it is gone. */
-export function residentBytes(pid: number): number {
+function residentBytes(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * pageBytes;
   } catch {

@@ -13,7 +13,7 @@ const largeBytes = 20 * megabyte;
 const area = "wire";
 
 /** A document of about `bytes`, as text: many small members. */
-export function documentText(bytes: number): string {
+function documentText(bytes: number): string {
   const row = '{"Name":"a name of some length","Number":12345.678,"Tags":["one","two","three"]}';
   const rows = new Array<string>(Math.ceil(bytes / (row.length + 1))).fill(row);
   return `{"Rows":[${rows.join(",")}],"@metadata":{"@collection":"Larges"}}`;

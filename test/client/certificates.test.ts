@@ -7,10 +7,10 @@ import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import * as current from "ravendb";
-import * as older from "ravendb-5.4";
+import type * as current from "ravendb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeServerCertificate } from "../../certs/authority.ts";
+import { clients } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-client-"));
@@ -24,10 +24,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe.each([
-  ["7.2", current],
-  ["5.4", older as unknown as typeof current],
-] as const)("client %s", (version, client) => {
+describe.each(clients)("client %s", (version, client) => {
   const ca = () => server.authority.certificate;
 
   async function withStore<Result>(

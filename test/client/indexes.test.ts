@@ -1,16 +1,10 @@
 /** The official clients deploy, query and administer JavaScript indexes, over HTTP and over mutual TLS, with both versions. */
 
-import * as current from "ravendb";
-import * as older from "ravendb-5.4";
+import type * as current from "ravendb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { authentication } from "../support/client-store.ts";
+import { authentication, clients } from "../support/client-store.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
-/** The parts used here are equal in both versions. */
-const clients = [
-  ["7.2", current],
-  ["5.4", older as unknown as typeof current],
-] as const;
 const ways = clients.flatMap(([version, client]) =>
   ([true, false] as const).map((isSecure) => ({ version, client, isSecure })),
 );

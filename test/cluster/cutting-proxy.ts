@@ -9,7 +9,7 @@
 import { createServer, connect as open, type Server, type Socket } from "node:net";
 
 /** Source of a connection: its loopback address; `all` for any. */
-export type Origin = string | "all";
+type Origin = string | "all";
 
 interface Pair {
   readonly origin: string;

@@ -7,7 +7,7 @@ import type { SeededRandom } from "../support/random.ts";
 import type { ClusterNode, ClusterNodes, NatsNode } from "./cluster-nodes.ts";
 import type { HttpReply } from "./http-sender.ts";
 
-export interface FaultContext {
+interface FaultContext {
   readonly cluster: ClusterNodes;
   readonly database: string;
   readonly random: SeededRandom;
@@ -16,7 +16,7 @@ export interface FaultContext {
 }
 
 /** @returns the reason if it was skipped; undefined if it was done */
-export type Fault = (context: FaultContext) => Promise<string | undefined>;
+type Fault = (context: FaultContext) => Promise<string | undefined>;
 
 /** Streams of databases and of the cluster's own values. */
 const anyStream = /\bJD_/;

@@ -19,14 +19,14 @@ interface Timed {
 }
 
 /** An increasing number, written to one document by one worker. */
-export interface PutEvent extends Timed {
+interface PutEvent extends Timed {
   readonly kind: "put";
   readonly id: string;
   readonly n: number;
 }
 
 /** An item appended to a document's list; with several ids, to each in one transaction. */
-export interface AppendEvent extends Timed {
+interface AppendEvent extends Timed {
   readonly kind: "append";
   readonly ids: readonly string[];
   readonly item: string;
@@ -37,13 +37,13 @@ export interface AppendEvent extends Timed {
   readonly isRepeated: boolean;
 }
 
-export interface CountEvent extends Timed {
+interface CountEvent extends Timed {
   readonly kind: "count";
   readonly id: string;
   readonly delta: number;
 }
 
-export interface AttachEvent extends Timed {
+interface AttachEvent extends Timed {
   readonly kind: "attach";
   readonly id: string;
   readonly name: string;
@@ -51,13 +51,13 @@ export interface AttachEvent extends Timed {
   readonly hash: string;
 }
 
-export interface DeleteEvent extends Timed {
+interface DeleteEvent extends Timed {
   readonly kind: "delete";
   readonly id: string;
 }
 
 /** A read of one session at one node; a session ends when its node loses its data. */
-export interface ReadEvent extends Timed {
+interface ReadEvent extends Timed {
   readonly kind: "read";
   readonly session: string;
   readonly id: string;
@@ -68,13 +68,13 @@ export interface ReadEvent extends Timed {
 }
 
 /** A document of a subscription, put once. */
-export interface EventPutEvent extends Timed {
+interface EventPutEvent extends Timed {
   readonly kind: "event";
   readonly id: string;
 }
 
 /** An item delivered to a worker of the subscription. */
-export interface DeliveredEvent {
+interface DeliveredEvent {
   readonly kind: "delivered";
   readonly id: string;
 }
@@ -137,7 +137,7 @@ export class History {
   }
 }
 
-export interface Response<Result> {
+interface Response<Result> {
   readonly call: number;
   readonly return: number;
   readonly outcome: Outcome;

@@ -5,7 +5,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 
-export interface HttpOptions {
+interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** In milliseconds; 8,000 by default. */
   readonly timeoutMs?: number;

@@ -13,7 +13,7 @@ import { History } from "./history.ts";
 import { checkerPath, checkLinearizable } from "./linearizable.ts";
 import { runWorkers, type Traffic } from "./workers.ts";
 
-export interface Rounds {
+interface Rounds {
   readonly rounds: number;
   readonly seed: number;
   readonly options: ClusterOptions;
@@ -22,7 +22,7 @@ export interface Rounds {
   readonly print: (line: string) => void;
 }
 
-export interface RoundsReport {
+interface RoundsReport {
   /** The violations; empty if the run is correct. */
   readonly problems: readonly string[];
   readonly summary: string;

@@ -129,7 +129,7 @@ async function readPut(
   history.add({ kind: "read", session, id, n, isAtLeader, call, return: end, outcome: "ok" });
 }
 
-export function firstResult(text: string): Record<string, unknown> | undefined {
+function firstResult(text: string): Record<string, unknown> | undefined {
   return (
     (JSON.parse(text) as { Results: (Record<string, unknown> | null)[] }).Results[0] ?? undefined
   );

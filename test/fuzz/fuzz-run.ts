@@ -25,7 +25,7 @@ import { describeRequest, type FuzzRequest, plainRequest, requestOf } from "./re
 import { backupRoot, databaseName, writtenSeeds } from "./seeds.ts";
 import { conversationOf, converse } from "./socket-maker.ts";
 
-export interface FuzzOptions {
+interface FuzzOptions {
   readonly seed: number;
   /** Number of requests from the start number. */
   readonly from: number;
@@ -36,7 +36,7 @@ export interface FuzzOptions {
   readonly failuresMax?: number;
 }
 
-export interface FuzzResult {
+interface FuzzResult {
   readonly sent: number;
   readonly failures: number;
   /** Number of replies by status; 0 for conversations, which have no status. */

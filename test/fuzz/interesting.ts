@@ -4,7 +4,7 @@
  */
 import type { SeededRandom } from "../support/random.ts";
 
-export const numbers: readonly string[] = [
+const numbers: readonly string[] = [
   "0",
   "-0",
   "1",

@@ -5,7 +5,7 @@
 import type { SeededRandom } from "../support/random.ts";
 import { interestingText, rawValues } from "./interesting.ts";
 
-export type JsonNode =
+type JsonNode =
   | { readonly kind: "raw"; text: string }
   | { readonly kind: "object"; readonly members: [key: string, value: JsonNode][] }
   | { readonly kind: "array"; readonly items: JsonNode[] };

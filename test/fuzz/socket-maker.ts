@@ -9,7 +9,7 @@ import { mutateNode, nodeOf, textOf } from "./json-node.ts";
 import { mutateBytes, randomOf, requestOf } from "./request-maker.ts";
 import { databaseName } from "./seeds.ts";
 
-export interface Conversation {
+interface Conversation {
   readonly kind: "tcp" | "web-socket" | "raw";
   /** The messages, in order. */
   readonly pieces: readonly Buffer[];

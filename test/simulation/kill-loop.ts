@@ -23,14 +23,14 @@ import { SeededRandom } from "../support/random.ts";
 /** Maximum number of writes in flight when the process is killed. */
 const writersCount = 8;
 
-export interface KillReport {
+interface KillReport {
   readonly rounds: number;
   readonly acknowledged: number;
   /** Writes that were found although they were not acknowledged. */
   readonly foundBeside: number;
 }
 
-export interface KillOptions {
+interface KillOptions {
   /** The writing program, as JavaScript. */
   readonly program: string;
   readonly rounds: number;

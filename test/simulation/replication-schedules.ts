@@ -43,7 +43,7 @@ const databaseId = "db";
 const partBytesMax = 12;
 
 /** Thrown when an invariant is violated. */
-export class InvariantViolation extends Error {
+class InvariantViolation extends Error {
   override readonly name = "BrokenPromise";
 }
 
@@ -218,7 +218,7 @@ class Node implements ReplicaEffects {
   }
 }
 
-export interface ScheduleReport {
+interface ScheduleReport {
   readonly steps: number;
   readonly kept: number;
   readonly epochs: number;
@@ -226,7 +226,7 @@ export interface ScheduleReport {
   readonly voids: number;
 }
 
-export class Schedule {
+class Schedule {
   readonly databaseId = databaseId;
   readonly random: SeededRandom;
   readonly make: CreateReplica;
@@ -930,7 +930,7 @@ function check(condition: boolean, message: () => string): void {
   if (!condition) throw new InvariantViolation(message());
 }
 
-export interface SchedulesReport {
+interface SchedulesReport {
   readonly schedules: number;
   readonly steps: number;
   readonly kept: number;

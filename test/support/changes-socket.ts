@@ -6,7 +6,7 @@ import { WebSocket } from "ws";
 import type { CertificatePair } from "../../certs/authority.ts";
 import { type TestServer, tlsOptions } from "./start-test-server.ts";
 
-export type Message = Readonly<Record<string, unknown>>;
+type Message = Readonly<Record<string, unknown>>;
 
 export class ChangesSocket {
   readonly socket: WebSocket;

@@ -11,7 +11,7 @@ import * as older from "ravendb-5.4";
 import { startTestServer, stopTestServers, type TestServer } from "./start-test-server.ts";
 
 /** How a client connects, and where its server stores data. */
-export interface Way {
+interface Way {
   readonly name: string;
   readonly isSecure: boolean;
 }
@@ -20,6 +20,12 @@ export const ways: readonly Way[] = [
   { name: "over HTTP, in memory", isSecure: false },
   { name: "over mutual TLS, on disk", isSecure: true },
 ];
+
+/** Both supported versions; their common parts are equal. */
+export const clients = [
+  ["7.2", current],
+  ["5.4", older as unknown as typeof current],
+] as const;
 
 type Store = current.DocumentStore | older.DocumentStore;
 

@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { runCommand } from "../../cli/run.ts";
 import { startTestServer, stopTestServers, type TestServer } from "./start-test-server.ts";
 
-export interface CommandResult {
+interface CommandResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;

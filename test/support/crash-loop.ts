@@ -4,7 +4,7 @@ import { type Fault, SimulatedFileSystem } from "./simulated-file-system.ts";
 /** Runs the scenario; its errors after the crash are ignored. */
 export type Scenario<Oracle> = (files: SimulatedFileSystem, oracle: Oracle) => Promise<void>;
 
-export interface CrashLoopOptions {
+interface CrashLoopOptions {
   /** Number of random power-loss outcomes tested per call. */
   readonly seeds: number;
   /** Interval between tested calls: every call (1), every second one (2), ... */

@@ -22,7 +22,7 @@ import { describe } from "./model-database.ts";
  * The physical layout. Databases with the same log have equal pictures, independent of their
  * history.
  */
-export interface DatabasePicture {
+interface DatabasePicture {
   readonly documents: readonly object[];
   readonly entries: Readonly<Record<string, readonly object[]>>;
   readonly revisions: readonly object[];

@@ -6,7 +6,7 @@ import type { Batch, Operation } from "./model-database.ts";
 import { type History, SimulatedDatabase } from "./simulated-database.ts";
 import type { SimulatedFileSystem } from "./simulated-file-system.ts";
 
-export type DatabaseScenario = Scenario<History>;
+type DatabaseScenario = Scenario<History>;
 
 export function put(id: string, text: string, collection = "Things"): Operation {
   return {

@@ -1,4 +1,5 @@
 /** A server without certificates and one of its databases, for tests of database routes. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../server/logging/log.ts";
 import {
   type Reply,
@@ -17,6 +18,8 @@ export interface EndpointClient {
   ): Promise<Reply>;
   /** Like `send`, but returns the parsed JSON of the reply. */
   json(what: string, body?: object | string | Buffer): Promise<unknown>;
+  /** Waits until the operation at `path` has ended. @returns its state */
+  ended(path: string): Promise<Record<string, unknown>>;
 }
 
 /** Starts a server. Stop it with `stopTestServers`. */
@@ -30,6 +33,11 @@ export async function startEndpointClient(
     flags,
     ...(log === undefined ? {} : { log }),
   });
+  return clientOf(server);
+}
+
+/** Returns a client of a running server. */
+export function clientOf(server: TestServer): EndpointClient {
   const client: EndpointClient = {
     server,
     send(what, body, headers = {}) {
@@ -45,6 +53,13 @@ export async function startEndpointClient(
     },
     async json(what, body) {
       return (await client.send(what, body)).json;
+    },
+    async ended(path) {
+      for (;;) {
+        const state = (await client.json(`GET ${path}`)) as Record<string, unknown>;
+        if (state["Status"] !== "InProgress") return state;
+        await sleep(5);
+      }
     },
   };
   return client;

@@ -19,7 +19,7 @@ import { databaseKey } from "../../server/cluster/registry.ts";
 import type { DatabaseDirectory, ServerServices } from "../../server/routing/services.ts";
 import { fakeDatabase, fakeMember } from "./seen-cluster.ts";
 
-export interface SentRequest extends PeerRequest {
+interface SentRequest extends PeerRequest {
   readonly tag: string;
 }
 

@@ -16,7 +16,7 @@ import { patchDocument } from "../../engine/writes/patch.ts";
 import { appendToSeries, deleteFromSeries } from "../../engine/writes/time-series.ts";
 
 /** Concurrency check: expects that it does not exist, is as last seen, or (`wrong`) a value that it never has. */
-export type Expected = "any" | "absent" | "present" | "wrong";
+type Expected = "any" | "absent" | "present" | "wrong";
 
 export type Operation =
   | { kind: "put"; id: string; body: string; expected?: Expected }
@@ -233,7 +233,7 @@ export function describe(state: {
 }
 
 /** Hash and size by content, of attachments stored before the transaction begins. */
-export type StoredContents = ReadonlyMap<string, { hash: string; size: number }>;
+type StoredContents = ReadonlyMap<string, { hash: string; size: number }>;
 
 /** Applies the operation to the database. @throws EngineError if it is rejected */
 export function applyTo(

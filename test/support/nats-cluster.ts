@@ -154,6 +154,6 @@ export class NatsCluster {
 
 const users = { user: "jackdaw", password: "p", systemUser: "system", systemPassword: "s" };
 
-export function nameOf(at: number): string {
+function nameOf(at: number): string {
   return `test-${at}`;
 }

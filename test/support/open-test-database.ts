@@ -17,7 +17,7 @@ import {
   GroupList,
 } from "./followed-database.ts";
 
-export interface TestDatabaseOptions extends DatabaseOptions {
+interface TestDatabaseOptions extends DatabaseOptions {
   /** Keep everything in memory: then only invariants and blobs are checked. */
   readonly isInMemory?: boolean;
 }

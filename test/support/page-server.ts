@@ -92,7 +92,7 @@ export class PageServer {
   }
 }
 
-export interface RanBlock {
+interface RanBlock {
   /** `<page>:<line>` */
   readonly where: string;
   readonly block: Block;

@@ -3,13 +3,13 @@
  * misread is an error.
  */
 
-export interface Family {
+interface Family {
   readonly kind: string;
   readonly help: string;
   readonly samples: Sample[];
 }
 
-export interface Sample {
+interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;

@@ -18,7 +18,7 @@
  * A path is relative to the database. The lines after the request are its body.
  */
 
-export interface RecordedExchange {
+interface RecordedExchange {
   readonly about: string;
   /** `METHOD path` */
   readonly request: string;

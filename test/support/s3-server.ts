@@ -14,7 +14,7 @@ const secretKey = "a secret key";
 const pageSize = 3;
 
 /** A failure of one request. */
-export type S3Fault = "503" | "403" | "cut" | "late error";
+type S3Fault = "503" | "403" | "cut" | "late error";
 
 export interface S3Access {
   readonly BucketName: string;

@@ -28,7 +28,7 @@ import { SeededRandom } from "./random.ts";
 
 const sectorBytes = 512;
 
-export type CallName =
+type CallName =
   | "open"
   | "list"
   | "makeDirectory"

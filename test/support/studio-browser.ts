@@ -21,7 +21,7 @@ const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 /** Folder for screenshots of the pages; none if not set. */
 const pictures = process.env["PICTURES"];
 
-export interface StudioBrowser {
+interface StudioBrowser {
   readonly server: TestServer;
   readonly browser: Browser;
   /**

@@ -69,7 +69,7 @@ function textOf(state: Record<string, string>): string {
   return JSON.stringify(Object.fromEntries(Object.entries(state).sort()));
 }
 
-export interface TinyOptions {
+interface TinyOptions {
   readonly segmentBytesMin?: number;
   readonly segmentBytesMax?: number;
   readonly cacheBytes?: number;

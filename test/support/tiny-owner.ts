@@ -20,7 +20,7 @@ import {
 import type { FileLog } from "../../engine/log/file-log.ts";
 import type { Position, RecordOwner, SnapshotSection } from "../../engine/log/log.ts";
 
-export interface TinyEntry {
+interface TinyEntry {
   value: string;
   etag: number;
   position: Position;

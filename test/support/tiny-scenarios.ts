@@ -2,7 +2,7 @@
 import type { Scenario } from "./crash-loop.ts";
 import { TinyDatabase, TinyHistory, tinyFolder } from "./tiny-database.ts";
 
-export type TinyScenario = Scenario<TinyHistory>;
+type TinyScenario = Scenario<TinyHistory>;
 
 export const newHistory = () => new TinyHistory();
 

@@ -11,7 +11,7 @@ import { type CSharpScript, csharpMap, csharpReduce } from "./csharp-script.ts";
 
 export type { CSharpScript } from "./csharp-script.ts";
 
-export interface CSharpTexts {
+interface CSharpTexts {
   readonly maps: readonly CSharpScript[];
   readonly reduce: CSharpScript | null;
   readonly isDynamic: boolean;

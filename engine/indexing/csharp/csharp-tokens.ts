@@ -10,7 +10,7 @@
 import { csharpError } from "./csharp-error.ts";
 
 /** One section of `$"…"`: literal text, or an expression in braces with its format. */
-export type Piece =
+type Piece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "hole"; readonly from: number; readonly to: number; readonly format: string };
 

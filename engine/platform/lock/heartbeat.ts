@@ -24,7 +24,7 @@ export interface Beat {
   readonly intervalMs: number;
 }
 
-export interface BeatListener {
+interface BeatListener {
   /** The lock file of this generation is missing, or belongs to another process. */
   lost(generation: number): void;
   /** The lease has expired: this process was suspended, or could not write for that long. */

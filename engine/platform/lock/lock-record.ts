@@ -43,7 +43,7 @@ export interface FoundLock {
   readonly fingerprint: string;
 }
 
-export const stateBytes = 16;
+const stateBytes = 16;
 export const releasedState = "released".padEnd(stateBytes);
 const lockBytesMax = 64 * 1024;
 

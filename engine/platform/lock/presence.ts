@@ -4,7 +4,7 @@
  * it ends. Linux only, and only where the file system supports sockets.
  */
 import { constants } from "node:fs";
-import { type FileHandle, open, unlink } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 
 /** Milliseconds for an owner to answer. A suspended or busy one does not; then its heartbeat is watched. */
@@ -14,7 +14,7 @@ const answerMs = 300;
  * "answers": the owner lives. "refused": no process of this kernel listens on it. "silent": one listens but does not
  * answer. "unknown": nothing can be determined.
  */
-export type Presence = "answers" | "refused" | "silent" | "unknown";
+type Presence = "answers" | "refused" | "silent" | "unknown";
 
 export interface PresenceSocket {
   readonly name: string;
@@ -52,11 +52,6 @@ export async function askPresence(folder: string, name: string, nonce: string): 
   } finally {
     await directory.close();
   }
-}
-
-/** Removes the file of a socket without a listener. */
-export async function removePresence(folder: string, name: string): Promise<void> {
-  await unlink(`${folder}/${name}`).catch(() => undefined);
 }
 
 /** A socket path has at most 107 bytes: this one is short, whatever the folder's path. */

@@ -5,6 +5,7 @@
  * Invariant: nothing is kept after the map has succeeded or failed.
  */
 
+import { collectBytes } from "../../base/collect-bytes.ts";
 import { EngineError } from "../../base/errors.ts";
 import { indexedContentBytesMax } from "../../base/limits.ts";
 import type { BlobStore } from "../../log/blob-store.ts";
@@ -47,13 +48,7 @@ export class IndexContents {
   async load({ hash }: ContentNotLoaded): Promise<void> {
     try {
       const reader = await this.#blobs.open(hash);
-      const chunks: Buffer[] = [];
-      try {
-        for await (const chunk of reader.read(0, reader.size)) chunks.push(chunk);
-      } finally {
-        await reader.close();
-      }
-      const content = Buffer.concat(chunks);
+      const content = await collectBytes(reader.read(0, reader.size)).finally(() => reader.close());
       this.#bytes += content.length;
       this.#contents.set(hash, content);
     } catch (error) {

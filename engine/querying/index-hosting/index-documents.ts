@@ -43,7 +43,7 @@ import { ReduceOutputs } from "./output-documents.ts";
 const noExtra = Buffer.alloc(0);
 
 /** Persists the definitions of indexes. */
-export interface DefinitionListener
+interface DefinitionListener
   extends Pick<IndexHost, "indexChanged" | "indexDropped" | "indexReplaced"> {
   /** An index has made progress. */
   indexAdvanced(name: string): void;

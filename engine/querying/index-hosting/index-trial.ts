@@ -20,7 +20,7 @@ import type { Store } from "../../store/store.ts";
 import { compileIndex } from "./index-compiler.ts";
 
 /** Documents of one trial. */
-export const trialDocumentsMax = 100;
+const trialDocumentsMax = 100;
 const defaultCount = 10;
 
 export interface TrialRequest {
@@ -33,7 +33,7 @@ export interface TrialRequest {
   readonly signal?: Abortable | undefined;
 }
 
-export interface TriedDocument {
+interface TriedDocument {
   readonly id: string;
   /** JSON texts of objects: the fields of each entry; for a map-reduce index, the input of the reduce. */
   readonly entries: readonly string[];

@@ -95,7 +95,7 @@ export type MadeOrderKey = OrderKeyOf<Functions>;
 type AnyFunction = RqlFunction<MadeCondition, MadeOrderKey>;
 
 /** A query method that has a name in messages. */
-export type QueryMethod = AnyFunction & { readonly shownName: string };
+type QueryMethod = AnyFunction & { readonly shownName: string };
 
 const byName: ReadonlyMap<string, AnyFunction> = new Map(
   Object.entries(functions as Readonly<Record<string, AnyFunction>>),

@@ -38,7 +38,7 @@ import type { QueryScope } from "../query-scope.ts";
 import type { RowSource, StoredRow } from "../row-source.ts";
 
 /** A condition that a method makes: on a field, or of other conditions. */
-export interface AnyMade {
+interface AnyMade {
   readonly kind: string;
 }
 
@@ -62,7 +62,7 @@ export interface RqlFunction<Made extends AnyMade = never, Key extends AnyMadeKe
 }
 
 /** `analyze` may return a condition that it found in the arguments; `meaning` is null when it makes none of its own. */
-export interface WhereUse<Made extends AnyMade> {
+interface WhereUse<Made extends AnyMade> {
   analyze(scope: QueryScope, call: Call, clause: WhereClause): Condition;
   readonly meaning: ConditionMeaning<Made> | null;
 }
@@ -158,7 +158,7 @@ export interface WhereContext {
   stopWordsOf(id: string): ReadonlySet<string>;
 }
 
-export type FindBest = (
+type FindBest = (
   condition: Condition,
   factor: number,
   count: number,
@@ -241,7 +241,7 @@ export type Seen = JsonValue | undefined;
 export type ReadValue = (row: StoredRow, body: number) => Seen;
 
 /** A value computed for each group. */
-export interface Aggregate {
+interface Aggregate {
   /** The field of the reduced object that has it, and the implicit name of its column. */
   readonly field: FieldReference;
   readonly value: ProjectedValue;
@@ -250,7 +250,7 @@ export interface Aggregate {
 }
 
 /** The part of a sort key that its method makes. */
-export type AnyMadeKey = { readonly kind: string };
+type AnyMadeKey = { readonly kind: string };
 
 export interface OrderUse<Key extends AnyMadeKey> {
   analyze(scope: QueryScope, call: Call, item: OrderItem): Key;
@@ -277,7 +277,7 @@ export interface OrderContext {
   readonly newSeed: () => string;
 }
 
-export interface SelectUse {
+interface SelectUse {
   /** The column of a document, or an argument of a declared function. Null: unknown there. */
   readonly column: ((scope: QueryScope, call: Call, clause: SelectClause) => Column) | null;
   /** Takes precedence over `column` in a query with groups, and over a declared function. */
@@ -310,7 +310,7 @@ export interface Column {
   readonly value: ProjectedValue;
 }
 
-export interface SelectClause {
+interface SelectClause {
   /** The call is a column, not an argument of another call. */
   readonly isColumn: boolean;
   argument(argument: Argument): ProjectedValue;

@@ -85,7 +85,7 @@ export function placeIn(space: Space, sought: QueryPoint): Place {
   return centerOf(shapeIn(space, sought));
 }
 
-export interface Place {
+interface Place {
   readonly x: number;
   readonly y: number;
 }

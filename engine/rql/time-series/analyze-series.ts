@@ -39,7 +39,7 @@ export type SeriesBound =
   | { readonly kind: "time"; readonly ms: number }
   | { readonly kind: "field"; readonly field: Field };
 
-export type SeriesRange =
+type SeriesRange =
   | { readonly kind: "between"; readonly from: SeriesBound; readonly to: SeriesBound }
   | { readonly kind: "first" | "last"; readonly period: Period };
 
@@ -57,7 +57,7 @@ const aggregateKeys = {
   stddev: "StandardDeviation",
 } as const;
 
-export type AggregateKind = keyof typeof aggregateKeys;
+type AggregateKind = keyof typeof aggregateKeys;
 
 export interface SeriesAggregate {
   readonly kind: AggregateKind;
@@ -66,7 +66,7 @@ export interface SeriesAggregate {
   readonly percent: number;
 }
 
-export const interpolations = ["linear", "nearest", "last", "next"] as const;
+const interpolations = ["linear", "nearest", "last", "next"] as const;
 export type Interpolation = (typeof interpolations)[number];
 
 /** One series query. */
@@ -93,7 +93,7 @@ export interface SeriesFunction {
   readonly offsetMs: number | null;
 }
 
-export const noSeries: ReadonlyMap<string, SeriesFunction> = new Map();
+const noSeries: ReadonlyMap<string, SeriesFunction> = new Map();
 
 /** Returns the name that a series query in `select` gets, by its position among them. */
 export function inlineSeriesName(position: number): string {

@@ -42,7 +42,7 @@ import { emptySeries, type SeriesResult, SeriesText } from "./series-text.ts";
 import { addPeriod, notATime } from "./time-period.ts";
 
 /** The row that a series query runs for. */
-export interface SeriesRow {
+interface SeriesRow {
   readonly document: SeriesDocument;
   /** Returns the document under an alias of `load`, or null. */
   loaded(alias: string): SeriesDocument | null;

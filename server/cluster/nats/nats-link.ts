@@ -34,12 +34,12 @@ export interface LinkOptions {
   readonly report: (message: string, cause?: unknown) => void;
 }
 
-export interface LinkWatcher {
+interface LinkWatcher {
   /** The connection was lost. Pending requests get no reply. */
   lost(reason: string): void;
 }
 
-export interface LinkedServer {
+interface LinkedServer {
   readonly name: string;
   readonly version: string;
   readonly payloadBytesMax: number;
@@ -49,9 +49,9 @@ export interface LinkedServer {
 }
 
 /** The reason why a request has no reply. */
-export type SilenceReason = "time-out" | "no-responders" | "disconnected";
+type SilenceReason = "time-out" | "no-responders" | "disconnected";
 
-export class NoReply extends Error {
+class NoReply extends Error {
   override readonly name = "NoReply";
   readonly reason: SilenceReason;
 
@@ -61,7 +61,7 @@ export class NoReply extends Error {
   }
 }
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly timeoutMs: number;
   readonly headers?: Readonly<Record<string, string>>;
 }

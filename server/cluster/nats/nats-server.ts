@@ -34,7 +34,7 @@ const restartMsMax = 10_000;
 const steadyMs = 60_000;
 const advice = `Install ${command} ${oldestVersion} or newer, and set Cluster.Nats.Path or put it on the path`;
 
-export interface FoundServer {
+interface FoundServer {
   readonly path: string;
   readonly version: string;
 }
@@ -75,7 +75,7 @@ async function onPath(searched: string): Promise<string | undefined> {
   return undefined;
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly server: FoundServer;
   /** Folder of the configuration and the store. */
   readonly folder: string;

@@ -45,7 +45,7 @@ import {
 import type { ScrubLook } from "./stream-remedies.ts";
 import type { StreamId } from "./stream-settings.ts";
 
-export interface NatsOptions {
+interface NatsOptions {
   readonly settings: ClusterSettings;
   readonly nodeTag: string;
   /** Folder that contains `nats/` of this node's nats-server. */
@@ -53,7 +53,7 @@ export interface NatsOptions {
   readonly log: Log;
 }
 
-export type RepairOutcome =
+type RepairOutcome =
   | { readonly kind: "repaired" }
   /** Nothing was changed. */
   | { readonly kind: "refused"; readonly reason: string }

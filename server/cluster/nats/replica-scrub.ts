@@ -12,7 +12,7 @@
 import { isObject } from "./stream-answers.ts";
 import { streamIdOf } from "./stream-settings.ts";
 
-export type ProblemKind =
+type ProblemKind =
   /** The replica lacks messages: within it, at its beginning, or at its end. */
   | "hole"
   /** The replica has the same sequences as others but different contents. */
@@ -239,7 +239,7 @@ function lostEndOf(
 }
 
 /** Returns a description of messages missing within a replica, or null. */
-export function holeOf({ first, last, messages, deleted }: Replica): string | null {
+function holeOf({ first, last, messages, deleted }: Replica): string | null {
   if (deleted > 0) return `${deleted} messages between ${first} and ${last} are missing`;
   const expected = messages === 0 ? 0 : last - first + 1;
   if (messages === expected) return null;
@@ -256,7 +256,7 @@ function differsFromMost(one: Replica, all: readonly Replica[]): boolean {
   return sizes.length > 2 * alike;
 }
 
-export interface RepairPlan {
+interface RepairPlan {
   /** Server whose replica is to be wiped. */
   readonly server: string;
   /** Server that must lead first, or undefined if a clean one already leads. */

@@ -130,7 +130,7 @@ export function isRecent(version: string): boolean {
   return true;
 }
 
-export interface ServerLine {
+interface ServerLine {
   readonly level: "Debug" | "Info" | "Warn" | "Error";
   readonly text: string;
 }

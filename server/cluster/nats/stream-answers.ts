@@ -22,7 +22,7 @@ export const streamErrors = {
 } as const;
 
 /** An error reply of JetStream. */
-export interface ApiError {
+interface ApiError {
   /** Similar to an HTTP status code. */
   readonly status: number;
   readonly code: number;
@@ -50,7 +50,7 @@ export function readAnswer(bytes: Buffer): ApiAnswer {
   };
 }
 
-export interface JudgedAppend {
+interface JudgedAppend {
   readonly outcome: AppendOutcome;
   /** A sentence for the operator, for unusual replies. */
   readonly complaint?: string;
@@ -84,7 +84,7 @@ export function judgeAppend(bytes: Buffer, stream: string, expectedLast: number)
 }
 
 /** Position of a delivered message, from its acknowledgment subject. */
-export interface DeliveredAt {
+interface DeliveredAt {
   readonly sequence: number;
   /** Number of messages that the consumer has sent, from 1. */
   readonly deliveredCount: number;

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { ago, counted } from "../../base/format.ts";
 import { Dialog } from "../../components/dialog.tsx";
+import { Table } from "../../components/table.tsx";
 import type { JsonMembers } from "../../json/json-source.ts";
 import { changesOf, merged, shortText } from "../../json/merge.ts";
 import type { Version } from "./version.ts";
@@ -37,49 +38,41 @@ export function Conflict({ id, base, theirs, mine, close, takeTheirs, save }: Pr
         {conflicts.length > 0 && `${counted(conflicts.length, "field needs", "fields need")} you.`}
       </p>
       <div class="panel scroll">
-        <table aria-label="Differing fields">
-          <thead>
-            <tr>
-              <th>Field</th>
-              <th>Base version</th>
-              <th>Server version</th>
-              <th>Yours</th>
-              <th>Keep</th>
-            </tr>
-          </thead>
-          <tbody>
-            {changes.map(({ path, base: before, theirs: other, mine: own, isConflict }) => {
-              const key = JSON.stringify(path);
-              return (
-                <tr key={key}>
-                  <td class="mono">{path.join(".")}</td>
-                  <td class="mono">{shortText(before)}</td>
-                  <td class="mono">{shortText(other)}</td>
-                  <td class="mono">{shortText(own)}</td>
-                  <td>
-                    {isConflict ? (
-                      <fieldset class="seg">
-                        <legend class="hidden-label">Keep for {path.join(".")}</legend>
-                        {(["theirs", "mine"] as const).map((which) => (
-                          <button
-                            key={which}
-                            type="button"
-                            aria-pressed={chosen.get(key) === which}
-                            onClick={() => choose(key, which)}
-                          >
-                            {which === "mine" ? "Yours" : "Theirs"}
-                          </button>
-                        ))}
-                      </fieldset>
-                    ) : (
-                      <span class="muted">merged</span>
-                    )}
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
+        <Table
+          label="Differing fields"
+          columns={["Field", "Base version", "Server version", "Yours", "Keep"]}
+        >
+          {changes.map(({ path, base: before, theirs: other, mine: own, isConflict }) => {
+            const key = JSON.stringify(path);
+            return (
+              <tr key={key}>
+                <td class="mono">{path.join(".")}</td>
+                <td class="mono">{shortText(before)}</td>
+                <td class="mono">{shortText(other)}</td>
+                <td class="mono">{shortText(own)}</td>
+                <td>
+                  {isConflict ? (
+                    <fieldset class="seg">
+                      <legend class="hidden-label">Keep for {path.join(".")}</legend>
+                      {(["theirs", "mine"] as const).map((which) => (
+                        <button
+                          key={which}
+                          type="button"
+                          aria-pressed={chosen.get(key) === which}
+                          onClick={() => choose(key, which)}
+                        >
+                          {which === "mine" ? "Yours" : "Theirs"}
+                        </button>
+                      ))}
+                    </fieldset>
+                  ) : (
+                    <span class="muted">merged</span>
+                  )}
+                </td>
+              </tr>
+            );
+          })}
+        </Table>
       </div>
       <footer class="row">
         <span class="grow" />

@@ -5,7 +5,7 @@
 import { type JsonMembers, parseSource } from "../../json/json-source.ts";
 import { textOf, type Version, versionOf } from "./version.ts";
 
-export interface Draft {
+interface Draft {
   readonly text: string;
   readonly base: Version;
   readonly atMs: number;

@@ -6,7 +6,7 @@ import { isSame } from "../../json/merge.ts";
 import { readVersion, type Version } from "./version.ts";
 
 /** Null if the shown version is the newest. */
-export type Newer = Version | "deleted" | null;
+type Newer = Version | "deleted" | null;
 
 /**
  * A version that differs only in its related data, such as attachments, is `adopted` immediately.

@@ -3,7 +3,7 @@ import { counted } from "../../base/format.ts";
 import type { Mark } from "../../editor/marks.ts";
 import { JsonError, type JsonMembers, parseSource } from "../../json/json-source.ts";
 
-export interface ParsedText {
+interface ParsedText {
   readonly content: JsonMembers | null;
   readonly mark: Mark | null;
 }

@@ -6,6 +6,7 @@ import { count, counted, when } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
+import { Table } from "../../components/table.tsx";
 
 interface Properties {
   readonly database: string;
@@ -95,24 +96,15 @@ function One({ path, name, total }: { path: string; name: string; total: number 
     <>
       {total > shownMax && <p class="muted">The last {counted(shownMax, "entry", "entries")}.</p>}
       <Line name={name} entries={entries} />
-      <table class="data" aria-label={`Entries of ${name}`}>
-        <thead>
-          <tr>
-            <th>Time</th>
-            <th>Values</th>
-            <th>Tag</th>
+      <Table kind="data" label={`Entries of ${name}`} columns={["Time", "Values", "Tag"]}>
+        {rows.map(({ Timestamp, Values, Tag }) => (
+          <tr key={Timestamp}>
+            <td title={Timestamp}>{when(Timestamp)}</td>
+            <td class="mono">{Values.join(", ")}</td>
+            <td class="muted">{Tag}</td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ Timestamp, Values, Tag }) => (
-            <tr key={Timestamp}>
-              <td title={Timestamp}>{when(Timestamp)}</td>
-              <td class="mono">{Values.join(", ")}</td>
-              <td class="muted">{Tag}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {entries.length > rows.length && (
         <p class="muted">The table shows the last {count(tableMax)} entries.</p>
       )}

@@ -3,7 +3,7 @@ import { getText, send, sendText } from "../../base/client.ts";
 import { type JsonNode, memberOf, parseSource, printSource } from "../../json/json-source.ts";
 
 /** Documents before their deletion. */
-export interface Deleted {
+interface Deleted {
   readonly documents: readonly { readonly id: string; readonly text: string }[];
 }
 

@@ -8,7 +8,7 @@ import { csvLine, valueAt } from "../../json/csv.ts";
 import { type JsonMembers, memberOf, parseSource, printSource } from "../../json/json-source.ts";
 import { StreamedRows } from "../../json/streamed-rows.ts";
 
-export interface ExportAsk {
+interface ExportAsk {
   readonly base: string;
   readonly text: string;
   readonly parameters: Readonly<Record<string, unknown>>;

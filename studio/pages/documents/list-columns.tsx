@@ -102,7 +102,7 @@ export function foundColumns(rows: readonly ListRow[]): ChosenColumn[] {
 }
 
 /** Returns the common type of a column's values, or undefined. */
-export function kindOf(path: string, rows: readonly ListRow[]): string | undefined {
+function kindOf(path: string, rows: readonly ListRow[]): string | undefined {
   const kinds = new Set<string>();
   for (const row of rows) {
     if (row.lists.has(path)) kinds.add("list");

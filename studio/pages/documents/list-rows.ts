@@ -295,7 +295,7 @@ function rowsOf(answer: JsonNode): ListRow[] {
   return (Array.isArray(results) ? results : []).map(rowOf);
 }
 
-export function rowOf(node: JsonNode): ListRow {
+function rowOf(node: JsonNode): ListRow {
   const members = node instanceof Map ? node : none;
   const metadata = members.get("@metadata");
   const text = (name: string) => {

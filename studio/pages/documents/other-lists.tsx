@@ -9,6 +9,7 @@ import { useResource } from "../../base/resource.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../../components/table.tsx";
 import { showToast } from "../../components/toast.tsx";
 import {
   type JsonNode,
@@ -95,28 +96,23 @@ function CompareExchange({ base }: Properties) {
   }
   return (
     <Rows hasMore={hasMore} more={more}>
-      <table class="data" aria-label="Compare-exchange values">
-        <thead>
-          <tr>
-            <th>Key</th>
-            <th>Value</th>
-            <th class="num">Index</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => {
-            const key = text(memberOf(row, "Key"));
-            const value = memberOf(memberOf(row, "Value"), "Object") ?? null;
-            return (
-              <tr key={key}>
-                <td class="mono">{key}</td>
-                <td class="mono">{printSource(value, 0).slice(0, 255)}</td>
-                <td class="num">{text(memberOf(row, "Index"))}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        kind="data"
+        label="Compare-exchange values"
+        columns={["Key", "Value", numeric("Index")]}
+      >
+        {rows.map((row) => {
+          const key = text(memberOf(row, "Key"));
+          const value = memberOf(memberOf(row, "Value"), "Object") ?? null;
+          return (
+            <tr key={key}>
+              <td class="mono">{key}</td>
+              <td class="mono">{printSource(value, 0).slice(0, 255)}</td>
+              <td class="num">{text(memberOf(row, "Index"))}</td>
+            </tr>
+          );
+        })}
+      </Table>
     </Rows>
   );
 }
@@ -136,22 +132,14 @@ function Identities({ base }: Properties) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable areas must be reachable by keyboard
     <div class="scroll" tabIndex={0}>
-      <table class="data" aria-label="Identities">
-        <thead>
-          <tr>
-            <th>Identity</th>
-            <th class="num">Last value</th>
+      <Table kind="data" label="Identities" columns={["Identity", numeric("Last value")]}>
+        {rows.map(([name, value]) => (
+          <tr key={name}>
+            <td class="mono">{name}</td>
+            <td class="num">{value}</td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map(([name, value]) => (
-            <tr key={name}>
-              <td class="mono">{name}</td>
-              <td class="num">{value}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   );
 }
@@ -191,49 +179,43 @@ function Bin({ base, database }: Properties) {
   return (
     <Rows hasMore={hasMore} more={more}>
       {failed !== null && <Failure error={failed} />}
-      <table class="data" aria-label="Deleted documents">
-        <thead>
-          <tr>
-            <th>Id</th>
-            <th>Collection</th>
-            <th>Deleted</th>
-            <th />
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => {
-            const metadata = memberOf(row, "@metadata");
-            const id = text(memberOf(metadata, "@id"));
-            const deletedAt = text(memberOf(metadata, "@last-modified"));
-            return (
-              <tr key={id}>
-                <td>
-                  <a class="idlink" href={href(["db", database, "doc", id])}>
-                    {id}
-                  </a>
-                </td>
-                <td>{text(memberOf(metadata, "@collection"))}</td>
-                <td class="muted" title={deletedAt}>
-                  {ago(deletedAt, nowMs)}
-                </td>
-                <td class="num">
-                  {may("write") && (
-                    <button
-                      type="button"
-                      class="btn"
-                      aria-label={`Restore ${id}`}
-                      onClick={() => void restore(id)}
-                    >
-                      <Icon name="run" />
-                      Restore
-                    </button>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        kind="data"
+        label="Deleted documents"
+        columns={["Id", "Collection", "Deleted", actionsColumn]}
+      >
+        {rows.map((row) => {
+          const metadata = memberOf(row, "@metadata");
+          const id = text(memberOf(metadata, "@id"));
+          const deletedAt = text(memberOf(metadata, "@last-modified"));
+          return (
+            <tr key={id}>
+              <td>
+                <a class="idlink" href={href(["db", database, "doc", id])}>
+                  {id}
+                </a>
+              </td>
+              <td>{text(memberOf(metadata, "@collection"))}</td>
+              <td class="muted" title={deletedAt}>
+                {ago(deletedAt, nowMs)}
+              </td>
+              <td class="num">
+                {may("write") && (
+                  <button
+                    type="button"
+                    class="btn"
+                    aria-label={`Restore ${id}`}
+                    onClick={() => void restore(id)}
+                  >
+                    <Icon name="run" />
+                    Restore
+                  </button>
+                )}
+              </td>
+            </tr>
+          );
+        })}
+      </Table>
     </Rows>
   );
 }

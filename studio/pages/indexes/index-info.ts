@@ -73,8 +73,6 @@ function rankOf(index: IndexStats): number {
   return index.Status === "Running" ? 4 : 3;
 }
 
-export const replacementPrefix = "ReplacementOf/";
-
 /** Returns true for C#, which only database administrators may deploy. */
 export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
   return Maps.some((map) => /^\s*(from\s|docs\b|(timeSeries|counters)\.(?!map\())/.test(map));

@@ -20,7 +20,7 @@ import { type Definition, type IndexStats, isAuto, kindOf, lagOf } from "./index
 import { IndexState } from "./index-state.tsx";
 import { TestTab } from "./index-test.tsx";
 
-export type TabKey = "definition" | "errors" | "test" | "terms" | "entries" | "speed" | "history";
+type TabKey = "definition" | "errors" | "test" | "terms" | "entries" | "speed" | "history";
 
 const pollMs = 2000;
 

@@ -10,6 +10,7 @@ import { address, href, setQuery } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
+import { actionsColumn, numeric, Table } from "../../components/table.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { byAttention, type IndexStats, isAuto, isUnused, kindOf } from "./index-info.ts";
@@ -157,51 +158,46 @@ function List({
   return (
     <>
       <div class="panel scroll">
-        <table class="lines" aria-label="Indexes">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>State</th>
-              <th>Kind</th>
-              <th>Over</th>
-              <th class="num">Entries</th>
-              <th>Last query</th>
-              <th>
-                <span class="hidden-label">Actions</span>
-              </th>
+        <Table
+          kind="lines"
+          label="Indexes"
+          columns={[
+            "Name",
+            "State",
+            "Kind",
+            "Over",
+            numeric("Entries"),
+            "Last query",
+            actionsColumn,
+          ]}
+        >
+          {rows.map((index) => (
+            <tr key={index.Name}>
+              <td class="l1">
+                <a
+                  class="idlink"
+                  href={href(["db", database, "index", index.Name], {
+                    tab: index.ErrorsCount > 0 ? "errors" : undefined,
+                  })}
+                >
+                  {index.Name}
+                </a>
+              </td>
+              <td class="l2">
+                <IndexState index={index} />
+              </td>
+              <td class="l0">{kindOf(index)}</td>
+              <td class="l0">{overText(index)}</td>
+              <td class="num l3">{count(index.EntriesCount)}</td>
+              <td class="l0 soft">
+                {index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)}
+              </td>
+              <td class="act">
+                {may("write") && <Menu label={`More about ${index.Name}`} items={actions(index)} />}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map((index) => (
-              <tr key={index.Name}>
-                <td class="l1">
-                  <a
-                    class="idlink"
-                    href={href(["db", database, "index", index.Name], {
-                      tab: index.ErrorsCount > 0 ? "errors" : undefined,
-                    })}
-                  >
-                    {index.Name}
-                  </a>
-                </td>
-                <td class="l2">
-                  <IndexState index={index} />
-                </td>
-                <td class="l0">{kindOf(index)}</td>
-                <td class="l0">{overText(index)}</td>
-                <td class="num l3">{count(index.EntriesCount)}</td>
-                <td class="l0 soft">
-                  {index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)}
-                </td>
-                <td class="act">
-                  {may("write") && (
-                    <Menu label={`More about ${index.Name}`} items={actions(index)} />
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
       <p class="soft">Auto indexes are created by queries, and become idle when unused.</p>
     </>

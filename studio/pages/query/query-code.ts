@@ -1,6 +1,6 @@
 /** Generates program code for a query. */
 
-export interface CodeSource {
+interface CodeSource {
   readonly origin: string;
   readonly database: string;
   readonly text: string;

@@ -1,6 +1,6 @@
 /** Completion of queries: keywords, collections, indexes, and fields of the queried collection. */
+import { rqlKeywords, rqlMethods } from "../../../engine/rql/words.ts";
 import { get } from "../../base/client.ts";
-import { keywords, methods } from "../../editor/rql-tokens.ts";
 
 interface Suggestion {
   readonly label: string;
@@ -22,8 +22,8 @@ export async function complete(base: string, word: string, before: string): Prom
   const collection = /\bfrom\s+(?:index\s+)?'?([\w@-]+)'?/i.exec(before)?.[1];
   const found = collection === undefined ? [] : await fieldsOf(base, collection, parentOf(word));
   if (word.includes(".")) return [...found];
-  const words = keywords.map((label): Suggestion => ({ label, type: "keyword" }));
-  const functions = methods.map((label): Suggestion => ({ label, type: "function" }));
+  const words = rqlKeywords.map((label): Suggestion => ({ label, type: "keyword" }));
+  const functions = rqlMethods.map((label): Suggestion => ({ label, type: "function" }));
   return [...found, ...words, ...functions];
 }
 

@@ -17,7 +17,7 @@ export interface SavedQuery {
 const historyMax = 200;
 const savedMax = 200;
 /** Maximum length of a text in an address, in characters. */
-export const addressLengthMax = 2000;
+const addressLengthMax = 2000;
 /** Maximum length of a query in the history, in characters. */
 const keptLengthMax = 50_000;
 

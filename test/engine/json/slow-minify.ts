@@ -26,7 +26,7 @@ function storedString(text: string): string {
 }
 
 /** Members of an object in stored form: each key's last value, at its last position. */
-export type Members = Map<string, string>;
+type Members = Map<string, string>;
 
 class Reader {
   readonly #text: string;

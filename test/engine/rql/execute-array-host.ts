@@ -50,7 +50,7 @@ interface StoredDocument {
   readonly record: Buffer;
 }
 
-export interface ArrayReply {
+interface ArrayReply {
   readonly outcome: QueryOutcome;
   readonly rows: string[];
 }
@@ -58,7 +58,7 @@ export interface ArrayReply {
 const origin = new ChangeOrigin("A", "aaaaaaaaaaaaaaaaaaaaaa");
 
 /** Entries in time order, as a series of segments of at most three entries. */
-export function storedSeriesOf(
+function storedSeriesOf(
   entries: readonly SeriesEntry[],
   valueNames: readonly string[] = [],
 ): StoredSeries {

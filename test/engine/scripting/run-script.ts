@@ -19,7 +19,7 @@ export function runScript(
   return JSON.parse(document.bodyText()) as Record<string, unknown>;
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly body?: string;
   readonly args?: object;
   readonly host?: StubHost;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NumberQueue } from "../../../engine/tree/number-queue.ts";
 import { NumberSet } from "../../../engine/tree/number-set.ts";
+import { TaggedQueue } from "../../../engine/tree/tagged-queue.ts";
 
 test("behaves like a Set, and returns its lowest number", () => {
   const step = fc.record({
@@ -36,7 +36,7 @@ test("behaves like a Set, and returns its lowest number", () => {
 });
 
 test("a queue of numbers returns them in order, over any number of chunks", () => {
-  const queue = new NumberQueue();
+  const queue = new TaggedQueue();
   let pushed = 0;
   let taken = 0;
   for (let round = 0; round < 40; round++) {

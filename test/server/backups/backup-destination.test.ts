@@ -45,24 +45,16 @@ const encryption = (Key: string) => ({ Key, EncryptionMode: "UseProvidedKey" });
 const newFolder = () => join(base, `folder-${++count}`);
 const newRemote = () => ({ ...s3, RemoteFolderName: `tests/${Date.now()}-${++count}` });
 
-async function ended(path: string): Promise<Json> {
-  for (;;) {
-    const state = (await client.json(`GET ${path}`)) as Json;
-    if (state["Status"] !== "InProgress") return state;
-    await sleep(5);
-  }
-}
-
 async function backedUp(body: object): Promise<Json> {
   const reply = await client.send("POST admin/backup", { BackupType: "Backup", ...body });
   expect(reply.status, reply.text).toBe(200);
-  return await ended(`operations/state?id=${(reply.json as Json)["OperationId"]}`);
+  return await client.ended(`operations/state?id=${(reply.json as Json)["OperationId"]}`);
 }
 
 async function run(taskId: unknown, isFull: boolean): Promise<Json> {
   const path = `POST admin/backup/database?taskId=${taskId}&isFullBackup=${isFull}`;
   const { OperationId } = (await client.json(path)) as Json;
-  return await ended(`operations/state?id=${OperationId}`);
+  return await client.ended(`operations/state?id=${OperationId}`);
 }
 
 async function task(body: object): Promise<number> {
@@ -75,7 +67,7 @@ async function task(body: object): Promise<number> {
 async function requested(path: string, body: object): Promise<Json> {
   const reply = await client.send(`POST ${path}`, body);
   if (reply.status !== 200) return reply.json as Json;
-  return await ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
+  return await client.ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
 }
 
 const restored = (body: object) =>

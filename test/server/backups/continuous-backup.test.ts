@@ -84,11 +84,7 @@ async function restored(client: EndpointClient, body: Json): Promise<Json> {
   const reply = await client.send("POST /admin/restore/database", body);
   if (reply.status !== 200) return reply.json as Json;
   const { OperationId } = reply.json as Json;
-  for (;;) {
-    const state = (await client.json(`GET /operations/state?id=${OperationId}`)) as Json;
-    if (state["Status"] !== "InProgress") return state;
-    await sleep(5);
-  }
+  return await client.ended(`/operations/state?id=${OperationId}`);
 }
 
 const put = (client: EndpointClient, id: string, value: number) =>

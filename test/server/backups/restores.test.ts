@@ -13,10 +13,13 @@ import {
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { FolderStorage } from "../../../server/backups/folder-storage.ts";
-import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
+import {
+  clientOf,
+  type EndpointClient,
+  startEndpointClient,
+} from "../../support/endpoint-client.ts";
 import { startTestServer, stopTestServers } from "../../support/start-test-server.ts";
 
 type Json = Record<string, unknown>;
@@ -31,19 +34,11 @@ afterAll(async () => {
   await rm(base, { recursive: true, force: true });
 });
 
-async function ended(to: EndpointClient, path: string): Promise<Json> {
-  for (;;) {
-    const state = (await to.json(`GET ${path}`)) as Json;
-    if (state["Status"] !== "InProgress") return state;
-    await sleep(5);
-  }
-}
-
 /** Creates a one-time backup. @returns the folder of its files. */
 async function backedUp(to: EndpointClient, folder: string): Promise<string> {
   const body = { BackupType: "Backup", LocalSettings: { FolderPath: folder } };
   const { OperationId } = (await to.json("POST admin/backup", body)) as Json;
-  const state = await ended(to, `operations/state?id=${OperationId}`);
+  const state = await to.ended(`operations/state?id=${OperationId}`);
   expect(state["Status"], JSON.stringify(state)).toBe("Completed");
   const result = state["Result"] as Json;
   const { BackupDirectory } = result["LocalBackup"] as Json;
@@ -54,7 +49,7 @@ async function restoring(to: EndpointClient, body: Json): Promise<Json> {
   const reply = await to.send("POST /admin/restore/database", body);
   if (reply.status !== 200) return reply.json as Json;
   const { OperationId } = reply.json as Json;
-  return await ended(to, `/operations/state?id=${OperationId}`);
+  return await to.ended(`/operations/state?id=${OperationId}`);
 }
 
 async function names(to: EndpointClient): Promise<unknown> {
@@ -179,7 +174,7 @@ test("only one backup of a database runs at a time", async () => {
     Type: "Raven.Server.Documents.PeriodicBackup.BackupDelayException",
   });
   const created = replies.find(({ status }) => status === 200)?.json as Json;
-  await ended(client, `operations/state?id=${created["OperationId"]}`);
+  await client.ended(`operations/state?id=${created["OperationId"]}`);
   await backedUp(client, join(base, "four"));
 });
 
@@ -200,7 +195,7 @@ test("a killed backup leaves no files", async () => {
   await expect.poll(() => spy.mock.calls.length, { timeout: 10_000 }).toBe(1);
   await client.send(`POST operations/kill?id=${OperationId}`);
   release();
-  const state = await ended(client, `operations/state?id=${OperationId}`);
+  const state = await client.ended(`operations/state?id=${OperationId}`);
   spy.mockRestore();
   expect(state["Status"]).toBe("Canceled");
   await expect.poll(() => readdirSync(folder)).toEqual([]);
@@ -257,17 +252,7 @@ test("a folder lost under traffic is restored with all writes acknowledged befor
   await rm(data, { recursive: true, force: true });
 
   const fresh = await startTestServer({ unsecured: true, flags: flags.slice(0, 2) });
-  const other: EndpointClient = {
-    server: fresh,
-    send: (what, body) => {
-      const [method = "", path = ""] = what.split(" ");
-      return fresh.request(path, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-    },
-    json: async (what, body) => (await other.send(what, body)).json,
-  };
+  const other = clientOf(fresh);
   const state = await restoring(other, { DatabaseName: "db", BackupLocation: folder });
   expect(state["Status"], JSON.stringify(state)).toBe("Completed");
   expect(before.size).toBeGreaterThan(20);

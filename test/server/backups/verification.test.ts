@@ -32,18 +32,10 @@ afterAll(async () => {
   await rm(base, { recursive: true, force: true });
 });
 
-async function ended(path: string): Promise<Json> {
-  for (;;) {
-    const state = (await client.json(`GET ${path}`)) as Json;
-    if (state["Status"] !== "InProgress") return state;
-    await sleep(5);
-  }
-}
-
 async function backedUp(folder: string): Promise<string> {
   const body = { BackupType: "Backup", LocalSettings: { FolderPath: folder } };
   const { OperationId } = (await client.json("POST admin/backup", body)) as Json;
-  const state = await ended(`operations/state?id=${OperationId}`);
+  const state = await client.ended(`operations/state?id=${OperationId}`);
   const { BackupDirectory } = (state["Result"] as Json)["LocalBackup"] as Json;
   return join(folder, String(BackupDirectory));
 }
@@ -51,7 +43,7 @@ async function backedUp(folder: string): Promise<string> {
 async function verified(body: Json): Promise<Json> {
   const reply = await client.send("POST /admin/backups/verify", body);
   if (reply.status !== 200) return reply.json as Json;
-  return await ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
+  return await client.ended(`/operations/state?id=${(reply.json as Json)["OperationId"]}`);
 }
 
 const verificationOf = (state: Json) => (state["Result"] as Json)["Verification"] as Json;

@@ -25,11 +25,7 @@ const idsOf = (reply: { readonly json: unknown }) =>
 
 async function ended(reply: { readonly json: unknown }): Promise<Json> {
   const { OperationId } = reply.json as { OperationId: number };
-  for (;;) {
-    const state = (await client.json(`GET operations/state?id=${OperationId}`)) as Json;
-    if (state["Status"] !== "InProgress") return state;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  return await client.ended(`operations/state?id=${OperationId}`);
 }
 
 describe("queries", () => {

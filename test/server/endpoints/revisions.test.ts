@@ -40,14 +40,8 @@ const drop = async (body: object) => {
 /** Waits for an operation to complete. @returns its result */
 async function resultOf(reply: unknown): Promise<Record<string, unknown>> {
   const { OperationId } = reply as { OperationId: number };
-  for (;;) {
-    const state = (await client.json(`GET operations/state?id=${OperationId}`)) as {
-      Status: string;
-      Result: Record<string, unknown>;
-    };
-    if (state.Status !== "InProgress") return state.Result;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  const { Result } = await client.ended(`operations/state?id=${OperationId}`);
+  return Result as Record<string, unknown>;
 }
 
 describe("revisions", () => {

@@ -13,7 +13,7 @@ interface Chunk {
   readonly tags: Float64Array;
 }
 
-export class NumberQueue {
+export class TaggedQueue {
   #chunks: Chunk[] = [];
   #spare: Chunk | undefined;
   #head = 0;

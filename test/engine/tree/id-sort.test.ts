@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { IdSlab } from "../../../engine/tree/id-slab.ts";
-import { SlicedSort } from "../../../engine/tree/sliced-sort.ts";
+import { IdSort } from "../../../engine/tree/id-sort.ts";
 
 const ids = fc.uniqueArray(
   fc.string({ unit: fc.constantFrom("a", "b", "é", "😀"), maxLength: 5 }),
@@ -18,7 +18,7 @@ test("sorts by id in steps without losing any", () => {
       );
       const slab = new IdSlab(1024, 16);
       for (const id of inOrder ? sorted : given) slab.add(Buffer.from(id), Buffer.byteLength(id));
-      const sort = new SlicedSort(Uint32Array.from(given.keys()), slab, blockMax);
+      const sort = new IdSort(Uint32Array.from(given.keys()), slab, blockMax);
       let isDone = false;
       for (let tick = 0; tick < 1000 && !isDone; tick++) {
         isDone = sort.step();

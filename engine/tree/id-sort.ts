@@ -1,10 +1,11 @@
 /**
  * Sorts document numbers by id in small steps: first blocks, then adjacent blocks are merged until one is left. Ids
- * that are already in order cost one comparison each.
+ * that are already in order cost one comparison each. Unlike in `slicedSort`, the items are complete between steps,
+ * because a snapshot may contain them.
  */
 import type { IdSlab } from "./id-slab.ts";
 
-export class SlicedSort {
+export class IdSort {
   readonly #slab: IdSlab;
   readonly #blockMax: number;
   #items: Uint32Array;
