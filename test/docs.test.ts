@@ -34,7 +34,7 @@ const scratch = mkdtempSync(join(tmpdir(), "jackdaw-docs-"));
 const names = readdirSync(join(projectRoot, "docs")).filter((name) => name.endsWith(".md"));
 const readme = readPage(projectRoot, "README.md");
 const pages = names.sort().map((name) => readPage(projectRoot, `docs/${name}`));
-const others = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map((path) =>
+const others = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map((path) =>
   readPage(projectRoot, path),
 );
 const all = [readme, ...pages, ...others];

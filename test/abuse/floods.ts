@@ -97,6 +97,22 @@ function frames(one: Buffer): () => () => Buffer {
   return () => () => piece;
 }
 
+/** Requests, each followed by a frame for its stream. */
+function streams(next: (id: number) => Buffer): () => () => Buffer {
+  return () => {
+    const nextId = streamIds();
+    return () => {
+      const parts: Buffer[] = [];
+      for (let n = 0; n < 200; n++) {
+        const id = nextId();
+        const head = frame(frameTypes.headers, flags.endHeaders, id, bodyFields);
+        parts.push(head, next(id));
+      }
+      return Buffer.concat(parts);
+    };
+  };
+}
+
 const floods: readonly Flood[] = [
   {
     name: "header blocks of 128 KB in Huffman code",
@@ -137,6 +153,15 @@ const floods: readonly Flood[] = [
         frame(frameTypes.settings, 0, 0, setting(settings.initialWindowSize, 100_000)),
       ]),
     ),
+  },
+  {
+    name: "requests that are reset by their client (rapid reset)",
+    make: streams((id) => frame(frameTypes.reset, 0, id, Buffer.from([0, 0, 0, 8]))),
+  },
+  {
+    name: "requests that the server must reset (MadeYouReset)",
+    // An increment of 0 is an error of the stream (RFC 9113, 6.9).
+    make: streams((id) => frame(frameTypes.windowUpdate, 0, id, Buffer.alloc(4))),
   },
   {
     name: "PING frames",
@@ -359,9 +384,29 @@ const idleCases: readonly AbuseCase[] = callers.map(
   }),
 );
 
+const manyIdleCases: readonly AbuseCase[] = callers.map(
+  (caller): AbuseCase => ({
+    name: `10,000 idle connections ${caller}`,
+    area,
+    who: caller === "with a certificate" ? "reader" : "anybody let in",
+    isSecure: true,
+    isLong: true,
+    flags: ["--Http.MaxConnections=30000", "--Http.KeepAliveTimeoutInSec=600"],
+    async attack(server) {
+      for (let done = 0; done < 10_000; done += 20) {
+        await Promise.all(Array.from({ length: 20 }, () => open(server, caller, ["h2"])));
+      }
+      await sleep(500);
+      return answersStill(server);
+    },
+    check: assertAnswers,
+  }),
+);
+
 export const floodCases: readonly AbuseCase[] = [
   ...frameCases,
   ...webSocketCases,
   ...heldCases,
   ...idleCases,
+  ...manyIdleCases,
 ];

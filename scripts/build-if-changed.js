@@ -16,8 +16,7 @@ const sources = [
   "test",
   "bench",
   "packaging",
-  "bundle.js",
-  "bundle-studio.js",
+  "scripts",
   "package-lock.json",
   "tsconfig.json",
 ];
