@@ -19,97 +19,26 @@ import { defineConfig } from "vitest/config";
 
 const report = process.env["VITEST_JSON_REPORT"];
 
-/** Tests with processes, and with faults at many points; run by `--mode long` and by .ci/run. */
-const long = [
-  "test/benches.test.ts",
-  "test/docs.test.ts",
-  "test/package.test.ts",
-  "test/packaging/image.test.ts",
-  "test/packaging/openapi-text.test.ts",
-  "test/packaging/sbom.test.ts",
-  "test/server/start.test.ts",
-  "test/engine/platform/lock/folder-lock.test.ts",
-  "test/engine/log/crash.test.ts",
-  "test/engine/log/damage.test.ts",
-  "test/engine/log/faults.test.ts",
-  "test/engine/log/rival.test.ts",
-  "test/fuzz/**/*.test.ts",
-  "test/simulation/continuous-kill.test.ts",
-  "test/simulation/database-faults.test.ts",
-  "test/simulation/index-snapshots-crash.test.ts",
-  "test/simulation/kill-loop.test.ts",
-];
-
-/** Tests that take seconds per file; `npm test` leaves them to `--mode long`. */
-const slow = [
-  "test/cli/commands/cluster-recover.test.ts",
-  "test/cli/operate.test.ts",
-  "test/client/certificates.test.ts",
-  "test/client/subscription-kill.test.ts",
-  "test/client/subscriptions.test.ts",
-  "test/engine/api/replication.test.ts",
-  "test/engine/base/buffered-chunks.test.ts",
-  "test/engine/database/database-replication.test.ts",
-  "test/engine/querying/index-hosting/index-snapshots.test.ts",
-  "test/engine/querying/steered-operations.test.ts",
-  "test/engine/shipping/shipment.test.ts",
-  "test/engine/writes/prepared-document.test.ts",
-  "test/server/backups/backup-destination.test.ts",
-  "test/server/backups/continuous-backup.test.ts",
-  "test/server/backups/restores.test.ts",
-  "test/server/backups/verification.test.ts",
-  "test/server/certificates.test.ts",
-  "test/server/cluster/copy-fetch.test.ts",
-  "test/server/cluster/stream-trim.test.ts",
-  "test/server/endpoints/cluster-dashboard.test.ts",
-  "test/server/endpoints/cluster-databases.test.ts",
-  "test/server/endpoints/large-replies.test.ts",
-  "test/server/endpoints/live-figures.test.ts",
-  "test/server/endpoints/sample-data.test.ts",
-  "test/server/limits.test.ts",
-  "test/server/routing/request-forwarding.test.ts",
-  "test/server/security/presented-certificate.test.ts",
-  "test/simulation/catalog-crash.test.ts",
-  "test/simulation/database-crash.test.ts",
-  "test/simulation/database-damage.test.ts",
-  "test/simulation/database-model.test.ts",
-  "test/simulation/replication-schedules.test.ts",
-];
-
-/** Tests in both modes: `npm test` runs a sample of the cases of `--mode long`. */
-const sampled = ["test/simulation/operations-faults.test.ts"];
-
-/** Tests of the studio in a browser, run by `--mode studio`. */
-const flows = ["test/studio/flows/**/*.test.ts"];
-
-/** Browser tests that visit all pages, or need a cluster; run by `--mode walks`. */
-const walks = ["checks", "rights", "cluster"].map((name) => `test/studio/flows/${name}.test.ts`);
-
-/** Tests with several nodes and their NATS servers; run by `--mode cluster`. */
-const cluster = [
-  "test/server/cluster/adoption.test.ts",
-  "test/server/cluster/cluster-directory.test.ts",
-  "test/server/cluster/cluster.test.ts",
-  "test/server/cluster/damaged-replicas.test.ts",
-  "test/server/routing/cluster-requests.test.ts",
-  "test/server/cluster/nats/jetstream-stream.test.ts",
-  "test/server/cluster/nats/nats.test.ts",
-  "test/simulation/replicated-kill.test.ts",
-];
-
-/** Tests with several server processes under faults; run by `--mode nodes`. */
-const nodes = ["test/cluster/cluster-faults.test.ts", "test/cluster/cluster-one.test.ts"];
-
 /**
- * Tests that measure the memory of the whole process. All other files share a few processes and their modules,
- * because loading
- * modules takes as long as the tests; tests restore any module state that they change.
+ * The kinds of tests, by the last part of a file's name (`x.slow.test.ts`), and the modes that run them. Durations on two
+ * cores.
+ *
+ * | kind | what | modes |
+ * | --- | --- | --- |
+ * | none | most tests | all but those below: `npm test` in 4 minutes, `--mode cold` in 9 |
+ * | `slow` | seconds per file | `long` (13 minutes with the next two), `cold` |
+ * | `long` | processes, the package, faults at many points | `long` |
+ * | `sampled` | `npm test` runs a sample of the cases, `long` all | both |
+ * | `browser` | the studio in Chromium | `studio`: 4 minutes |
+ * | `walk` | all pages of the studio, or that of a cluster | `walks`: 3 minutes |
+ * | `cluster` | several nodes in one process | `cluster`: 3 minutes |
+ * | `nodes` | several processes under faults | `nodes`: 2 minutes; nightly: 50 |
+ * | `alone` | the memory of the whole process: modules are not shared with other files | as none |
+ *
+ * All files of the other kinds share a few processes and their modules, because loading modules takes as long as the tests;
+ * tests restore any module state that they change.
  */
-const alone = [
-  "test/engine/base/gc-hints.test.ts",
-  "test/engine/base/resident-bytes.test.ts",
-  "test/engine/base/memory-return.test.ts",
-];
+const kindPattern = /\.([a-z]+)\.test\.ts$/;
 
 /** Rooms whose tests open databases that can be followed. */
 const followed = ["api", "background", "querying", "smuggler", "store", "subscriptions", "writes"];
@@ -118,6 +47,11 @@ const followed = ["api", "background", "querying", "smuggler", "store", "subscri
 const names = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name.replaceAll("\\", "/")}`);
+
+const kindOf = (name: string) => kindPattern.exec(name)?.[1] ?? "";
+
+/** Test files of these kinds. */
+const of = (...kinds: readonly string[]) => names.filter((name) => kinds.includes(kindOf(name)));
 
 const builtOf = (paths: readonly string[]) =>
   paths.map((path) => `dist/${path.replace(/\.ts$/, ".js")}`);
@@ -128,11 +62,11 @@ export default defineConfig(({ mode }) => {
   const isBuilt = isCold || mode === "built" || mode === "dist" || isOfStudio;
   const files = (paths: readonly string[]) => (isBuilt ? builtOf(paths) : [...paths]);
   const only: Readonly<Record<string, readonly string[]>> = {
-    long: [...long, ...slow, ...sampled],
-    studio: flows,
-    walks,
-    cluster,
-    nodes,
+    long: of("long", "slow", "sampled"),
+    studio: of("browser"),
+    walks: of("walk"),
+    cluster: of("cluster"),
+    nodes: of("nodes"),
     faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
     dist: names,
@@ -147,27 +81,19 @@ export default defineConfig(({ mode }) => {
         ? {
             projects: [
               project("shared modules", {
-                include: files(names),
-                exclude: files([
-                  ...long,
-                  ...(mode === "built" ? slow : []),
-                  ...flows,
-                  ...cluster,
-                  ...nodes,
-                  ...alone,
-                ]),
+                include: files(of("", "sampled", ...(mode === "built" ? [] : ["slow"]))),
                 isolate: false,
               }),
-              project("own modules", { include: files(alone) }),
+              project("own modules", { include: files(of("alone")) }),
             ],
           }
         : {
             include: files(only[mode]),
             ...(isOfStudio ? { isolate: false } : {}),
             exclude: files([
-              ...(mode === "dist" ? flows : mode === "studio" ? walks : []),
-              ...(mode === "cluster" ? [] : cluster),
-              ...(mode === "nodes" ? [] : nodes),
+              ...(mode === "dist" ? of("browser", "walk") : []),
+              ...(mode === "cluster" ? [] : of("cluster")),
+              ...(mode === "nodes" ? [] : of("nodes")),
             ]),
           }),
       env: {

@@ -16,13 +16,13 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/settings/listen-error.ts",
     "server/settings/log-settings.ts",
   ],
-  "test/server/routing/request-forwarding.test.ts": [
+  "test/server/routing/request-forwarding.slow.test.ts": [
     "server/cluster/node-certificates.ts",
     "server/cluster/peers.ts",
     "server/routing/forwarded-requests.ts",
     "server/routing/barriers.ts",
   ],
-  "test/server/endpoints/live-figures.test.ts": [
+  "test/server/endpoints/live-figures.slow.test.ts": [
     "server/replies/index-performance.ts",
     "server/replies/io-metrics.ts",
   ],
@@ -51,22 +51,22 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/replies/storage-report.ts",
   ],
   "test/engine/scripting/csharp-numbers.test.ts": ["engine/scripting/csharp-math.ts"],
-  "test/server/cluster/nats/jetstream-stream.test.ts": [
+  "test/server/cluster/nats/jetstream-stream.cluster.test.ts": [
     "server/cluster/nats/nats-link.ts",
     "server/cluster/nats/nats-transport.ts",
     "server/cluster/nats/stream-follower.ts",
   ],
-  "test/server/endpoints/cluster-databases.test.ts": [
+  "test/server/endpoints/cluster-databases.slow.test.ts": [
     "server/endpoints/database-nodes.ts",
     "server/endpoints/peer-calls.ts",
   ],
-  "test/server/cluster/copy-fetch.test.ts": [
+  "test/server/cluster/copy-fetch.slow.test.ts": [
     "engine/api/replaced-files.ts",
     "server/cluster/open-copies.ts",
     "server/endpoints/cluster-copies.ts",
   ],
-  "test/simulation/catalog-crash.test.ts": ["engine/database/folder-swap.ts"],
-  "test/server/cluster/nats/nats.test.ts": ["server/cluster/nats/nats-server.ts"],
+  "test/simulation/catalog-crash.slow.test.ts": ["engine/database/folder-swap.ts"],
+  "test/server/cluster/nats/nats.cluster.test.ts": ["server/cluster/nats/nats-server.ts"],
   "test/server/endpoints/index-trial.test.ts": ["engine/querying/index-hosting/index-trial.ts"],
   "test/server/endpoints/query-plan.test.ts": [
     "engine/rql/better-index.ts",
@@ -96,7 +96,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/series-policies.ts",
     "engine/rql/time-series/series-parts.ts",
   ],
-  "test/server/cluster/cluster.test.ts": [
+  "test/server/cluster/cluster.cluster.test.ts": [
     "engine/api/shared-values.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
@@ -109,7 +109,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/cluster-values.ts",
     "server/startup/cluster-node.ts",
   ],
-  "test/engine/database/database-replication.test.ts": ["engine/database/missing-contents.ts"],
+  "test/engine/database/database-replication.slow.test.ts": ["engine/database/missing-contents.ts"],
   "test/engine/database/database-catalog.test.ts": [
     "engine/base/database-name.ts",
     "engine/database/reopen-rate-limit.ts",
@@ -193,7 +193,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/log/scrub.ts",
     "engine/log/snapshots.ts",
   ],
-  "test/engine/log/damage.test.ts": [
+  "test/engine/log/damage.long.test.ts": [
     "engine/log/manifest.ts",
     "engine/log/salvage.ts",
     "engine/log/snapshot-file.ts",
@@ -211,7 +211,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/engine/log/segment-cache.test.ts": ["engine/log/segment.ts"],
   "test/engine/log/segment-store.test.ts": ["engine/log/log.ts"],
-  "test/engine/platform/lock/folder-lock.test.ts": [
+  "test/engine/platform/lock/folder-lock.long.test.ts": [
     "engine/database/open-folder.ts",
     "engine/platform/durable-directory.ts",
     "engine/platform/lock/heartbeat.ts",
@@ -242,7 +242,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/index-definitions.ts",
     "engine/querying/index-hosting/index-documents.ts",
   ],
-  "test/engine/querying/index-hosting/index-snapshots.test.ts": [
+  "test/engine/querying/index-hosting/index-snapshots.slow.test.ts": [
     "engine/indexing/saved-documents.ts",
     "engine/indexing/saved-parts.ts",
     "engine/keyspaces/compare-exchange.ts",
@@ -357,7 +357,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/json/double-text.ts",
     "engine/scripting/value-text.ts",
   ],
-  "test/engine/shipping/shipment.test.ts": [
+  "test/engine/shipping/shipment.slow.test.ts": [
     "engine/api/shipping.ts",
     "engine/log/content-follower.ts",
     "engine/log/log-follower.ts",
@@ -411,7 +411,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/writes/transaction-script-host.ts",
     "engine/writes/value-texts.ts",
   ],
-  "test/engine/writes/prepared-document.test.ts": ["engine/base/crc-combine.ts"],
+  "test/engine/writes/prepared-document.slow.test.ts": ["engine/base/crc-combine.ts"],
   "test/engine/writes/revisions.test.ts": ["engine/background/revision-tasks.ts"],
   "test/engine/writes/time-series.test.ts": [
     "engine/keyspaces/series-page.ts",
@@ -427,7 +427,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "library/embedded-engine.ts",
     "library/texts.ts",
   ],
-  "test/server/certificates.test.ts": [
+  "test/server/certificates.slow.test.ts": [
     "server/endpoints/certificates.ts",
     "server/http/zip.ts",
     "server/security/client-package.ts",
@@ -463,7 +463,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/endpoints/etl.test.ts": ["server/databases/etl-definitions.ts"],
   "test/engine/querying/fast-path-queries.test.ts": ["engine/rql/execute-fast-path.ts"],
-  "test/engine/querying/steered-operations.test.ts": [
+  "test/engine/querying/steered-operations.slow.test.ts": [
     "engine/background/undo-operation.ts",
     "engine/background/undo-retention.ts",
     "engine/querying/document-changes.ts",
@@ -477,7 +477,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/keyspaces/identities.ts",
     "engine/writes/hilo.ts",
   ],
-  "test/server/endpoints/large-replies.test.ts": [
+  "test/server/endpoints/large-replies.slow.test.ts": [
     "engine/base/large-buffer.ts",
     "engine/documents/document-chunks.ts",
   ],
@@ -496,7 +496,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/route-table.ts",
     "server/http/internal-exchange.ts",
   ],
-  "test/server/endpoints/sample-data.test.ts": ["server/databases/sample-data.ts"],
+  "test/server/endpoints/sample-data.slow.test.ts": ["server/databases/sample-data.ts"],
   "test/server/endpoints/smuggler.test.ts": ["server/databases/dump-body.ts"],
   "test/server/endpoints/subscriptions.test.ts": ["server/subscriptions/subscription-messages.ts"],
   "test/server/endpoints/time-series-queries.test.ts": [
@@ -514,7 +514,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http/error-status.ts",
     "server/http/request-error.ts",
   ],
-  "test/server/limits.test.ts": ["server/http/body.ts", "server/http/reply-room.ts"],
+  "test/server/limits.slow.test.ts": ["server/http/body.ts", "server/http/reply-room.ts"],
   "test/server/protocols.test.ts": [
     "server/http/connection.ts",
     "server/http/exchange.ts",
@@ -529,7 +529,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/routing/route.ts",
     "server/security/tls-policy.ts",
   ],
-  "test/server/security/presented-certificate.test.ts": ["server/security/certificate-store.ts"],
+  "test/server/security/presented-certificate.slow.test.ts": ["server/security/certificate-store.ts"],
   "test/server/service-interface.test.ts": [
     "engine/database/statistics.ts",
     "server/endpoints/compare-exchange.ts",
@@ -543,7 +543,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/endpoints/tasks.ts",
     "server/endpoints/welcome.ts",
   ],
-  "test/server/start.test.ts": [
+  "test/server/start.long.test.ts": [
     "cli/main.ts",
     "server/logging/process-log.ts",
     "server/main.ts",
@@ -560,7 +560,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/server/settings/unsupported-settings.test.ts": ["server/settings/setting-table.ts"],
   "test/cli/prompt.test.ts": ["cli/history.ts", "cli/schema.ts"],
   "test/cli/transfer.test.ts": ["cli/commands/transfer.ts", "cli/row-files.ts"],
-  "test/cli/operate.test.ts": ["cli/commands/check.ts", "cli/commands/doctor.ts"],
+  "test/cli/operate.slow.test.ts": ["cli/commands/check.ts", "cli/commands/doctor.ts"],
   "test/cli/run.test.ts": [
     "cli/arguments.ts",
     "cli/client.ts",
@@ -616,11 +616,11 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   "test/engine/smuggler/backup-marks.test.ts": ["engine/smuggler/replaced-parts.ts"],
   "test/server/backups/backup-file.test.ts": ["server/backups/folder-storage.ts"],
   "test/server/backups/s3-storage.test.ts": ["server/backups/s3-client.ts"],
-  "test/server/backups/continuous-backup.test.ts": [
+  "test/server/backups/continuous-backup.slow.test.ts": [
     "server/backups/continuous-backups.ts",
     "server/backups/continuous-folder.ts",
   ],
-  "test/server/backups/verification.test.ts": [
+  "test/server/backups/verification.slow.test.ts": [
     "engine/smuggler/content-digest.ts",
     "server/backups/backup-sums.ts",
   ],
@@ -628,7 +628,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/backups/backup-status.ts",
     "server/backups/retention.ts",
   ],
-  "test/server/backups/restores.test.ts": [
+  "test/server/backups/restores.slow.test.ts": [
     "server/backups/backup-result.ts",
     "server/backups/backup-runner.ts",
     "server/backups/backups.ts",

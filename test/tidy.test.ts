@@ -54,7 +54,13 @@ describe("every source file", () => {
 describe("tests", () => {
   /** Number of lines from which a file needs its own test. */
   const longLines = 500;
-  const mirrorOf = (path: string) => `test/${path.replace(/\.ts$/, ".test.ts")}`;
+  /** The paths of the tests without their kinds (vitest.config.ts). */
+  const tests = new Set(
+    files
+      .filter((path) => path.endsWith(".test.ts"))
+      .map((path) => path.replace(/\.[a-z]+(?=\.test\.ts$)/, "")),
+  );
+  const hasTest = (path: string) => tests.has(`test/${path.replace(/\.ts$/, ".test.ts")}`);
   const listed = Object.entries(coveredElsewhere);
   /** The runtime imports of a file. */
   const importsOf = new Map(
@@ -71,7 +77,9 @@ describe("tests", () => {
       }),
   );
   // It runs the server and commands as processes.
-  importsOf.get("test/server/start.test.ts")?.push("server/main.ts", "cli/main.ts", "cli/run.ts");
+  importsOf
+    .get("test/server/start.long.test.ts")
+    ?.push("server/main.ts", "cli/main.ts", "cli/run.ts");
 
   function reachedFrom(path: string): Set<string> {
     const reached = new Set<string>();
@@ -92,10 +100,17 @@ describe("tests", () => {
         read(path),
       );
     const elsewhere = new Set(listed.flatMap(([, sources]) => sources));
-    const untested = source.filter(
-      (path) => isRun(path) && !files.includes(mirrorOf(path)) && !elsewhere.has(path),
-    );
+    const untested = source.filter((path) => isRun(path) && !hasTest(path) && !elsewhere.has(path));
     expect(untested).toEqual([]);
+  });
+
+  test("have a kind that vitest.config.ts describes, or none", () => {
+    const described = new Set(
+      [...read("vitest.config.ts").matchAll(/^ \* \| `([a-z]+)` \|/gm)].map(([, kind]) => kind),
+    );
+    const kinds = files.flatMap((path) => /\.([a-z]+)\.test\.ts$/.exec(path)?.[1] ?? []);
+    expect(described.size).toBeGreaterThan(5);
+    expect(kinds.filter((kind) => !described.has(kind))).toEqual([]);
   });
 
   test("listed for other files exist and import them, and files with their own test are not listed", () => {
@@ -104,7 +119,7 @@ describe("tests", () => {
       const reached = reachedFrom(path);
       for (const one of sources) {
         if (!reached.has(one)) wrong.push(`${path} does not import ${one}`);
-        if (files.includes(mirrorOf(one))) wrong.push(`${one} has a test of its own`);
+        if (hasTest(one)) wrong.push(`${one} has a test of its own`);
         if (!source.includes(one)) wrong.push(`${one} is not there`);
       }
     }
@@ -121,7 +136,7 @@ describe("tests", () => {
     );
     const long = source.filter((path) => read(path).split("\n").length > longLines);
     expect(long.length).toBeGreaterThan(20);
-    expect(long.filter((path) => !direct.has(path) && !files.includes(mirrorOf(path)))).toEqual([]);
+    expect(long.filter((path) => !direct.has(path) && !hasTest(path))).toEqual([]);
   });
 });
 

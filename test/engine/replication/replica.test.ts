@@ -1,4 +1,4 @@
-/** Single behaviours of a replica; test/simulation/replication-schedules.test.ts combines them. */
+/** Single behaviours of a replica; test/simulation/replication-schedules.slow.test.ts combines them. */
 import { expect, test } from "vitest";
 import {
   replicaMissingMs,

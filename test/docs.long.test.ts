@@ -60,7 +60,7 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
 ];
 
 function isRun(page: Page, block: Block): boolean {
-  if (block.language === "ts") return false; // test/package.test.ts compiles them.
+  if (block.language === "ts") return false; // test/package.long.test.ts compiles them.
   return !notRun.some(({ page: path, begins }) => {
     return path === page.path && block.text.startsWith(begins);
   });
