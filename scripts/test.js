@@ -9,27 +9,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-/** Scripts that `.ci/run` or a developer runs, with the tests that they add. */
-const omitted = [
-  ["test:studio", "the studio in Chromium (CHROMIUM names another than the system's)"],
-  [
-    "test:cluster",
-    "several nodes, with the nats-server that node packaging/nats-server.js installs",
-  ],
-  [
-    "test:long",
-    "processes, the package, small benches, crashes and faults at many points, slow test files",
-  ],
-  [
-    "test:walks",
-    "every page of the studio with axe and with each access level, and the cluster page",
-  ],
-  ["test:cold", "all tests without cached records"],
-  ["test:nodes, test:nightly", "three whole nodes under 10 and under 200 faults"],
-  ["test:fuzz, test:abuse", "mutated requests, and attacks on a real process"],
-  ["test:faults, test:crash", "every disk fault, and killed processes"],
-];
+import { stressLines } from "./stress.js";
 
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-report-"));
 const report = process.env.VITEST_JSON_REPORT ?? join(folder, "report.json");
@@ -45,7 +25,8 @@ await step("tests", ["exec", "--", "vitest", "run", "--mode", "built", ...filter
 rmSync(folder, { recursive: true, force: true });
 
 console.log(`\n${lines.join("\n")}`);
-for (const [script, adds] of omitted) console.log(`omitted   npm run ${script}: ${adds}`);
+console.log("omitted:");
+for (const line of stressLines()) console.log(`  ${line}`);
 process.exitCode = status;
 
 /** Runs a step, unless an earlier step failed. `summary` is the text of the report, or a function that returns it. */

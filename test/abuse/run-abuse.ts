@@ -1,8 +1,8 @@
 /**
- * `npm run test:abuse`: malicious clients, and their effect on others. Each case starts the built server as a process
+ * `npm run stress abuse`: malicious clients, and their effect on others. Each case starts the built server as a process
  * with two databases, sets up, attacks one of them, and meanwhile requests a document of the other continuously.
  *
- *     npm run test:abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
+ *     npm run stress abuse -- [--short] [--area wire|channels|batches|scripts|queries] [--only PART OF A NAME] [--runs 3] [--tolerance 1] [--list]
  *
  * To add a case, add an object to the table of its area (`wire.ts`, `floods.ts`, `channels.ts`, `batches.ts`, `scripts.ts`,
  * `queries.ts`, `index-queries.ts`; its shape is in `abuse-case.ts`, the tools of an attack in `abuse-server.ts`):

@@ -1,5 +1,5 @@
 /**
- * `npm run test:fuzz -- --seed N --requests N`: mutated requests over every route; each failure is printed with the
+ * `npm run stress fuzz -- --seed N --requests N`: mutated requests over every route; each failure is printed with the
  * command that repeats it. `--from N` starts at a later request. The last line counts the run as one passed test, or
  * each failure as a failed one.
  */

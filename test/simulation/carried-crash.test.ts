@@ -3,7 +3,7 @@
  * several of its groups are carried together and written in one call. Afterwards it contains a
  * prefix of the carried groups with all acknowledged ones, and no damage is reported.
  *
- * `npm run test:faults` tries more outcomes.
+ * `npm run stress faults` tries more outcomes.
  */
 import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";

@@ -3,7 +3,7 @@
  * atomic, nothing has changed otherwise, and repeated recovery from the files, with snapshots and without, gives the
  * same result.
  *
- * By default power is lost at every 7th call, with one outcome; with `npm run test:faults` at every call, with three.
+ * By default power is lost at every 7th call, with one outcome; with `npm run stress faults` at every call, with three.
  */
 import { expect, test } from "vitest";
 import { crashEverywhere } from "../support/crash-loop.ts";

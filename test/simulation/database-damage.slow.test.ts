@@ -4,7 +4,7 @@
  * else it fails to open and names the file. It never returns a document, a counter or an attachment
  * that differs from the written one.
  *
- * In each file 40 evenly spread bits are flipped; with `npm run test:faults` all of them, in eight
+ * In each file 40 evenly spread bits are flipped; with `npm run stress faults` all of them, in eight
  * parts: one for each bit position within a byte.
  */
 import { describe, expect, test, vi } from "vitest";

@@ -1,7 +1,7 @@
 /**
  * File system calls that fail, in all database scenarios: the device returns an error, is full, or writes only a part.
  * Then the process ends, with and without a power loss, and acknowledged writes must exist. Every 47th call fails, from
- * a different start for each scenario and fault; with `npm run test:faults` every call.
+ * a different start for each scenario and fault; with `npm run stress faults` every call.
  */
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../engine/database/open-database.ts";

@@ -3,7 +3,7 @@
  * its groups, and its contents equal the leader's after that number: no group is missing or applied
  * twice. Then it continues.
  *
- * By default power is lost at every 7th call; with `npm run test:faults` at every call, with three
+ * By default power is lost at every 7th call; with `npm run stress faults` at every call, with three
  * outcomes.
  */
 import { expect, test } from "vitest";

@@ -2,7 +2,7 @@
  * Power loss, and disk failures, at every file system call while indexes are built, saved and read again. After each
  * the indexes return the same results as newly built ones.
  *
- * By default every 29th call; with `npm run test:faults` every call.
+ * By default every 29th call; with `npm run stress faults` every call.
  */
 import { expect, test } from "vitest";
 import { OpenDatabase } from "../../engine/database/open-database.ts";

@@ -1,4 +1,4 @@
-/** A short run of the loop that kills a real process; `npm run test:crash` runs it for longer. */
+/** A short run of the loop that kills a real process; `npm run stress crash` runs it for longer. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";

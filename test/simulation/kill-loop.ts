@@ -1,6 +1,6 @@
 /**
  * Kills a real process at random moments while it writes, opens its files, and compares: no
- * acknowledged write is lost, none is partial. For long runs: `npm run test:crash -- --rounds=100
+ * acknowledged write is lost, none is partial. For long runs: `npm run stress crash -- --rounds=100
  * --seed=7`; with `--fresh=25` every 25 rounds start with an empty folder (the time of a round
  * grows with the data written before) and the next seed.
  */

@@ -8,7 +8,7 @@
  * lost, everything reported as done persists, and no temporary data remains.
  *
  * By default every 23rd call fails, from a different start for each fault; every 5th with `npm run
- * test:long`, and each with `npm run test:faults`.
+ * stress long`, and each with `npm run stress faults`.
  */
 import { expect, test } from "vitest";
 import { startUndo } from "../../engine/background/undo-operation.ts";

@@ -1,5 +1,5 @@
 /**
- * Setup for every test file of `npm run test:cold`, see cold.ts. Released memory is overwritten, so late
+ * Setup for every test file of `npm run stress cold`, see cold.ts. Released memory is overwritten, so late
  * reads of it find garbage.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Set by `npm run test:faults`, which samples nothing: every call fails, and every bit is flipped.
+ * Set by `npm run stress faults`, which samples nothing: every call fails, and every bit is flipped.
  */
 export const everyFault = process.env["EVERY_FAULT"] === "1";
 
-/** Set by `npm run test:long`: a larger sample than `npm test` takes. */
+/** Set by `npm run stress long`: a larger sample than `npm test` takes. */
 export const moreFaults = process.env["MORE_FAULTS"] === "1";

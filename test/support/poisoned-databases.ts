@@ -1,6 +1,6 @@
 /**
  * Setup for every test file: released and borrowed record memory is overwritten, so that late reads
- * of it find garbage. `npm run test:cold` does the same (cold-databases.ts).
+ * of it find garbage. `npm run stress cold` does the same (cold-databases.ts).
  */
 
 import { processMemory } from "../../engine/base/memory-budget.ts";

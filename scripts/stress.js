@@ -1,0 +1,117 @@
+/**
+ * `npm run stress NAME`: the tests that `npm test` omits, because they take minutes, or need a browser, a nats-server or root.
+ * Without a name it lists them. Other arguments are passed on: `npm run stress fuzz -- --requests 1000`.
+ *
+ * Each entry has the duration on two cores, what it runs, and the arguments of `vitest run` or the built program.
+ * `isBuilt`: it needs a build, which is made if a source has changed.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { pathToFileURL } from "node:url";
+
+export const stresses = {
+  studio: {
+    takes: "4 min",
+    about: "the studio in Chromium (CHROMIUM names another than the system's)",
+    isBuilt: true,
+    vitest: ["--mode", "studio"],
+  },
+  walks: {
+    takes: "3 min",
+    about: "every page of the studio with axe and with each access level, and the cluster page",
+    isBuilt: true,
+    vitest: ["--mode", "walks"],
+  },
+  cluster: {
+    takes: "3 min",
+    about: "several nodes, with the nats-server that node packaging/nats-server.js installs",
+    vitest: ["--mode", "cluster"],
+  },
+  long: {
+    takes: "13 min",
+    about: "processes, the package, small benches, crashes and faults at many points, slow files",
+    vitest: ["--mode", "long"],
+  },
+  cold: {
+    takes: "9 min",
+    about: "all tests without cached records",
+    isBuilt: true,
+    vitest: ["--mode", "cold"],
+  },
+  nodes: {
+    takes: "2 min",
+    about: "three whole nodes under ten faults",
+    isBuilt: true,
+    vitest: ["--mode", "nodes"],
+  },
+  nightly: {
+    takes: "50 min",
+    about: "three whole nodes under 200 faults; needs root and libfaketime for all of them",
+    isBuilt: true,
+    environment: { CLUSTER_ROUNDS: "200" },
+    vitest: ["--mode", "nodes", "cluster-faults"],
+  },
+  followed: {
+    takes: "some minutes",
+    about: "the tests of the engine, with each database compared with a follower",
+    vitest: ["--mode", "followed"],
+  },
+  faults: {
+    takes: "60 min",
+    about: "every failing file system call and every flipped bit",
+    vitest: ["--mode", "faults"],
+  },
+  crash: {
+    takes: "by --rounds=N",
+    about: "a server process that is killed",
+    isBuilt: true,
+    program: "dist/test/simulation/kill-loop.js",
+  },
+  schedules: {
+    takes: "10 min per million",
+    about: "the replication protocol under simulated faults (--schedules N --seed N)",
+    isBuilt: true,
+    program: "dist/test/simulation/replication-schedules.js",
+  },
+  fuzz: {
+    takes: "1 min per 20,000",
+    about: "mutated requests on every route (--seed N --requests N)",
+    isBuilt: true,
+    program: "dist/test/fuzz/fuzz.js",
+  },
+  abuse: {
+    takes: "--short: 20 min",
+    about: "attacks on a server process, and their effect on other clients",
+    isBuilt: true,
+    program: "dist/test/abuse/run-abuse.js",
+  },
+};
+
+/** Returns one line for each entry. */
+export function stressLines() {
+  return Object.entries(stresses).map(
+    ([name, { takes, about }]) => `npm run stress ${name.padEnd(9)}  ${takes.padEnd(18)}  ${about}`,
+  );
+}
+
+async function run(command, args, environment) {
+  const env = { ...process.env, ...environment };
+  const [code] = await once(spawn(command, args, { stdio: "inherit", env }), "exit");
+  if (code !== 0) process.exit(code ?? 1);
+}
+
+async function main([name, ...args]) {
+  const one = Object.hasOwn(stresses, name ?? "") ? stresses[name] : undefined;
+  if (one === undefined) {
+    console.log(stressLines().join("\n"));
+    process.exit(name === undefined ? 0 : 1);
+  }
+  const { isBuilt, environment, vitest, program } = one;
+  if (isBuilt) await run(process.execPath, ["scripts/build-if-changed.js"]);
+  if (program !== undefined) await run(process.execPath, [program, ...args], environment);
+  else await run("npm", ["exec", "--", "vitest", "run", ...vitest, ...args], environment);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  await main(process.argv.slice(2));
+}
