@@ -529,7 +529,9 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/routing/route.ts",
     "server/security/tls-policy.ts",
   ],
-  "test/server/security/presented-certificate.slow.test.ts": ["server/security/certificate-store.ts"],
+  "test/server/security/presented-certificate.slow.test.ts": [
+    "server/security/certificate-store.ts",
+  ],
   "test/server/service-interface.test.ts": [
     "engine/database/statistics.ts",
     "server/endpoints/compare-exchange.ts",
