@@ -65,6 +65,22 @@ export const commandTable: readonly Command[] = [
     load: () => import("./commands/help.ts"),
   },
   {
+    name: "dev",
+    about:
+      "start a server for development on this machine, without certificates, with a first database; runs until Ctrl-C",
+    arguments: none,
+    options: {
+      port: { value: "PORT", about: "port; 0: any free one; default: 8080" },
+      data: { value: "FOLDER", about: "data folder; default: jackdaw-data" },
+      memory: { short: "m", about: "keep everything in memory" },
+      database: { short: "d", value: "NAME", about: "name of the database; default: dev" },
+      "no-open": { about: "do not open the studio in the browser" },
+    },
+    example: "jackdaw dev --memory",
+    needs: "nothing",
+    load: () => import("./commands/dev.ts"),
+  },
+  {
     name: "status",
     about: "show the server, its version and its databases",
     arguments: none,

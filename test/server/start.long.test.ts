@@ -641,6 +641,7 @@ describe("shutdown", () => {
     });
     expect((await requestHttp2(session, "/setup/alive")).status).toBe(204);
     const idle = net.connect(Number(new URL(url).port), "127.0.0.1");
+    idle.on("error", () => undefined); // reset if the server stops before it has accepted the connection
     await once(idle, "connect");
     const answered = once(stream, "response") as Promise<[http2.IncomingHttpHeaders]>;
     const exited = once(child, "exit");

@@ -1,0 +1,103 @@
+/**
+ * `jackdaw dev`: a server for development on this machine, in this process: plain HTTP on the loopback interface, with a
+ * first database. Prints how to connect; runs until Ctrl-C.
+ *
+ * Invariants:
+ * - It listens on 127.0.0.1 only: everybody who can connect has all rights.
+ */
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { routes } from "../../server/endpoints/route-table.ts";
+import { loadConfig } from "../../server/settings/config.ts";
+import { type RunningServer, startServer } from "../../server/startup/run.ts";
+import { openStorage } from "../../server/startup/storage.ts";
+import type { CommandContext } from "../command.ts";
+import { Failure } from "../failure.ts";
+import { openInBrowser } from "../studio/opener.ts";
+
+const defaultPort = "8080";
+const defaultFolder = "jackdaw-data";
+const defaultDatabase = "dev";
+
+export async function run(context: CommandContext): Promise<void> {
+  const { options, print, interrupted } = context;
+  const folder = options.is("memory") ? undefined : (options.text("data") ?? defaultFolder);
+  const database = options.text("database") ?? defaultDatabase;
+  const server = await start(readPort(options.text("port")), folder, context);
+  try {
+    const { databases } = server.services;
+    if (!databases.has(database)) await databases.create(database, { DatabaseName: database });
+    const { url } = server.address;
+    const studio = `${url}/studio`;
+    if (options.is("json")) print(JSON.stringify({ Address: url, Database: database }));
+    else linesOf(url, database, folder).forEach(print);
+    if (!options.is("json") && !options.is("no-open")) openInBrowser(studio);
+    const ended = interrupted.aborted ? undefined : once(interrupted, "abort");
+    const lost = await Promise.race([ended, server.lost]);
+    if (lost instanceof Error) throw new Failure("failed", lost.message);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** `folder` undefined: everything stays in memory. @throws StartError */
+function start(
+  port: number,
+  folder: string | undefined,
+  { streams }: CommandContext,
+): Promise<RunningServer> {
+  const { config } = loadConfig({
+    argv: [
+      `--ServerUrl=http://127.0.0.1:${port}`,
+      ...(folder === undefined ? ["--RunInMemory=true"] : [`--DataDir=${resolve(folder)}`]),
+      "--Http.Threads=0",
+    ],
+    environment: {},
+    readFile: () => "",
+    defaultFile: "",
+  });
+  const report = (message: string, cause?: unknown) =>
+    void streams.errors.write(`${message}${cause instanceof Error ? `: ${cause.message}` : ""}\n`);
+  return startServer({
+    config,
+    routes,
+    openStorage: (known, replication) => openStorage(known, report, replication),
+    logError: (reference, error) => report(`Error ${reference}`, error),
+  });
+}
+
+function linesOf(url: string, database: string, folder: string | undefined): string[] {
+  return [
+    `Jackdaw for development: ${url}`,
+    "No certificates: every program on this machine has all rights. For anything else, use 'jackdaw serve'.",
+    "",
+    `  Studio    ${url}/studio`,
+    `  Database  ${database}`,
+    `  Data      ${folder === undefined ? "in memory: lost when the server stops" : resolve(folder)}`,
+    "",
+    "Official client (npm i ravendb):",
+    "",
+    '  import { DocumentStore } from "ravendb";',
+    `  const store = new DocumentStore("${url}", "${database}");`,
+    "  store.initialize();",
+    "",
+    "curl:",
+    "",
+    `  curl -X PUT '${url}/databases/${database}/docs?id=users/1' -d '{"Name":"Ann"}'`,
+    `  curl '${url}/databases/${database}/docs?id=users/1'`,
+    "",
+    "Without a server (npm i jackdaw-db):",
+    "",
+    '  import { openEngine } from "jackdaw-db";',
+    "  const engine = await openEngine();",
+    `  const database = await engine.database("${database}");`,
+    "",
+    "Ctrl-C stops the server.",
+  ];
+}
+
+function readPort(text = defaultPort): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= 65_535) return port;
+  throw new Failure("usage", `--port '${text}' must be a port from 0 to 65535`);
+}
