@@ -1,27 +1,33 @@
 /**
  * Detects abuse of an HTTP/2 session: frames that cost their sender nothing. Node's own limits stop floods of pings,
- * settings, empty data and endless headers; these limits cover what it lets pass.
+ * empty data and endless headers; these limits cover what it lets pass.
  *
  * Node reports only settings, priorities, data, aborted streams, and the bytes read and written. So window updates and
  * frames of unknown types appear here as bytes without a purpose.
  *
  * Invariants:
- * - A session that only requests, replies and transfers is never ended here, however fast.
+ * - A session that only requests, replies and transfers is never ended here, however fast, unless it sends bodies byte by byte.
  */
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Readable } from "node:stream";
 
-/** Streams that a client may abort in a burst, and how many more after each check. Node's limit is a little higher. */
-const resetsMax = 900;
+/**
+ * Streams that a client may abort in a burst, and how many more after each check. A client that aborts everything it has
+ * open aborts as many as the settings permit, 100. With 900, sixteen clients delayed others by a second, with 200 by 0.3.
+ */
+const resetsMax = 200;
 const resetsForgotten = 16;
 /** Priority frames allowed per session, plus those for each stream. */
 const prioritiesMax = 1_000;
 const prioritiesPerStream = 10;
 /** Changes of settings allowed between two checks: each changes the window of every open stream. */
 const settingsMax = 64;
-/** Frames of data allowed between two checks whose average length is less than `smallBytes`: most of it is overhead. */
-const smallFramesMax = 1_000;
-const smallBytes = 16;
+/**
+ * Frames of data in one tick of the event loop, whose average length is less than `smallBytes`. A client that sends each
+ * token of a JSON text by itself has longer ones, about 4 bytes; it is as expensive, but it may be honest.
+ */
+const smallFramesMax = 2_000;
+const smallBytes = 3;
 /**
  * Bytes allowed between two checks without an upload: a fixed part, one per stream, and a share of the bytes sent
  * (window updates).
@@ -38,7 +44,7 @@ export class SessionWatch {
   #resets = 0;
   #priorities = 0;
   #settings = 0;
-  /** Frames of data since the last check, and their bytes. */
+  /** Frames of data in the current tick, and their bytes. */
   #dataFrames = 0;
   #dataBytes = 0;
   /** Was an upload open at the last check, or has one begun since? */
@@ -83,8 +89,6 @@ export class SessionWatch {
   check(exchanges: Iterable<{ readonly hasBody: boolean }>): void {
     this.#resets = Math.max(0, this.#resets - resetsForgotten);
     this.#settings = 0;
-    this.#dataFrames = 0;
-    this.#dataBytes = 0;
     const { socket } = this.#session;
     if (socket === undefined || this.#session.destroyed) return;
     const { bytesRead, bytesWritten } = socket;
@@ -106,6 +110,12 @@ export class SessionWatch {
   }
 
   #received(frames: number, bytes: number): void {
+    if (this.#dataFrames === 0) {
+      setImmediate(() => {
+        this.#dataFrames = 0;
+        this.#dataBytes = 0;
+      });
+    }
     this.#dataFrames += frames;
     this.#dataBytes += bytes;
     if (this.#dataFrames > smallFramesMax && this.#dataBytes < this.#dataFrames * smallBytes) {

@@ -394,6 +394,19 @@ describe("HTTP/2", () => {
     session.close();
   });
 
+  test("a body in small pieces, each sent by itself, does not count as a flood", async () => {
+    const session = patient.session(undefined);
+    const upload = session.request({ ":method": "POST", ":path": "/test/count" });
+    for (let sent = 0; sent < 5_000; sent++) {
+      await new Promise((resolve) => upload.write('"a":', resolve));
+    }
+    upload.end();
+    const chunks: Buffer[] = [];
+    for await (const chunk of upload) chunks.push(chunk as Buffer);
+    expect(JSON.parse(Buffer.concat(chunks).toString())).toEqual({ count: 20_000 });
+    session.close();
+  });
+
   test("clients that never read do not affect other clients", async () => {
     const sockets = Array.from({ length: 20 }, () => {
       const socket = net.connect(server.port, "127.0.0.1");
