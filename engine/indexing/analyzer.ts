@@ -99,24 +99,11 @@ export const standardAnalyzer: Analyzer = (text, visit) => {
       at++;
       continue;
     }
-    let end = at + 1;
-    while (end < text.length && isJoinable(classAt(text, end))) end++;
-    // Most words are one run: without the objects for longer ones they take half of the time (bench text: 37 and 17 ms per MB).
-    if (separators.has(text.charAt(end)) && isJoinable(classAt(text, end + 1))) {
-      const match = longestWord(text, at);
-      emitStandardWord(text.slice(at, match.end), match.form, visit);
-      at = match.end;
-    } else {
-      emitStandardWord(text.slice(at, end), "plain", visit);
-      at = end;
-    }
+    const match = longestWord(text, at);
+    emitStandardWord(text.slice(at, match.end), match.form, visit);
+    at = match.end;
   }
 };
-
-/** Is it the class of a character that words consist of? */
-function isJoinable(kind: number): boolean {
-  return kind === letterClass || kind === digitClass;
-}
 
 function emitStandardWord(source: string, form: WordForm, visit: WordVisitor): void {
   if (source.length > wordLengthMax) return;

@@ -181,7 +181,7 @@ function* tracedConditions(run: QueryRun, reader: IndexReader): Work<TracedCondi
   return traced;
 }
 
-/** @param entries those that `cursor` walks. @returns null if the query needs nothing of them */
+/** @param entries the entries of the cursor, in its order. @returns null if the query needs nothing of them */
 function* rowEntry(
   run: QueryRun,
   reader: IndexReader,

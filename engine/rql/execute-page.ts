@@ -227,7 +227,7 @@ export class Page {
     return large === null ? this.#deliver(projector.wholeRow(parts)) : this.#deliverLarge(large);
   }
 
-  /** Adds rows, except duplicates and those that precede the page. */
+  /** Adds rows. Duplicates and rows before the page are left out. */
   #addTexts(parts: RowParts, texts: readonly ProjectedText[]): Promise<void> | null {
     const { projection, isDistinct, paging } = this.#run.query;
     const { includes, projector } = this.#stages;

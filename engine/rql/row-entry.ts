@@ -20,7 +20,7 @@ export interface EntryScores {
   readonly explained: ExplainedScores;
   /** Whether rows report them; otherwise they are only explained. */
   readonly areReported: boolean;
-  /** Returns the members that follow the score of an entry; null: there are none. */
+  /** Returns the members after the score of an entry, or null. */
   readonly distanceOf: ((entry: number) => string) | null;
 }
 

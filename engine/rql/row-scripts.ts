@@ -31,7 +31,7 @@ export class RowScripts {
     this.#scripts = hasScripts ? scriptsOf(run) : null;
   }
 
-  /** What scripts have included so far; null: there are none. */
+  /** The includes of the scripts so far, or null. */
   get included(): ScriptIncludes | null {
     return this.#scripts?.included ?? null;
   }

@@ -5,7 +5,7 @@ export const rqlKeywords: readonly string[] =
     " ",
   );
 
-/** Methods, as they are written in examples; function-table.ts has a record for each. */
+/** Methods in the spelling of examples. function-table.ts has a record for each. */
 export const rqlMethods: readonly string[] =
   "id search exact startsWith endsWith exists lucene regex boost fuzzy proximity intersect moreLikeThis spatial.within spatial.contains spatial.disjoint spatial.intersects spatial.circle spatial.wkt spatial.point spatial.distance vector.search count sum avg min max key array facet suggest score random custom highlight explanations timings cmpxchg counters counter counterRaw timeseries revisions last now today".split(
     " ",
