@@ -3,10 +3,11 @@
  * first database. Prints how to connect; runs until Ctrl-C.
  *
  * Invariants:
- * - It listens on 127.0.0.1 only: everybody who can connect has all rights.
+ * - It listens on 127.0.0.1 only: every program that can connect has all rights.
  */
 import { once } from "node:events";
 import { resolve } from "node:path";
+import { returnMemory } from "../../engine/base/memory-return.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import { loadConfig } from "../../server/settings/config.ts";
 import { type RunningServer, startServer } from "../../server/startup/run.ts";
@@ -14,8 +15,9 @@ import { openStorage } from "../../server/startup/storage.ts";
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { openInBrowser } from "../studio/opener.ts";
+import { portOr } from "../values.ts";
 
-const defaultPort = "8080";
+const defaultPort = 8080;
 const defaultFolder = "jackdaw-data";
 const defaultDatabase = "dev";
 
@@ -23,25 +25,26 @@ export async function run(context: CommandContext): Promise<void> {
   const { options, print, interrupted } = context;
   const folder = options.is("memory") ? undefined : (options.text("data") ?? defaultFolder);
   const database = options.text("database") ?? defaultDatabase;
-  const server = await start(readPort(options.text("port")), folder, context);
+  const server = await start(portOr(options.text("port"), defaultPort), folder, context);
+  const stopReturning = returnMemory();
   try {
     const { databases } = server.services;
     if (!databases.has(database)) await databases.create(database, { DatabaseName: database });
     const { url } = server.address;
-    const studio = `${url}/studio`;
     if (options.is("json")) print(JSON.stringify({ Address: url, Database: database }));
     else linesOf(url, database, folder).forEach(print);
-    if (!options.is("json") && !options.is("no-open")) openInBrowser(studio);
+    if (!options.is("json") && !options.is("no-open")) openInBrowser(`${url}/studio`);
     const ended = interrupted.aborted ? undefined : once(interrupted, "abort");
     const lost = await Promise.race([ended, server.lost]);
     if (lost instanceof Error) throw new Failure("failed", lost.message);
   } finally {
+    stopReturning();
     await server.stop();
   }
 }
 
-/** `folder` undefined: everything stays in memory. @throws StartError */
-function start(
+/** `folder` undefined: everything stays in memory. @throws Failure */
+async function start(
   port: number,
   folder: string | undefined,
   { streams }: CommandContext,
@@ -58,12 +61,23 @@ function start(
   });
   const report = (message: string, cause?: unknown) =>
     void streams.errors.write(`${message}${cause instanceof Error ? `: ${cause.message}` : ""}\n`);
-  return startServer({
-    config,
-    routes,
-    openStorage: (known, replication) => openStorage(known, report, replication),
-    logError: (reference, error) => report(`Error ${reference}`, error),
-  });
+  try {
+    return await startServer({
+      config,
+      routes,
+      openStorage: (known, replication) => openStorage(known, report, replication),
+      logError: (reference, error) => report(`Error ${reference}`, error),
+    });
+  } catch (error) {
+    throw new Failure("usage", withOptions((error as Error).message), { cause: error });
+  }
+}
+
+/** Returns the message of an error with the options of this command instead of settings. */
+function withOptions(message: string): string {
+  return message
+    .replace("set ServerUrl to another port", "use another --port")
+    .replace("set DataDir to another folder", "use another --data");
 }
 
 function linesOf(url: string, database: string, folder: string | undefined): string[] {
@@ -94,10 +108,4 @@ function linesOf(url: string, database: string, folder: string | undefined): str
     "",
     "Ctrl-C stops the server.",
   ];
-}
-
-function readPort(text = defaultPort): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
-  throw new Failure("usage", `--port '${text}' must be a port from 0 to 65535`);
 }

@@ -4,16 +4,16 @@
  */
 import type { CommandContext } from "../command.ts";
 import { findConnection } from "../connection.ts";
-import { Failure } from "../failure.ts";
 import { openInBrowser } from "../studio/opener.ts";
 import { StudioProxy } from "../studio/studio-proxy.ts";
+import { portOr } from "../values.ts";
 import { versionOf } from "./status.ts";
 
 const pollMs = 10_000;
 
 export async function run(context: CommandContext): Promise<void> {
   const { client, options, environment, print, streams, interrupted } = context;
-  const port = readPort(options.text("port"));
+  const port = portOr(options.text("port"), 0);
   // Report errors of the server or the certificate before opening a browser.
   const build = (await client().json("/build/version")) as Readonly<Record<string, unknown>>;
   const me = (await client().json("/certificates/whoami")) as { Name?: string } | null;
@@ -61,10 +61,4 @@ function waitForEnd(proxy: StudioProxy, interrupted: AbortSignal): Promise<strin
     if (interrupted.aborted) end();
     interrupted.addEventListener("abort", () => end(), { once: true });
   });
-}
-
-function readPort(text = "0"): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= 65_535) return port;
-  throw new Failure("usage", `--port '${text}' must be a port from 0 to 65535`);
 }

@@ -1,4 +1,4 @@
-/** The command `jackdaw dev`: what it prints works, and what it stores stays. */
+/** `jackdaw dev`: the printed commands work, and documents persist. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ async function shell(command: string): Promise<string> {
   return (await promisify(execFile)("sh", words)).stdout;
 }
 
-test("prints commands that work, and keeps what they store", async () => {
+test("prints commands that work, and stores documents durably", async () => {
   for (const isFirst of [true, false]) {
     const dev = start("--port=0", `--data=${folder}`, "-d", "shop");
     await expect.poll(() => dev.text.output).toContain("Ctrl-C");
@@ -82,7 +82,17 @@ test("a port in use is reported", async () => {
   const { Address } = JSON.parse(dev.text.output) as { Address: string };
   const other = start(`--port=${new URL(Address).port}`, "--memory");
   expect(await other.ended).not.toBe(0);
-  expect(other.text.errors).toMatch(/in use/);
+  expect(other.text.errors).toMatch(/in use .* use another --port\.$/m);
+  dev.stop();
+  await dev.ended;
+});
+
+test("a data folder in use is reported", async () => {
+  const dev = start("--port=0", `--data=${folder}`, "--json");
+  await expect.poll(() => dev.text.output).toContain("\n");
+  const other = start("--port=0", `--data=${folder}`);
+  expect(await other.ended).not.toBe(0);
+  expect(other.text.errors).toMatch(/in use .* use another --data\.$/m);
   dev.stop();
   await dev.ended;
 });
