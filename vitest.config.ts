@@ -20,19 +20,19 @@ import { defineConfig } from "vitest/config";
 const report = process.env["VITEST_JSON_REPORT"];
 
 /**
- * The kinds of tests, by the last part of a file's name (`x.slow.test.ts`), and the modes that run them. Durations on two
- * cores.
+ * The kinds of tests, by the last part of a file's name (`x.slow.test.ts`), and the modes that run them. scripts/stress.js
+ * has their durations.
  *
  * | kind | what | modes |
  * | --- | --- | --- |
- * | none | most tests | all but those below: `npm test` in 4 minutes, `--mode cold` in 9 |
- * | `slow` | seconds per file | `long` (13 minutes with the next two), `cold` |
+ * | none | most tests | `built` (`npm test`), `cold`, none |
+ * | `slow` | seconds per file | `long`, `cold`, none |
  * | `long` | processes, the package, faults at many points | `long` |
  * | `sampled` | `npm test` runs a sample of the cases, `long` all | both |
- * | `browser` | the studio in Chromium | `studio`: 4 minutes |
- * | `walk` | all pages of the studio, or that of a cluster | `walks`: 3 minutes |
- * | `cluster` | several nodes in one process | `cluster`: 3 minutes |
- * | `nodes` | several processes under faults | `nodes`: 2 minutes; nightly: 50 |
+ * | `browser` | the studio in Chromium | `studio` |
+ * | `walk` | all pages of the studio, or that of a cluster | `walks` |
+ * | `cluster` | several nodes in one process | `cluster` |
+ * | `nodes` | several processes under faults | `nodes` |
  * | `alone` | the memory of the whole process: modules are not shared with other files | as none |
  *
  * All files of the other kinds share a few processes and their modules, because loading modules takes as long as the tests;

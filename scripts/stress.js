@@ -11,42 +11,42 @@ import { pathToFileURL } from "node:url";
 
 export const stresses = {
   studio: {
-    takes: "4 min",
-    about: "the studio in Chromium (CHROMIUM names another than the system's)",
+    takes: "3 min",
+    about: "the studio in Chromium (CHROMIUM: its path; PICTURES=FOLDER stores screenshots)",
     isBuilt: true,
     vitest: ["--mode", "studio"],
   },
   walks: {
-    takes: "3 min",
+    takes: "2 min",
     about: "every page of the studio with axe and with each access level, and the cluster page",
     isBuilt: true,
     vitest: ["--mode", "walks"],
   },
   cluster: {
     takes: "3 min",
-    about: "several nodes, with the nats-server that node packaging/nats-server.js installs",
+    about: "several nodes; needs node packaging/nats-server.js, or NATS_SERVER=PATH",
     vitest: ["--mode", "cluster"],
   },
   long: {
-    takes: "13 min",
+    takes: "10 min",
     about: "processes, the package, small benches, crashes and faults at many points, slow files",
     vitest: ["--mode", "long"],
   },
   cold: {
-    takes: "9 min",
+    takes: "10 min",
     about: "all tests without cached records",
     isBuilt: true,
     vitest: ["--mode", "cold"],
   },
   nodes: {
     takes: "2 min",
-    about: "three whole nodes under ten faults",
+    about: "three servers and NATS servers under ten faults; with Go, checks linearizability",
     isBuilt: true,
     vitest: ["--mode", "nodes"],
   },
   nightly: {
     takes: "50 min",
-    about: "three whole nodes under 200 faults; needs root and libfaketime for all of them",
+    about: "the same with 200 faults, on ten clusters; some need root and libfaketime",
     isBuilt: true,
     environment: { CLUSTER_ROUNDS: "200" },
     vitest: ["--mode", "nodes", "cluster-faults"],
@@ -63,19 +63,19 @@ export const stresses = {
   },
   crash: {
     takes: "by --rounds=N",
-    about: "a server process that is killed",
+    about: "a server process that is killed N times",
     isBuilt: true,
     program: "dist/test/simulation/kill-loop.js",
   },
   schedules: {
     takes: "10 min per million",
-    about: "the replication protocol under simulated faults (--schedules N --seed N)",
+    about: "replication under simulated faults (--schedules N --seed N, --trace, --shrink)",
     isBuilt: true,
     program: "dist/test/simulation/replication-schedules.js",
   },
   fuzz: {
     takes: "1 min per 20,000",
-    about: "mutated requests on every route (--seed N --requests N)",
+    about: "mutated requests on every route (--seed N --requests N, --from N)",
     isBuilt: true,
     program: "dist/test/fuzz/fuzz.js",
   },

@@ -1,4 +1,4 @@
-/** What an HTTP thread passes to the engine thread, for which the test stands in. */
+/** The events of an HTTP thread. The test replaces the engine thread. */
 import { once } from "node:events";
 import * as http2 from "node:http2";
 import * as net from "node:net";
@@ -21,7 +21,7 @@ interface Request {
   readonly exchange: number;
 }
 
-/** A front that listens, and what it reported: requests, and connections that were closed. */
+/** Starts listening. Returns the reported requests and closed connections as well. */
 async function listen(secure?: tls.SecureContextOptions, connectionCountMax = 100) {
   const requests: Request[] = [];
   const closed: number[] = [];
