@@ -10,7 +10,8 @@
  */
 import { foldedName } from "../base/case-folding.ts";
 import { recordLengthOf } from "../documents/document-record.ts";
-import type { FieldChange, RestoredDocuments } from "./followed-index.ts";
+import type { FieldChange } from "../store/changes.ts";
+import type { RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 
 /** One collection (null: all documents), with the progress in it. */

@@ -1,6 +1,7 @@
 /** The interface of every kind of index toward the code that updates and queries it. */
 import type { Work, WorkBudget } from "../base/work-budget.ts";
 import type { Space } from "../spatial/space.ts";
+import type { FieldChange } from "../store/changes.ts";
 import type { Analyzer } from "./analyzer.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
 import type { EntryStore, SavedDocuments } from "./entry-store.ts";
@@ -52,17 +53,6 @@ export interface RestoredDocuments {
   readonly gone: Iterable<number>;
   /** The newest deletion of a collection when the lookup of documents began: all earlier ones are accounted for. */
   readonly deletionEtagOf: (collection: string | null) => number;
-}
-
-/** Documents that one transaction has written again, with other values in some of their top-level fields and no other change. */
-export interface FieldChange {
-  /** The names of these fields, in the index's spelling. */
-  readonly fields: readonly string[];
-  /** These are all documents that have etags from `from` to `to`. */
-  readonly from: number;
-  readonly to: number;
-  /** Greatest etag among the previous versions of the changed documents. */
-  readonly previousMax: number;
 }
 
 export interface FollowedIndex {

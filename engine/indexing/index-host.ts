@@ -7,6 +7,7 @@
  */
 
 import type { Shape } from "../documents/shapes.ts";
+import type { IndexEvent } from "../store/changes.ts";
 import type { MapSource } from "./index-program.ts";
 import type { OpenIndex } from "./open-index.ts";
 import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
@@ -58,18 +59,6 @@ export interface CollectionEtags {
   readonly document: number;
   readonly deletion: number;
 }
-
-/** Index events, as named by the HTTP interface. */
-export type IndexEvent =
-  | "IndexAdded"
-  | "IndexRemoved"
-  | "BatchCompleted"
-  | "SideBySideReplace"
-  | "IndexPaused"
-  | "IndexDemotedToDisabled"
-  | "IndexMarkedAsErrored"
-  | "LockModeChanged"
-  | "PriorityChanged";
 
 /**
  * Reads the records of one follower, one walk after another: records read from disk for a step that could not complete

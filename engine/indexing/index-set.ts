@@ -16,8 +16,8 @@ import { assert } from "../base/assert.ts";
 import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
+import type { FieldChange } from "../store/changes.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
-import type { FieldChange } from "./followed-index.ts";
 import {
   covers,
   type DefinitionField,

@@ -8,7 +8,29 @@
  *   is removed. Commit listeners stay, because they miss nothing: they read the state themselves. So do end listeners.
  */
 import type { Report } from "../base/environment.ts";
-import type { IndexEvent } from "../indexing/index-host.ts";
+
+/** Documents that one transaction has written again, with other values in some of their top-level fields and no other change. */
+export interface FieldChange {
+  /** The names of these fields, in the index's spelling. */
+  readonly fields: readonly string[];
+  /** These are all documents that have etags from `from` to `to`. */
+  readonly from: number;
+  readonly to: number;
+  /** Greatest etag among the previous versions of the changed documents. */
+  readonly previousMax: number;
+}
+
+/** Index events, as named by the HTTP interface. */
+export type IndexEvent =
+  | "IndexAdded"
+  | "IndexRemoved"
+  | "BatchCompleted"
+  | "SideBySideReplace"
+  | "IndexPaused"
+  | "IndexDemotedToDisabled"
+  | "IndexMarkedAsErrored"
+  | "LockModeChanged"
+  | "PriorityChanged";
 
 /** A document was stored or deleted. */
 export interface DocumentChange {

@@ -14,7 +14,6 @@ import type { FollowedCollection } from "../../indexing/collection-follower.ts";
 import type {
   CollectionEtags,
   DeletionCursor,
-  IndexEvent,
   IndexHost,
   NumberCursor,
   RowReader,
@@ -36,6 +35,7 @@ import {
   newRow,
 } from "../../reading/query-rows.ts";
 import { RecordReader } from "../../reading/record-reader.ts";
+import type { IndexEvent } from "../../store/changes.ts";
 import type { DatabaseState } from "../../store/database-state.ts";
 import type { Store } from "../../store/store.ts";
 import { ReduceOutputs } from "./output-documents.ts";
