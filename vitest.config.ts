@@ -41,7 +41,7 @@ const report = process.env["VITEST_JSON_REPORT"];
 const kindPattern = /\.([a-z]+)\.test\.ts$/;
 
 /** Rooms whose tests open databases that can be followed. */
-const followed = ["api", "background", "querying", "smuggler", "store", "subscriptions", "writes"];
+const followed = ["api", "services", "state/store", "writes", "patching", "batches"];
 
 /** Existing test files; dist/ may also contain compiled tests that were removed. */
 const names = readdirSync("test", { recursive: true, encoding: "utf8" })
@@ -67,7 +67,7 @@ export default defineConfig(({ mode }) => {
     walks: of("walk"),
     cluster: of("cluster"),
     nodes: of("nodes"),
-    faults: ["test/engine/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
+    faults: ["test/engine/storage/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
     dist: names,
   };

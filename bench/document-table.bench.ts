@@ -3,7 +3,7 @@
  *
  * Ids are `users/<n>`; look-ups use a fixed scattered order, with new id strings `Users/<n>`.
  */
-import { allCollections, DocumentTable } from "../engine/keyspaces/document-table.ts";
+import { allCollections, DocumentTable } from "../engine/state/keyspaces/document-table.ts";
 
 type BenchSize = "smoke" | "full";
 

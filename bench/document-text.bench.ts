@@ -6,23 +6,27 @@
  */
 
 import { createHash } from "node:crypto";
-import { ChangeOrigin } from "../engine/documents/change-origin.ts";
+import { decodeNumber, findPath, parsePath, ValueSpan } from "../engine/base/json/field-access.ts";
+import { ChangeOrigin } from "../engine/state/documents/change-origin.ts";
 import {
   DocumentFields,
   encodeDocumentRecord,
   FieldPatches,
   patchFields,
-} from "../engine/documents/document-encoding.ts";
-import { MetadataWriter } from "../engine/documents/document-metadata.ts";
-import { DocumentParser } from "../engine/documents/document-parser.ts";
-import { bodyStartOf, fieldEndOf, fieldStartOf } from "../engine/documents/document-record.ts";
+} from "../engine/state/documents/document-encoding.ts";
+import { MetadataWriter } from "../engine/state/documents/document-metadata.ts";
+import { DocumentParser } from "../engine/state/documents/document-parser.ts";
+import {
+  bodyStartOf,
+  fieldEndOf,
+  fieldStartOf,
+} from "../engine/state/documents/document-record.ts";
 import {
   collectionMemberOf,
   composeDocument,
   composedLength,
-} from "../engine/documents/document-text.ts";
-import { ShapeTable } from "../engine/documents/shapes.ts";
-import { decodeNumber, findPath, parsePath, ValueSpan } from "../engine/json/field-access.ts";
+} from "../engine/state/documents/document-text.ts";
+import { ShapeTable } from "../engine/state/documents/shapes.ts";
 
 const plain = {
   Name: "Customer 4711",

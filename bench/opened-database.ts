@@ -3,9 +3,9 @@
  * memory.
  */
 import { setImmediate as nextTick } from "node:timers/promises";
-import { OpenDatabase } from "../engine/database/open-database.ts";
-import { nodeEnvironment } from "../engine/platform/node-environment.ts";
-import type { QueryOutcome } from "../engine/rql/results.ts";
+import { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { nodeEnvironment } from "../engine/base/platform/node-environment.ts";
+import type { QueryOutcome } from "../engine/queries/execution/results.ts";
 import { type Cost, costOf, percentile } from "./harness.ts";
 
 /** Documents per write. */

@@ -4,13 +4,13 @@
  * stringify in memory. Also the latency of a get during a patch of all documents.
  */
 import { join } from "node:path";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
-import { openFolder } from "../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { openFolder } from "../engine/api/database/open-folder.ts";
 
 import {
   type SetOperationOptions,
   startPatchByQuery,
-} from "../engine/querying/operations-by-query.ts";
+} from "../engine/services/querying/operations-by-query.ts";
 import { putParsed } from "../engine/writes/documents.ts";
 import {
   type BenchSize,

@@ -15,7 +15,7 @@ import type {
 } from "../server/cluster/cluster-view.ts";
 import { decodeStatus, encodeStatus, type StatusOfNode } from "../server/cluster/node-status.ts";
 import { placesForNew } from "../server/cluster/topology.ts";
-import { addCopyTo } from "../server/endpoints/cluster-databases.ts";
+import { addCopyTo } from "../server/endpoints/cluster/cluster-databases.ts";
 import { fakeDatabase, fakeMember } from "../test/support/seen-cluster.ts";
 import { type BenchSize, costOf, printer, seeded } from "./harness.ts";
 

@@ -6,8 +6,8 @@
  * JACKDAW_BENCH_DOCUMENTS: number of documents.
  */
 import { createHash } from "node:crypto";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
-import type { JsonObject } from "../engine/json/json-object.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
+import type { JsonObject } from "../engine/base/json/json-object.ts";
 import { type BenchSize, costOf, interleaved, printer, seeded } from "./harness.ts";
 import { costText, fill, grownBy, openBench, runQuery, settledTotal } from "./opened-database.ts";
 

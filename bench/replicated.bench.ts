@@ -8,9 +8,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OpenDatabase } from "../engine/database/open-database.ts";
-import { nodeEnvironment } from "../engine/platform/node-environment.ts";
-import { BulkInsert } from "../engine/writes/bulk-insert.ts";
+import { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { nodeEnvironment } from "../engine/base/platform/node-environment.ts";
+import { BulkInsert } from "../engine/batches/bulk-insert.ts";
 import { JetStreamStream } from "../server/cluster/nats/jetstream-stream.ts";
 import { hasNatsServer, NatsCluster } from "../test/support/nats-cluster.ts";
 import { type BenchSize, interleaved, median, percentile, printer, ratio } from "./harness.ts";

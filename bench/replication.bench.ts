@@ -3,7 +3,12 @@
  * including its SHA-256 and CRC-32. Compared with the SHA-256 of the same bytes alone, which is the limit.
  */
 import { hash } from "node:crypto";
-import { decodeFrame, encodeFrame, frameTypes, zeroHash } from "../engine/replication/frame.ts";
+import {
+  decodeFrame,
+  encodeFrame,
+  frameTypes,
+  zeroHash,
+} from "../engine/storage/replication/frame.ts";
 import { type BenchSize, costOf, interleavedCosts, ratio, seeded } from "./harness.ts";
 
 export async function run(size: BenchSize): Promise<string[]> {

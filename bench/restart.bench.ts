@@ -8,8 +8,8 @@
 import { once } from "node:events";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type DatabaseOptions, OpenDatabase } from "../engine/database/open-database.ts";
-import { nodeEnvironment } from "../engine/platform/node-environment.ts";
+import { type DatabaseOptions, OpenDatabase } from "../engine/api/database/open-database.ts";
+import { nodeEnvironment } from "../engine/base/platform/node-environment.ts";
 import {
   type BenchSize,
   type Cost,

@@ -6,10 +6,10 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { PerformanceObserver } from "node:perf_hooks";
 import { setImmediate } from "node:timers/promises";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
-import { type OpenFolder, openFolder } from "../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../engine/api/database/open-folder.ts";
 
-import { SegmentCache } from "../engine/log/segment-cache.ts";
+import { SegmentCache } from "../engine/storage/segments/segment-cache.ts";
 import { putText } from "../engine/writes/documents.ts";
 import { type BenchSize, documentText, temporaryFolder, timeMs } from "./harness.ts";
 

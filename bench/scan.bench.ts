@@ -4,15 +4,8 @@
  * with json_extract over the same texts. The bench `query` measures queries over HTTP.
  */
 
-import { runSteps } from "../engine/base/steps.ts";
-import {
-  DocumentFields,
-  documentRecordLength,
-  encodeDocumentRecord,
-} from "../engine/documents/document-encoding.ts";
-import { DocumentParser } from "../engine/documents/document-parser.ts";
-import { bodyTextOf } from "../engine/documents/document-record.ts";
-import { ShapeTable } from "../engine/documents/shapes.ts";
+import type { JsonText } from "../engine/base/json/json-text.ts";
+import { runSteps } from "../engine/base/scheduling/steps.ts";
 import type {
   IndexHost,
   NumberCursor,
@@ -20,13 +13,20 @@ import type {
   StoredRow,
 } from "../engine/indexing/index-host.ts";
 import { IndexSet } from "../engine/indexing/index-set.ts";
-import type { JsonText } from "../engine/json/json-text.ts";
-import { automaticIndexName } from "../engine/rql/auto-index-name.ts";
-import { executeQuery } from "../engine/rql/execute.ts";
-import { QueryCompiler } from "../engine/rql/query.ts";
-import type { QueryHost } from "../engine/rql/query-run.ts";
-import type { QueryOutcome } from "../engine/rql/results.ts";
-import type { RowSource, ScriptProvider } from "../engine/rql/row-source.ts";
+import { automaticIndexName } from "../engine/queries/analysis/auto-index-name.ts";
+import { QueryCompiler } from "../engine/queries/analysis/query.ts";
+import { executeQuery } from "../engine/queries/execution/execute.ts";
+import type { QueryHost } from "../engine/queries/execution/query-run.ts";
+import type { QueryOutcome } from "../engine/queries/execution/results.ts";
+import type { RowSource, ScriptProvider } from "../engine/queries/execution/row-source.ts";
+import {
+  DocumentFields,
+  documentRecordLength,
+  encodeDocumentRecord,
+} from "../engine/state/documents/document-encoding.ts";
+import { DocumentParser } from "../engine/state/documents/document-parser.ts";
+import { bodyTextOf } from "../engine/state/documents/document-record.ts";
+import { ShapeTable } from "../engine/state/documents/shapes.ts";
 import { type BenchSize, documentText, peer, ratio } from "./harness.ts";
 
 const noMetadata = Buffer.from("{}");

@@ -5,8 +5,8 @@
 
 import { createHash } from "node:crypto";
 import { compileScript } from "../engine/scripting/script.ts";
-import { ScriptDocument } from "../engine/scripting/script-document.ts";
 import type { ScriptHost } from "../engine/scripting/script-host.ts";
+import { ScriptDocument } from "../engine/scripting/values/script-document.ts";
 import type { BenchSize } from "./harness.ts";
 
 const script = `

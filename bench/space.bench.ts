@@ -10,8 +10,8 @@ import { lstatSync, readdirSync } from "node:fs";
 import * as http2 from "node:http2";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
-import { openFolder } from "../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { openFolder } from "../engine/api/database/open-folder.ts";
 
 import { putText } from "../engine/writes/documents.ts";
 import {

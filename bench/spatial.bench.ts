@@ -3,14 +3,14 @@
  * nearest of all. Compared with testing every point, which is the cost without an index.
  */
 import { createHash } from "node:crypto";
-import { FreeBudget, finish } from "../engine/base/work-budget.ts";
-import { EntryStore } from "../engine/indexing/entry-store.ts";
-import { EntryView } from "../engine/indexing/entry-view.ts";
-import type { FieldColumn } from "../engine/indexing/field-column.ts";
-import { type SpatialColumn, spatialColumnOf } from "../engine/indexing/spatial-column.ts";
-import { addPoint } from "../engine/indexing/spatial-terms.ts";
-import { circleShape } from "../engine/spatial/shape.ts";
-import { distanceOf, globe, haversine } from "../engine/spatial/space.ts";
+import { FreeBudget, finish } from "../engine/base/scheduling/work-budget.ts";
+import { EntryStore } from "../engine/indexing/columns/entry-store.ts";
+import { EntryView } from "../engine/indexing/columns/entry-view.ts";
+import type { FieldColumn } from "../engine/indexing/columns/field-column.ts";
+import { circleShape } from "../engine/indexing/spatial/shape.ts";
+import { distanceOf, globe, haversine } from "../engine/indexing/spatial/space.ts";
+import { type SpatialColumn, spatialColumnOf } from "../engine/indexing/spatial/spatial-column.ts";
+import { addPoint } from "../engine/indexing/spatial/spatial-terms.ts";
 import { type BenchSize, median, percentile } from "./harness.ts";
 
 const budget = new FreeBudget();

@@ -5,8 +5,8 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
-import { openFolder } from "../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
+import { openFolder } from "../engine/api/database/open-folder.ts";
 
 import { putText } from "../engine/writes/documents.ts";
 import {

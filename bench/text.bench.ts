@@ -6,7 +6,7 @@
  * JACKDAW_BENCH_DOCUMENTS: number of articles.
  */
 import { createHash } from "node:crypto";
-import type { OpenDatabase } from "../engine/database/open-database.ts";
+import type { OpenDatabase } from "../engine/api/database/open-database.ts";
 import { type BenchSize, printer, seeded } from "./harness.ts";
 import {
   costText,

@@ -3,13 +3,13 @@
  * vector. Prints the recall of the sketches, alone and with a filter.
  */
 import { createHash } from "node:crypto";
-import { FreeBudget, finish } from "../engine/base/work-budget.ts";
-import { EntrySet } from "../engine/indexing/entry-set.ts";
-import { EntryStore } from "../engine/indexing/entry-store.ts";
-import { EntryView } from "../engine/indexing/entry-view.ts";
-import type { FieldColumn } from "../engine/indexing/field-column.ts";
-import { firstTerm, vectorKind } from "../engine/indexing/term-dictionary.ts";
-import { vectorColumnOf } from "../engine/indexing/vector-column.ts";
+import { FreeBudget, finish } from "../engine/base/scheduling/work-budget.ts";
+import { EntrySet } from "../engine/indexing/columns/entry-set.ts";
+import { EntryStore } from "../engine/indexing/columns/entry-store.ts";
+import { EntryView } from "../engine/indexing/columns/entry-view.ts";
+import type { FieldColumn } from "../engine/indexing/columns/field-column.ts";
+import { firstTerm, vectorKind } from "../engine/indexing/columns/term-dictionary.ts";
+import { vectorColumnOf } from "../engine/indexing/vectors/vector-column.ts";
 import { type BenchSize, median, percentile } from "./harness.ts";
 
 const budget = new FreeBudget();

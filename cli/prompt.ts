@@ -8,7 +8,7 @@
 import { once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
-import { rqlKeywords, rqlMethods } from "../engine/rql/words.ts";
+import { rqlKeywords, rqlMethods } from "../engine/queries/syntax/words.ts";
 import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
 import { addHistory, historyLinesMax, historyPath, readHistory } from "./history.ts";

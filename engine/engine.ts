@@ -8,12 +8,13 @@
  *     // stored.changeVector is "A:1-…"
  *     await engine.close();
  */
+
+import { SharedValues } from "./api/cluster/shared-values.ts";
+import { SystemValues } from "./api/cluster/system-values.ts";
+import { type FolderOptions, openFolder } from "./api/database/open-folder.ts";
 import { Databases } from "./api/databases.ts";
-import { SharedValues } from "./api/shared-values.ts";
-import { SystemValues } from "./api/system-values.ts";
 import type { Environment } from "./base/environment.ts";
-import { type FolderOptions, openFolder } from "./database/open-folder.ts";
-import type { Operations } from "./store/operations.ts";
+import type { Operations } from "./state/store/operations.ts";
 
 /** The databases of one data folder, and the durable values of the server itself. */
 export interface Engine {
@@ -67,6 +68,15 @@ export {
   type IndexChange,
   type TimeSeriesChange,
 } from "./api/changes.ts";
+export type { OldContent } from "./api/cluster/replaced-files.ts";
+export {
+  type ReplicaHeartbeat,
+  Replication,
+  type ReplicationMark,
+  type ReplicationWatcher,
+} from "./api/cluster/replication.ts";
+export { SharedValues } from "./api/cluster/shared-values.ts";
+export { SystemValues } from "./api/cluster/system-values.ts";
 export type {
   CompareExchangeResult,
   CompareExchangeValue,
@@ -75,6 +85,14 @@ export {
   type CounterSlot,
   Counters,
 } from "./api/counters.ts";
+export {
+  bytesToCheck,
+  type CheckedDatabase,
+  checkDatabase,
+} from "./api/database/check-database.ts";
+export type { ReplicationOptions } from "./api/database/database-replication.ts";
+export type { FolderReplication } from "./api/database/open-folder.ts";
+export { salvageDatabase } from "./api/database/salvage-database.ts";
 export { Database, type Guest } from "./api/database.ts";
 export { Databases, type ShippedDatabase } from "./api/databases.ts";
 export {
@@ -102,19 +120,11 @@ export type {
   PatchScript,
 } from "./api/patches.ts";
 export { PreparedQuery, Queries, type QueryInclude } from "./api/queries.ts";
-export type { OldContent } from "./api/replaced-files.ts";
-export {
-  type ReplicaHeartbeat,
-  Replication,
-  type ReplicationMark,
-  type ReplicationWatcher,
-} from "./api/replication.ts";
 export type {
   RevisionKind,
   RevisionScope,
 } from "./api/revisions.ts";
 export type { SetOperationOptions } from "./api/set-operations.ts";
-export { SharedValues } from "./api/shared-values.ts";
 export type { LogPoint, Shipment, ShippedFile } from "./api/shipping.ts";
 export type {
   BackupMark,
@@ -141,60 +151,13 @@ export {
   type SubscriptionWorker,
   subscriptionClosed,
 } from "./api/subscriptions.ts";
-export { SystemValues } from "./api/system-values.ts";
 export type { SeriesPage, SeriesSlice } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export { nodeTagDefault } from "./base/names.ts";
-export { bytesToCheck, type CheckedDatabase, checkDatabase } from "./database/check-database.ts";
-export type { ReplicationOptions } from "./database/database-replication.ts";
-export type { FolderReplication } from "./database/open-folder.ts";
-export { salvageDatabase } from "./database/salvage-database.ts";
-export { ChangeOrigin } from "./documents/change-origin.ts";
-export {
-  checkedJson,
-  checkedJsonInSlices,
-  checkJson,
-  readMinified,
-} from "./documents/checked-json.ts";
-export type { DocumentChunks, TextChunks } from "./documents/document-chunks.ts";
-export type { DocumentRow } from "./documents/document-row.ts";
-export {
-  changeVectorsAt,
-  type IncludePath,
-  includedIds,
-  parseIncludePath,
-} from "./documents/include-path.ts";
+export { makeFolders, nodeEnvironment } from "./base/platform/node-environment.ts";
+export { checkStaticIndexName } from "./indexing/definitions/static-definition.ts";
 export type { IndexBatch } from "./indexing/index-batches.ts";
-export { checkStaticIndexName } from "./indexing/static-definition.ts";
-export { timeSpanMicros } from "./keyspaces/revision-rules.ts";
-export type { SeriesBounds } from "./keyspaces/series-page.ts";
-export {
-  parsePolicyFrequency,
-  parseSeriesCollections,
-} from "./keyspaces/series-policies.ts";
-export type { SeriesEntry } from "./keyspaces/series-segment.ts";
-export {
-  isIncremental,
-  type SeriesSummary,
-  seriesTimeText,
-  timeMax,
-  timeMin,
-} from "./keyspaces/time-series.ts";
-export type { DiskWrite, DiskWriteKind } from "./log/disk-writes.ts";
-export { makeFolders, nodeEnvironment } from "./platform/node-environment.ts";
-export type {
-  AnsweringIndex,
-  CacheableQuery,
-  QueryOptions,
-} from "./querying/query-host.ts";
-export type { QueryTaker, RunningQueryInfo } from "./querying/running-queries.ts";
-export type {
-  AppendOutcome,
-  ReplicatedStream,
-  StreamBounds,
-  StreamListener,
-} from "./replication/replicated-stream.ts";
-export type { SeriesInclude } from "./rql/analyzed-query.ts";
+export type { SeriesInclude } from "./queries/analysis/analyzed-query.ts";
 export {
   type IncludedCounters,
   type IncludedRevisions,
@@ -202,15 +165,48 @@ export {
   projectionBehaviors,
   type QueryOutcome,
   type RowSink,
-} from "./rql/results.ts";
+} from "./queries/execution/results.ts";
 export { runConsoleScript } from "./scripting/console-script.ts";
-export { type ScriptSettings, setScriptLimits } from "./scripting/script-values.ts";
-export { LogRestore, shippedHeadOf } from "./shipping/log-restore.ts";
-export type { ShippedHead } from "./shipping/shipped-file.ts";
-export { parseDumpOptions, wholeDump } from "./smuggler/dump-options.ts";
-export { hasCompleteSections } from "./smuggler/dump-record.ts";
-export { encodeSeriesBlob } from "./smuggler/series-blob.ts";
-export { checkTransform } from "./smuggler/transform.ts";
+export { type ScriptSettings, setScriptLimits } from "./scripting/language/script-values.ts";
+export type {
+  AnsweringIndex,
+  CacheableQuery,
+  QueryOptions,
+} from "./services/querying/query-host.ts";
+export type { QueryTaker, RunningQueryInfo } from "./services/querying/running-queries.ts";
+export { parseDumpOptions, wholeDump } from "./services/smuggler/dump-options.ts";
+export { hasCompleteSections } from "./services/smuggler/dump-record.ts";
+export { encodeSeriesBlob } from "./services/smuggler/series-blob.ts";
+export { checkTransform } from "./services/smuggler/transform.ts";
+export { ChangeOrigin } from "./state/documents/change-origin.ts";
+export {
+  checkedJson,
+  checkedJsonInSlices,
+  checkJson,
+  readMinified,
+} from "./state/documents/checked-json.ts";
+export type { DocumentChunks, TextChunks } from "./state/documents/document-chunks.ts";
+export type { DocumentRow } from "./state/documents/document-row.ts";
+export {
+  changeVectorsAt,
+  type IncludePath,
+  includedIds,
+  parseIncludePath,
+} from "./state/documents/include-path.ts";
+export { timeSpanMicros } from "./state/keyspaces/revision-rules.ts";
+export type { SeriesBounds } from "./state/keyspaces/time-series/series-page.ts";
+export {
+  parsePolicyFrequency,
+  parseSeriesCollections,
+} from "./state/keyspaces/time-series/series-policies.ts";
+export type { SeriesEntry } from "./state/keyspaces/time-series/series-segment.ts";
+export {
+  isIncremental,
+  type SeriesSummary,
+  seriesTimeText,
+  timeMax,
+  timeMin,
+} from "./state/keyspaces/time-series/time-series.ts";
 export type {
   OperationFailure,
   OperationFigures,
@@ -219,7 +215,16 @@ export type {
   Operations,
   OperationWork,
   StartedOperation,
-} from "./store/operations.ts";
-export { isInterrupted } from "./store/operations.ts";
-export type { LogFigures } from "./store/store.ts";
+} from "./state/store/operations.ts";
+export { isInterrupted } from "./state/store/operations.ts";
+export type { LogFigures } from "./state/store/store.ts";
+export type { DiskWrite, DiskWriteKind } from "./storage/log/disk-writes.ts";
+export type {
+  AppendOutcome,
+  ReplicatedStream,
+  StreamBounds,
+  StreamListener,
+} from "./storage/replication/replicated-stream.ts";
+export { LogRestore, shippedHeadOf } from "./storage/shipping/log-restore.ts";
+export type { ShippedHead } from "./storage/shipping/shipped-file.ts";
 export type { Environment };

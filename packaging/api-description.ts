@@ -7,6 +7,7 @@
  * - The output depends on the source alone. Each operation is one line, so that diffs are readable.
  * - Methods that OpenAPI 3.1 does not define are under `x-additional-operations` of their path, as in OpenAPI 3.2.
  */
+import { basename } from "node:path";
 import type { Route } from "../server/routing/route.ts";
 import type { HandlerReader, Reading, ReadParameter } from "./handler-reading.ts";
 import { bodyTypes, headerTexts, parameterTexts, statusTexts } from "./parameter-texts.ts";
@@ -64,7 +65,7 @@ function handlerOf(route: Route): { readonly name: string } {
 }
 
 function tagOf(file: string): string {
-  return file.replace(/\.ts$/, "");
+  return basename(file, ".ts");
 }
 
 function textOf(

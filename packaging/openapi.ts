@@ -3,6 +3,7 @@
  * the code of the handlers. Run it after changing a route; a test compares the file with the generated text.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Route } from "../server/routing/route.ts";
 import { describeApi, type Resource } from "./api-description.ts";
@@ -21,9 +22,13 @@ export async function openApiText(): Promise<string> {
 
 /** Returns the routes of each file in server/endpoints/. */
 async function resources(): Promise<Resource[]> {
-  const names = readdirSync(`${root}server/endpoints`).filter((name) => name !== "route-table.ts");
+  const folder = `${root}server/endpoints`;
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (path) => path.endsWith(".ts") && path !== "route-table.ts",
+  );
+  files.sort((one, other) => (basename(one) < basename(other) ? -1 : 1));
   return Promise.all(
-    names.sort().map(async (file) => {
+    files.map(async (file) => {
       const path = `../server/endpoints/${isBuilt ? file.replace(/ts$/, "js") : file}`;
       const exported = (await import(new URL(path, import.meta.url).href)) as object;
       const lists = Object.entries(exported).filter(([name]) => name.endsWith("Routes"));

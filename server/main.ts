@@ -10,7 +10,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { returnMemory } from "../engine/base/memory-return.ts";
+import { returnMemory } from "../engine/base/memory/memory-return.ts";
 import { routes } from "./endpoints/route-table.ts";
 import type { Log } from "./logging/log.ts";
 import { openProcessLog } from "./logging/process-log.ts";

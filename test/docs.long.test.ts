@@ -19,8 +19,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { functions } from "../engine/rql/functions/function-table.ts";
-import { globals } from "../engine/scripting/built-ins.ts";
+import { functions } from "../engine/queries/functions/function-table.ts";
+import { globals } from "../engine/scripting/built-ins/built-ins.ts";
 import { indexGlobals } from "../engine/scripting/index-functions.ts";
 import { seriesQueryName } from "../engine/scripting/patch-functions.ts";
 import { clearanceRank, databaseAccesses } from "../server/security/access.ts";

@@ -3,11 +3,11 @@
  * replies to each `ColdStep` of its parent with a `ColdResult`.
  */
 import { readFileSync } from "node:fs";
-import { processMemory } from "../../engine/base/memory-budget.ts";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
-import { type OpenFolder, openFolder } from "../../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../../engine/api/database/open-folder.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 
-import { startPatchByQuery } from "../../engine/querying/operations-by-query.ts";
+import { startPatchByQuery } from "../../engine/services/querying/operations-by-query.ts";
 import { putText } from "../../engine/writes/documents.ts";
 import { seeded } from "../harness.ts";
 

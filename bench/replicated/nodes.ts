@@ -4,7 +4,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { JetStreamStream } from "../../server/cluster/nats/jetstream-stream.ts";
 import { StreamCutter } from "../../test/support/memory-stream.ts";
 import type { NatsCluster } from "../../test/support/nats-cluster.ts";

@@ -7,7 +7,7 @@
  */
 import { once } from "node:events";
 import { resolve } from "node:path";
-import { returnMemory } from "../../engine/base/memory-return.ts";
+import { returnMemory } from "../../engine/base/memory/memory-return.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import { loadConfig } from "../../server/settings/config.ts";
 import { type RunningServer, startServer } from "../../server/startup/run.ts";

@@ -6,8 +6,12 @@
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
-import { builtStudio, replyStudioFile, studioStart } from "../../server/endpoints/studio-page.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
+import {
+  builtStudio,
+  replyStudioFile,
+  studioStart,
+} from "../../server/endpoints/studio/studio-page.ts";
 import { RequestError } from "../../server/http/request-error.ts";
 import type { ReplyHeaders } from "../../server/http/response.ts";
 import type { Connection } from "../connection.ts";

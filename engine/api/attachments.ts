@@ -1,10 +1,14 @@
 /** Attachments: binary content under a name within a document, or a revision. */
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import { type Attachment, attachmentKey, revisionAttachmentKey } from "../keyspaces/attachments.ts";
-import type { BlobReader } from "../log/blob-store.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  revisionAttachmentKey,
+} from "../state/keyspaces/attachments.ts";
+import type { BlobReader } from "../storage/log/blob-store.ts";
 import { checkAttachmentTarget, deleteAttachment, putAttachment } from "../writes/attachments.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 import { Revisions } from "./revisions.ts";
 
 export type { Attachment };

@@ -1,9 +1,10 @@
 /** Batches: many commands that become durable and visible together, or not at all. */
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { Lease } from "../log/blob-store.ts";
-import { executeBatch, storeContents, takesContent } from "../writes/batch.ts";
-import { type Batch, parseBatch } from "../writes/batch-parser.ts";
-import { type ClusterBatchResult, executeClusterBatch } from "../writes/cluster-batch.ts";
+
+import { executeBatch, storeContents, takesContent } from "../batches/batch.ts";
+import { type Batch, parseBatch } from "../batches/batch-parser.ts";
+import { type ClusterBatchResult, executeClusterBatch } from "../batches/cluster-batch.ts";
+import type { Lease } from "../storage/log/blob-store.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 interface BatchOptions {
   /** More commands are refused. */

@@ -1,7 +1,8 @@
 /** Bulk inserts: documents, counters and attachments as one stream, committed as it arrives. */
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { StartedOperation } from "../store/operations.ts";
-import { BulkInsert, type BulkInsertOptions } from "../writes/bulk-insert.ts";
+
+import { BulkInsert, type BulkInsertOptions } from "../batches/bulk-insert.ts";
+import type { StartedOperation } from "../state/store/operations.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export class BulkInserts {
   readonly #database: OpenDatabase;

@@ -2,8 +2,8 @@
  * Events of a database: writes once they are durable, in their order, events of indexes, and the closing of the
  * database. A listener must be quick and must not write; a listener that throws is removed, and the error is reported.
  */
-import type { OpenDatabase } from "../database/open-database.ts";
-import { seriesTimeText } from "../keyspaces/time-series.ts";
+
+import { seriesTimeText } from "../state/keyspaces/time-series/time-series.ts";
 import type {
   EndListener,
   IndexChange,
@@ -11,7 +11,8 @@ import type {
   CounterChange as StoredCounterChange,
   DocumentChange as StoredDocumentChange,
   TimeSeriesChange as StoredTimeSeriesChange,
-} from "../store/changes.ts";
+} from "../state/store/changes.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { IndexChange };
 

@@ -1,13 +1,17 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
-import type { OpenDatabase } from "../database/open-database.ts";
-import { checkedJsonWithMetadata } from "../documents/checked-json.ts";
-import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
+
+import { earlierOutcome, keepOutcome } from "../batches/repeated-requests.ts";
+import { checkedJsonWithMetadata } from "../state/documents/checked-json.ts";
+import {
+  type CompareExchangeValue,
+  compareExchangeKey,
+} from "../state/keyspaces/compare-exchange.ts";
 import {
   type CompareExchangeResult,
   deleteCompareExchange,
   putCompareExchange,
 } from "../writes/compare-exchange.ts";
-import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { CompareExchangeResult, CompareExchangeValue };
 

@@ -1,8 +1,7 @@
 /** Counters of documents: 64-bit integers by name. */
-import { runInSlices } from "../base/time-slices.ts";
-import type { Work } from "../base/work-budget.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import { counterKey } from "../keyspaces/counters.ts";
+import { runInSlices } from "../base/scheduling/time-slices.ts";
+import type { Work } from "../base/scheduling/work-budget.ts";
+import { counterKey } from "../state/keyspaces/counters.ts";
 import {
   applyCounters,
   type CounterSlot,
@@ -12,6 +11,7 @@ import {
   parseCounterRequest,
 } from "../writes/counter-operations.ts";
 import { deleteCounter, incrementCounter } from "../writes/counters.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { CounterSlot };
 

@@ -3,24 +3,24 @@
  * Transactions, keyspaces and the bytes of records are not exposed.
  */
 import type { Report } from "../base/environment.ts";
-import { type MonitoredFigures, monitoredFigures } from "../database/monitored-figures.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import { type ReplicationMark, replicationMarkKey } from "../keyspaces/replication-marks.ts";
-import type { DiskWrite } from "../log/disk-writes.ts";
-import type { Operations } from "../store/operations.ts";
+import type { JsonObject } from "../base/json/json-object.ts";
+import { type ReplicationMark, replicationMarkKey } from "../state/keyspaces/replication-marks.ts";
+import type { Operations } from "../state/store/operations.ts";
+import type { DiskWrite } from "../storage/log/disk-writes.ts";
 import { Attachments } from "./attachments.ts";
 import { Batches } from "./batches.ts";
 import { BulkInserts } from "./bulk-inserts.ts";
 import { Changes } from "./changes.ts";
+import { Replication } from "./cluster/replication.ts";
 import { CompareExchange } from "./compare-exchange.ts";
 import { Counters } from "./counters.ts";
+import { type MonitoredFigures, monitoredFigures } from "./database/monitored-figures.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 import { Documents } from "./documents.ts";
 import { Identities } from "./identities.ts";
 import { Indexes } from "./indexes.ts";
 import { Patches } from "./patches.ts";
 import { Queries } from "./queries.ts";
-import { Replication } from "./replication.ts";
 import { Revisions } from "./revisions.ts";
 import { SetOperations } from "./set-operations.ts";
 import { Shipping } from "./shipping.ts";

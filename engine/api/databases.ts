@@ -2,13 +2,13 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { assert } from "../base/assert.ts";
 import { EngineError } from "../base/errors.ts";
-import type { DatabaseCatalog } from "../database/database-catalog.ts";
-import { markAsSeed } from "../database/seed-mark.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import type { ReplicationMark } from "../keyspaces/replication-marks.ts";
-import { LogRestore, type RestoredLog } from "../shipping/log-restore.ts";
+import type { JsonObject } from "../base/json/json-object.ts";
+import type { ReplicationMark } from "../state/keyspaces/replication-marks.ts";
+import { LogRestore, type RestoredLog } from "../storage/shipping/log-restore.ts";
+import { type AddFiles, replaceFiles } from "./cluster/replaced-files.ts";
+import type { DatabaseCatalog } from "./database/database-catalog.ts";
+import { markAsSeed } from "./database/seed-mark.ts";
 import { Database } from "./database.ts";
-import { type AddFiles, replaceFiles } from "./replaced-files.ts";
 
 /** A database created from shipped files. */
 export interface ShippedDatabase {
@@ -73,7 +73,7 @@ export class Databases {
   }
 
   /**
-   * Creates a database of shipped files; see shipping/log-restore.ts. `record` makes its settings record of the one in
+   * Creates a database of shipped files; see storage/shipping/log-restore.ts. `record` makes its settings record of the one in
    * the files; `idOf`, the id that it gets, of the shipped one.
    * @throws as `create`; EngineError not-supported for databases in memory, backup-damaged
    */
@@ -113,7 +113,7 @@ export class Databases {
   }
 
   /**
-   * Marks a database of this node alone as the source of files for other nodes: see database/seed-mark.ts. All writes
+   * Marks a database of this node alone as the source of files for other nodes: see api/database/seed-mark.ts. All writes
    * before it is opened as a copy belong to these files. Durable when it resolves.
    * @throws EngineError database-missing
    */

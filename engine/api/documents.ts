@@ -1,12 +1,12 @@
 /** The documents of one database: found by id, listed from one moment's view, stored and deleted. */
-import { pauseIfDue } from "../base/time-slices.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import { DocumentRow } from "../documents/document-row.ts";
-import { allCollections } from "../keyspaces/document-table.ts";
-import { collectionIdNamed, DocumentCursor } from "../reading/query-rows.ts";
-import { RecordReader } from "../reading/record-reader.ts";
-import type { DatabaseView } from "../store/store.ts";
+import { pauseIfDue } from "../base/scheduling/time-slices.ts";
+import { collectionIdNamed, DocumentCursor } from "../queries/rows/query-rows.ts";
+import { RecordReader } from "../queries/rows/record-reader.ts";
+import { DocumentRow } from "../state/documents/document-row.ts";
+import { allCollections } from "../state/keyspaces/document-table.ts";
+import type { DatabaseView } from "../state/store/store.ts";
 import type { StoredDocument } from "../writes/documents.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 import {
   type HugeLoad,
   isLarge,

@@ -1,8 +1,9 @@
 /** Numbers for ids: identities (`users|`) and the ranges that clients assign ids from (HiLo). */
-import type { OpenDatabase } from "../database/open-database.ts";
+
+import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../batches/hilo.ts";
+import { earlierOutcome, keepOutcome } from "../batches/repeated-requests.ts";
 import { nextIdentity, seedIdentity } from "../writes/documents.ts";
-import { hiLoCapacity, nextHiLoRange, returnHiLoRange } from "../writes/hilo.ts";
-import { earlierOutcome, keepOutcome } from "../writes/repeated-requests.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 /** The client's data about its last range. */
 interface LastRange {

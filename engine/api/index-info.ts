@@ -1,7 +1,8 @@
 /** Public data of an index, at one moment. */
 
+import type { JsonObject } from "../base/json/json-object.ts";
 import { AutomaticIndex } from "../indexing/automatic-index.ts";
-import { allDocuments, type IndexDefinition } from "../indexing/index-definition.ts";
+import { allDocuments, type IndexDefinition } from "../indexing/definitions/index-definition.ts";
 import type { IndexError } from "../indexing/index-errors.ts";
 import type {
   IndexLockMode,
@@ -11,9 +12,8 @@ import type {
   OpenIndex,
 } from "../indexing/open-index.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import type { SearchEngine } from "../querying/search-engine-setting.ts";
-import { searchEngineOf } from "../querying/search-engine-setting.ts";
+import type { SearchEngine } from "../services/querying/search-engine-setting.ts";
+import { searchEngineOf } from "../services/querying/search-engine-setting.ts";
 
 export type { IndexDefinition, IndexError, IndexLockMode, IndexPriority };
 

@@ -1,31 +1,31 @@
 /** Indexes of a database: deployed by definition, or made for queries. Names are found in any letter case. */
 import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json/json-object.ts";
 import { newIndexWaitMs } from "../base/limits.ts";
-import { runSteps } from "../base/steps.ts";
-import { WorkBudget } from "../base/work-budget.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import { definitionJson, recordedDefinitionJson } from "../indexing/definition-json.ts";
-import type { IndexBatch } from "../indexing/index-batches.ts";
-import { fieldOfColumn } from "../indexing/map-index.ts";
-import type { OpenIndex } from "../indexing/open-index.ts";
+import { runSteps } from "../base/scheduling/steps.ts";
+import { WorkBudget } from "../base/scheduling/work-budget.ts";
+import { definitionJson, recordedDefinitionJson } from "../indexing/definitions/definition-json.ts";
 import {
   lockModes,
   parseStaticDefinition,
   priorities,
   sourceOfDefinition,
   typeOfDefinition,
-} from "../indexing/static-definition.ts";
+} from "../indexing/definitions/static-definition.ts";
+import type { IndexBatch } from "../indexing/index-batches.ts";
+import { fieldOfColumn } from "../indexing/map-index.ts";
+import type { OpenIndex } from "../indexing/open-index.ts";
 import { StaticIndex } from "../indexing/static-index.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import { type Deployer, historiesOf } from "../querying/index-hosting/index-history.ts";
+import { onIndex } from "../queries/execution/execute-find.ts";
+import { safeHash } from "../queries/rows/query-rows.ts";
+import { type Deployer, historiesOf } from "../services/index-hosting/index-history.ts";
 import {
   type IndexTrial,
   type TrialRequest,
   tryIndex,
-} from "../querying/index-hosting/index-trial.ts";
-import { safeHash } from "../reading/query-rows.ts";
-import { onIndex } from "../rql/execute-find.ts";
+} from "../services/index-hosting/index-trial.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 import {
   type AutomaticIndexInfo,
   automaticIndexes,

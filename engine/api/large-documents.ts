@@ -6,11 +6,11 @@
  * - Memory for a record is reserved before it is read, and released by its last user.
  */
 import { hugeLoadsMax, hugeRecordBytes, largeRecordBytes } from "../base/limits.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { DocumentChunks } from "../documents/document-chunks.ts";
-import { piecesOf } from "../documents/document-composing.ts";
-import { DocumentRow } from "../documents/document-row.ts";
-import type { HeldRecord } from "../store/store.ts";
+import type { DocumentChunks } from "../state/documents/document-chunks.ts";
+import { piecesOf } from "../state/documents/document-composing.ts";
+import { DocumentRow } from "../state/documents/document-row.ts";
+import type { HeldRecord } from "../state/store/store.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 /**
  * Maximum size of a record that is copied; the memory of larger records is held, which may be that of a whole segment.

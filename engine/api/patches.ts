@@ -1,15 +1,16 @@
 /** Patches of one document, by a script or by JSON Patch. */
+
+import type { TextNode } from "../base/json/text-tree.ts";
 import { knownPatchBytesMax } from "../base/limits.ts";
-import { RecentCache } from "../base/recent-cache.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { TextNode } from "../json/text-tree.ts";
-import { type JsonPatchResult, patchByJson } from "../writes/json-patch.ts";
+import { RecentCache } from "../base/memory/recent-cache.ts";
+import { type JsonPatchResult, patchByJson } from "../patching/json-patch.ts";
 import {
   type PatchResult,
   type PatchScript,
   patchDocument,
   type PatchRequest as ScriptPatchRequest,
-} from "../writes/patch.ts";
+} from "../patching/patch.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { PatchResult, PatchScript };
 

@@ -1,20 +1,21 @@
 /** Queries of one database: run, explained, and as the entries of their index. */
-import type { OpenDatabase } from "../database/open-database.ts";
-import type { TextChunks } from "../documents/document-chunks.ts";
+
+import type { AnalyzedQuery, QueryKind } from "../queries/analysis/analyzed-query.ts";
+import type { CachedQueryInfo } from "../queries/analysis/query.ts";
+import type { EntriesOutcome } from "../queries/execution/execute-entries.ts";
+import { planText } from "../queries/execution/plan-text.ts";
+import type { QueryPlan } from "../queries/execution/query-plan.ts";
+import type { QueryOutcome, RowSink } from "../queries/execution/results.ts";
+import { collectionIdNamed, fingerprintOf } from "../queries/rows/query-rows.ts";
 import type {
   AnsweringIndex,
   CacheableQuery,
   IndexExplanation,
   QueryOptions,
-} from "../querying/query-host.ts";
-import type { RunningQueryInfo } from "../querying/running-queries.ts";
-import { collectionIdNamed, fingerprintOf } from "../reading/query-rows.ts";
-import type { AnalyzedQuery, QueryKind } from "../rql/analyzed-query.ts";
-import type { EntriesOutcome } from "../rql/execute-entries.ts";
-import { planText } from "../rql/plan-text.ts";
-import type { CachedQueryInfo } from "../rql/query.ts";
-import type { QueryPlan } from "../rql/query-plan.ts";
-import type { QueryOutcome, RowSink } from "../rql/results.ts";
+} from "../services/querying/query-host.ts";
+import type { RunningQueryInfo } from "../services/querying/running-queries.ts";
+import type { TextChunks } from "../state/documents/document-chunks.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 /** The entries of an index that a query matches. */
 interface QueryEntries extends EntriesOutcome {

@@ -3,6 +3,10 @@
  * documents.
  */
 
+import { lowerCased } from "../base/case-folding.ts";
+import { sliceMs } from "../base/limits.ts";
+import { nextSlice } from "../base/scheduling/time-slices.ts";
+import { BestEntries } from "../indexing/columns/best-entries.ts";
 import {
   adoptOrphanedRevisions,
   deleteRevisions,
@@ -11,18 +15,14 @@ import {
   type RevisionScope,
   revertToMoment,
   revertToVectors,
-} from "../background/revision-tasks.ts";
-import { lowerCased } from "../base/case-folding.ts";
-import { sliceMs } from "../base/limits.ts";
-import { nextSlice } from "../base/time-slices.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import { documentFlags } from "../documents/document-record.ts";
-import { DocumentRow } from "../documents/document-row.ts";
-import { flagsText } from "../documents/document-text.ts";
-import { BestEntries } from "../indexing/best-entries.ts";
-import type { DocumentView } from "../keyspaces/document-view.ts";
-import { changeVectorHash } from "../keyspaces/revision-table.ts";
-import type { OperationFigures } from "../store/operations.ts";
+} from "../services/background/revision-tasks.ts";
+import { documentFlags } from "../state/documents/document-record.ts";
+import { DocumentRow } from "../state/documents/document-row.ts";
+import { flagsText } from "../state/documents/document-text.ts";
+import type { DocumentView } from "../state/keyspaces/document-view.ts";
+import { changeVectorHash } from "../state/keyspaces/revision-table.ts";
+import type { OperationFigures } from "../state/store/operations.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { RevisionScope };
 

@@ -1,6 +1,7 @@
 /** Patching and deleting the documents that a query finds, as operations in the background. */
-import { startUndo } from "../background/undo-operation.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
+
+import type { WatchedPatch } from "../patching/script-patch.ts";
+import { startUndo } from "../services/background/undo-operation.ts";
 import {
   type DryRunOptions,
   resumeByQuery,
@@ -9,9 +10,9 @@ import {
   startDryRun,
   startPatchByQuery,
   tryPatchByQuery,
-} from "../querying/operations-by-query.ts";
-import type { StartedOperation } from "../store/operations.ts";
-import type { WatchedPatch } from "../writes/script-patch.ts";
+} from "../services/querying/operations-by-query.ts";
+import type { StartedOperation } from "../state/store/operations.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { SetOperationOptions };
 

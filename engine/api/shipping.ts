@@ -1,8 +1,9 @@
 /** Ships a database to another place, for continuous backups: a base, then the commits. */
-import type { OpenDatabase } from "../database/open-database.ts";
-import { type BlobReader, hashOfContentName } from "../log/blob-store.ts";
-import type { LogPoint } from "../log/log-follower.ts";
-import { Shipment, type ShippedFile } from "../shipping/shipment.ts";
+
+import { type BlobReader, hashOfContentName } from "../storage/log/blob-store.ts";
+import type { LogPoint } from "../storage/log/log-follower.ts";
+import { Shipment, type ShippedFile } from "../storage/shipping/shipment.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { LogPoint, Shipment, ShippedFile };
 

@@ -1,17 +1,22 @@
 /** Exports, imports, backups and restores of whole databases as dumps, in the format of RavenDB. */
-import type { OpenDatabase } from "../database/open-database.ts";
+
 import {
   type BackupMark,
   backupMark,
   hasDeletionsSince,
   putBackupMark,
-} from "../smuggler/backup-marks.ts";
-import { type ContentDigest, digestOf } from "../smuggler/content-digest.ts";
-import { backupOptions, type DumpOptions, restoreOptions } from "../smuggler/dump-options.ts";
-import { exportDump } from "../smuggler/export.ts";
-import { type ImportSettings, importDump } from "../smuggler/import.ts";
-import { SmugglerResult } from "../smuggler/smuggler-result.ts";
-import type { OperationFigures, StartedOperation } from "../store/operations.ts";
+} from "../services/smuggler/backup-marks.ts";
+import { type ContentDigest, digestOf } from "../services/smuggler/content-digest.ts";
+import {
+  backupOptions,
+  type DumpOptions,
+  restoreOptions,
+} from "../services/smuggler/dump-options.ts";
+import { exportDump } from "../services/smuggler/export.ts";
+import { type ImportSettings, importDump } from "../services/smuggler/import.ts";
+import { SmugglerResult } from "../services/smuggler/smuggler-result.ts";
+import type { OperationFigures, StartedOperation } from "../state/store/operations.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type { BackupMark, DumpOptions, SmugglerResult };
 

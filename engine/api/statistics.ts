@@ -1,5 +1,5 @@
 /** Counts and sizes of a database and its collections. */
-import type { OpenDatabase } from "../database/open-database.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 import {
   type CollectionFigures,
   type CollectionCounts as CountsById,
@@ -8,7 +8,7 @@ import {
   type DatabaseCounts,
   databaseCounts,
   deletedSeriesRanges,
-} from "../database/statistics.ts";
+} from "./database/statistics.ts";
 
 export type { DatabaseCounts };
 

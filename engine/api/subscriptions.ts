@@ -1,24 +1,23 @@
 /** Subscriptions: tasks that send documents, and their changes, to workers, which acknowledge them. */
 import type { EngineError } from "../base/errors.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
-import {
-  archivedBehaviors,
-  type SubscriptionTask,
-  subscriptionKey,
-} from "../keyspaces/subscriptions.ts";
-import type { SubscriptionBatch } from "../subscriptions/subscription.ts";
+import type { SubscriptionBatch } from "../services/subscriptions/subscription.ts";
 import type {
   IncludeKind,
   SubscriptionIncludes,
   SubscriptionItem,
-} from "../subscriptions/subscription-query.ts";
-import { closed, type SubscriptionTrial } from "../subscriptions/subscription-set.ts";
+} from "../services/subscriptions/subscription-query.ts";
+import { closed, type SubscriptionTrial } from "../services/subscriptions/subscription-set.ts";
 import {
   type SubscriptionWorker as ConnectedWorker,
   type OpeningStrategy,
   openingStrategies,
   type WorkerOptions,
-} from "../subscriptions/subscription-worker.ts";
+} from "../services/subscriptions/subscription-worker.ts";
+import {
+  archivedBehaviors,
+  type SubscriptionTask,
+  subscriptionKey,
+} from "../state/keyspaces/subscriptions.ts";
 import {
   deleteSubscription,
   requireSubscription,
@@ -26,6 +25,7 @@ import {
   type SubscriptionSettings,
   setSubscriptionDisabled,
 } from "../writes/subscriptions.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 export type {
   IncludeKind,

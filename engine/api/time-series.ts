@@ -1,13 +1,13 @@
 /** Time series of documents: entries by range, their statistics, and writes. */
-import { runInSlices } from "../base/time-slices.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
+import { runInSlices } from "../base/scheduling/time-slices.ts";
+import type { SeriesInclude } from "../queries/analysis/analyzed-query.ts";
 import {
   lastEntries,
   pageOf,
   type SeriesBounds,
   type SeriesPage as StoredPage,
-} from "../keyspaces/series-page.ts";
-import type { SegmentEntries } from "../keyspaces/series-segment.ts";
+} from "../state/keyspaces/time-series/series-page.ts";
+import type { SegmentEntries } from "../state/keyspaces/time-series/series-segment.ts";
 import {
   committedSegments,
   lastSegment,
@@ -18,9 +18,9 @@ import {
   summaryOf,
   timeMax,
   timeMin,
-} from "../keyspaces/time-series.ts";
-import type { SeriesInclude } from "../rql/analyzed-query.ts";
+} from "../state/keyspaces/time-series/time-series.ts";
 import { applySeriesOperations, parseSeriesOperations } from "../writes/time-series-operations.ts";
+import type { OpenDatabase } from "./database/open-database.ts";
 
 /** Entries [from, to) of packed ones. */
 export interface SeriesSlice {

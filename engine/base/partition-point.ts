@@ -1,5 +1,5 @@
 /**
- * Binary search by a condition. Trees search for keys with tree/search.ts; the hot loops of tree/ search inline.
+ * Binary search by a condition. Trees search for keys with base/tree/search.ts; the hot loops of tree/ search inline.
  */
 
 /**

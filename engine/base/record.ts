@@ -21,7 +21,7 @@
 import { crc32 } from "node:zlib";
 import { assert } from "./assert.ts";
 import { crcAround } from "./crc-combine.ts";
-import { whenCollecting } from "./gc-hints.ts";
+import { whenCollecting } from "./memory/gc-hints.ts";
 
 export const recordHeaderBytes = 24;
 

@@ -1,11 +1,12 @@
 /** An automatic index: the fields that queries needed, over one collection. */
-import { type Analyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
+
 import type { FollowedCollection } from "./collection-follower.ts";
-import { GroupIndex } from "./group-index.ts";
-import { type IndexDefinition, indexType } from "./index-definition.ts";
+import { type IndexDefinition, indexType } from "./definitions/index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
 import { FieldMapper, MapIndex } from "./map-index.ts";
 import { type CollectionProgress, type IndexType, OpenIndex } from "./open-index.ts";
+import { GroupIndex } from "./reduce/group-index.ts";
+import { type Analyzer, lowerKeywordAnalyzer } from "./text/analyzer.ts";
 
 export class AutomaticIndex extends OpenIndex {
   readonly definition: IndexDefinition;

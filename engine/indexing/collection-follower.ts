@@ -9,8 +9,8 @@
  * - Deletions are processed before documents, so that a reused document number is free.
  */
 import { foldedName } from "../base/case-folding.ts";
-import { recordLengthOf } from "../documents/document-record.ts";
-import type { FieldChange } from "../store/changes.ts";
+import { recordLengthOf } from "../state/documents/document-record.ts";
+import type { FieldChange } from "../state/store/changes.ts";
 import type { RestoredDocuments } from "./followed-index.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 

@@ -1,13 +1,13 @@
 /** The interface of every kind of index toward the code that updates and queries it. */
-import type { Work, WorkBudget } from "../base/work-budget.ts";
-import type { Space } from "../spatial/space.ts";
-import type { FieldChange } from "../store/changes.ts";
-import type { Analyzer } from "./analyzer.ts";
+import type { Work, WorkBudget } from "../base/scheduling/work-budget.ts";
+import type { FieldChange } from "../state/store/changes.ts";
 import type { FollowedCollection } from "./collection-follower.ts";
-import type { EntryStore, SavedDocuments } from "./entry-store.ts";
-import type { FieldColumn } from "./field-column.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
-import type { VectorForm } from "./vector-form.ts";
+import type { EntryStore, SavedDocuments } from "./columns/entry-store.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
+import type { Space } from "./spatial/space.ts";
+import type { Analyzer } from "./text/analyzer.ts";
+import type { VectorForm } from "./vectors/vector-form.ts";
 
 /** The form of a field's terms: for comparisons, case-sensitive, or as words. */
 export type FieldForm = "lower" | "exact" | "words";

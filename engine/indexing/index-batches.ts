@@ -6,7 +6,7 @@
  * - At most `keptBatchesMax` batches are stored; only the last of them may be open.
  */
 
-import { MinuteMeter } from "../base/minute-meter.ts";
+import { MinuteMeter } from "../base/scheduling/minute-meter.ts";
 
 /** Counters of an index since it was opened; a batch is the difference of two readings. */
 export interface IndexCounts {

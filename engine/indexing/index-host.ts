@@ -6,11 +6,11 @@
  * host reuses the number of a deleted document for another id only when `deletionsSince` reports the deletion first.
  */
 
-import type { Shape } from "../documents/shapes.ts";
-import type { IndexEvent } from "../store/changes.ts";
+import type { Shape } from "../state/documents/shapes.ts";
+import type { IndexEvent } from "../state/store/changes.ts";
 import type { MapSource } from "./index-program.ts";
 import type { OpenIndex } from "./open-index.ts";
-import type { OutputSink, ReduceOutput } from "./reduce-output.ts";
+import type { OutputSink, ReduceOutput } from "./reduce/reduce-output.ts";
 
 /** One document's record (document-record.ts), under a cursor: the fields are overwritten by the next step. */
 export interface StoredRow {

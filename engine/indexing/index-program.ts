@@ -3,8 +3,8 @@
  * tests use plain functions. Values are passed as JSON texts.
  */
 import type { EngineError } from "../base/errors.ts";
+import type { FieldIndexing } from "./definitions/static-definition.ts";
 import type { StoredRow } from "./index-host.ts";
-import type { FieldIndexing } from "./static-definition.ts";
 
 /** Indexing options of a field whose name the map computes. */
 export interface DynamicFieldOptions {

@@ -2,20 +2,20 @@
  * A query's view of one index: its entries, and the fields to search and sort by. Created for one query; a caller that
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
-import { FreeBudget, type Work, type WorkBudget } from "../base/work-budget.ts";
-import { globe } from "../spatial/space.ts";
-import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
-import { difference, type EntrySet, EntrySetBuilder } from "./entry-set.ts";
-import type { EntryStore } from "./entry-store.ts";
-import { EntryView } from "./entry-view.ts";
-import type { FieldColumn } from "./field-column.ts";
-import { FieldSearch } from "./field-search.ts";
+import { FreeBudget, type Work, type WorkBudget } from "../base/scheduling/work-budget.ts";
+import { difference, type EntrySet, EntrySetBuilder } from "./columns/entry-set.ts";
+import type { EntryStore } from "./columns/entry-store.ts";
+import { EntryView } from "./columns/entry-view.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import { FieldSearch } from "./columns/field-search.ts";
+import { firstTerm, nullTerm } from "./columns/term-dictionary.ts";
 import type { EntryBoosts, FieldForm, FollowedIndex } from "./followed-index.ts";
-import type { LikenessColumn } from "./like-terms.ts";
 import { fieldOfColumn } from "./map-index.ts";
-import { type SpatialColumn, spatialColumnOf } from "./spatial-column.ts";
-import { firstTerm, nullTerm } from "./term-dictionary.ts";
-import { plainForm, type VectorForm } from "./vector-form.ts";
+import { globe } from "./spatial/space.ts";
+import { type SpatialColumn, spatialColumnOf } from "./spatial/spatial-column.ts";
+import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./text/analyzer.ts";
+import type { LikenessColumn } from "./text/like-terms.ts";
+import { plainForm, type VectorForm } from "./vectors/vector-form.ts";
 
 /** Cost of testing an id, and of listing a term. */
 const idUnits = 16;

@@ -6,10 +6,10 @@
  * Invariants:
  * - A name leads to a document exactly when the document's last map read it.
  */
-import { EntryStore, type SavedDocuments } from "./entry-store.ts";
-import type { FieldColumn } from "./field-column.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
-import { firstTerm, textKind } from "./term-dictionary.ts";
+import { EntryStore, type SavedDocuments } from "./columns/entry-store.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import { firstTerm, textKind } from "./columns/term-dictionary.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
 
 export class IndexReferences {
   #store = new EntryStore(1);

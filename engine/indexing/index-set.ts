@@ -16,7 +16,7 @@ import { assert } from "../base/assert.ts";
 import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import { automaticIndexesMax, automaticIndexFieldsMax, sliceMs } from "../base/limits.ts";
-import type { FieldChange } from "../store/changes.ts";
+import type { FieldChange } from "../state/store/changes.ts";
 import { AutomaticIndex } from "./automatic-index.ts";
 import {
   covers,
@@ -25,7 +25,7 @@ import {
   isMergeable,
   merged,
   withWholeValues,
-} from "./index-definition.ts";
+} from "./definitions/index-definition.ts";
 import type { IndexHost } from "./index-host.ts";
 import { deletedAfterMicros, idleAfterMicros, type OpenIndex } from "./open-index.ts";
 import { StaticIndex } from "./static-index.ts";

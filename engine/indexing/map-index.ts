@@ -3,41 +3,41 @@
  * determines the entries of a document.
  */
 import { foldedName } from "../base/case-folding.ts";
-import { bodyStartOf, fieldStartOf, shapeIdOf } from "../documents/document-record.ts";
-import { type Analyzer, standardAnalyzer } from "./analyzer.ts";
+import { bodyStartOf, fieldStartOf, shapeIdOf } from "../state/documents/document-record.ts";
+import type { FieldChange } from "../state/store/changes.ts";
 import {
   CollectionFollower,
   type FollowedCollection,
   type SavedProgress,
 } from "./collection-follower.ts";
-import {
-  addFieldTerms,
-  addTermsAfterFirst,
-  columnKindOf,
-  type FieldMode,
-} from "./document-fields.ts";
-import { EntryStore, type SavedDocuments } from "./entry-store.ts";
-import type { FieldColumn } from "./field-column.ts";
-import type {
-  FieldChange,
-  FieldForm,
-  FollowedIndex,
-  IndexCounters,
-  RestoredDocuments,
-} from "./followed-index.ts";
+import { EntryStore, type SavedDocuments } from "./columns/entry-store.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import { type ColumnKind, goneStride } from "./columns/store-column.ts";
 import {
   allDocuments,
   type DefinitionPart,
   type IndexDefinition,
   type SpatialSource,
   type VectorSource,
-} from "./index-definition.ts";
+} from "./definitions/index-definition.ts";
+import {
+  addFieldTerms,
+  addTermsAfterFirst,
+  columnKindOf,
+  type FieldMode,
+} from "./fields/document-fields.ts";
+import { type FieldStep, fieldStep } from "./fields/path-text.ts";
+import type {
+  FieldForm,
+  FollowedIndex,
+  IndexCounters,
+  RestoredDocuments,
+} from "./followed-index.ts";
 import type { IndexHost, StoredRow } from "./index-host.ts";
-import { type FieldStep, fieldStep } from "./path-text.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
-import { type SpatialReader, spatialReader } from "./spatial-fields.ts";
-import { type ColumnKind, goneStride } from "./store-column.ts";
-import { type VectorReader, vectorReader } from "./vector-terms.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
+import { type SpatialReader, spatialReader } from "./spatial/spatial-fields.ts";
+import { type Analyzer, standardAnalyzer } from "./text/analyzer.ts";
+import { type VectorReader, vectorReader } from "./vectors/vector-terms.ts";
 
 /** Documents between two checks of the clock. */
 const documentStride = 64;

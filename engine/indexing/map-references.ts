@@ -11,7 +11,7 @@ import {
   progressOf,
   type SavedProgress,
 } from "./collection-follower.ts";
-import type { SavedDocuments } from "./entry-store.ts";
+import type { SavedDocuments } from "./columns/entry-store.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { IndexProgram, MapResult } from "./index-program.ts";
 import { IndexReferences } from "./index-references.ts";
@@ -21,7 +21,7 @@ import {
   restoredTexts,
   savedTexts,
   UnusableSnapshot,
-} from "./saved-parts.ts";
+} from "./saved/saved-parts.ts";
 
 /** Changed documents between two checks of the clock. */
 const noteStride = 256;

@@ -4,13 +4,13 @@
  */
 import { lowerCased } from "../base/case-folding.ts";
 import { automaticIndexDeletionHours, automaticIndexIdleMinutes } from "../base/limits.ts";
-import type { Work, WorkBudget } from "../base/work-budget.ts";
-import type { Analyzer } from "./analyzer.ts";
+import type { Work, WorkBudget } from "../base/scheduling/work-budget.ts";
 import type { FollowedIndex, GroupOutputs } from "./followed-index.ts";
 import { IndexBatches, type IndexCounts } from "./index-batches.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { MapSource } from "./index-program.ts";
 import { IndexReader } from "./index-reader.ts";
+import type { Analyzer } from "./text/analyzer.ts";
 
 /** Microseconds without a query after which an automatic index is idle. */
 export function idleAfterMicros(host: IndexHost): number {

@@ -6,7 +6,12 @@
  * - No two keys have the same number.
  */
 import { assert } from "../base/assert.ts";
-import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
+import {
+  type PartReader,
+  type PartWriter,
+  restoredTexts,
+  savedTexts,
+} from "./saved/saved-parts.ts";
 
 export class SegmentNumbers {
   readonly #numbers = new Map<string, number>();

@@ -14,14 +14,19 @@
  * - Every segment that changed under an etag up to `#notedEtag` is processed or due, unless a comparison is in progress.
  */
 import type { FollowedCollection } from "./collection-follower.ts";
-import type { SavedDocuments } from "./entry-store.ts";
+import type { SavedDocuments } from "./columns/entry-store.ts";
 import type { ItemProgress } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost, SegmentHost } from "./index-host.ts";
 import type { IndexProgram } from "./index-program.ts";
 import { MapOutcomes, type MapTarget } from "./map-outcomes.ts";
 import { MapReferences } from "./map-references.ts";
-import { type PartReader, type PartWriter, restoredTexts, savedTexts } from "./saved-parts.ts";
+import {
+  type PartReader,
+  type PartWriter,
+  restoredTexts,
+  savedTexts,
+} from "./saved/saved-parts.ts";
 import { SegmentNumbers } from "./segment-numbers.ts";
 import type { MappedParts, MapStage } from "./static-map-stage.ts";
 

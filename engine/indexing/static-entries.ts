@@ -7,17 +7,11 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { indexFieldsMax } from "../base/limits.ts";
-import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./analyzer.ts";
-import { BytesColumn } from "./bytes-column.ts";
-import { storedDates } from "./date-terms.ts";
-import { DocumentBits } from "./document-bits.ts";
-import { addValueTerms, columnKindOf, type FieldMode } from "./document-fields.ts";
-import { EntryStore, type SavedDocuments } from "./entry-store.ts";
-import type { FieldColumn } from "./field-column.ts";
-import type { DynamicFieldOptions, MappedEntry, MappedField } from "./index-program.ts";
-import type { StoredFields } from "./open-index.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
-import { addSpatialText, isSpatialText } from "./spatial-values.ts";
+import { BytesColumn } from "./columns/bytes-column.ts";
+import { DocumentBits } from "./columns/document-bits.ts";
+import { EntryStore, type SavedDocuments } from "./columns/entry-store.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import { storedDates } from "./dates/date-terms.ts";
 import {
   allFields,
   isStored,
@@ -26,8 +20,14 @@ import {
   type StaticDefinition,
   spaceOf,
   vectorFormOf,
-} from "./static-definition.ts";
-import { addVectorText, isVectorText } from "./vector-terms.ts";
+} from "./definitions/static-definition.ts";
+import { addValueTerms, columnKindOf, type FieldMode } from "./fields/document-fields.ts";
+import type { DynamicFieldOptions, MappedEntry, MappedField } from "./index-program.ts";
+import type { StoredFields } from "./open-index.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
+import { addSpatialText, isSpatialText } from "./spatial/spatial-values.ts";
+import { type Analyzer, keywordAnalyzer, lowerKeywordAnalyzer } from "./text/analyzer.ts";
+import { addVectorText, isVectorText } from "./vectors/vector-terms.ts";
 
 interface EntryField {
   readonly position: number;

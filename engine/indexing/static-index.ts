@@ -1,10 +1,18 @@
 /** A deployed index: its definition, and the stages that produce its entries. */
-import type { Work, WorkBudget } from "../base/work-budget.ts";
-import type { Space } from "../spatial/space.ts";
-import type { Analyzer } from "./analyzer.ts";
+import type { Work, WorkBudget } from "../base/scheduling/work-budget.ts";
 import { type FollowedCollection, followedCollections } from "./collection-follower.ts";
-import type { EntryStore, SavedDocuments } from "./entry-store.ts";
-import type { FieldColumn } from "./field-column.ts";
+import type { EntryStore, SavedDocuments } from "./columns/entry-store.ts";
+import type { FieldColumn } from "./columns/field-column.ts";
+import { allDocuments } from "./definitions/index-definition.ts";
+import {
+  type DeploymentOptions,
+  hasSuggestions,
+  isCSharp,
+  type StaticDefinition,
+  spaceOf,
+  typeOfDefinition,
+  vectorFormOf,
+} from "./definitions/static-definition.ts";
 import type {
   EntryBoosts,
   FieldForm,
@@ -15,7 +23,6 @@ import type {
   RestoredDocuments,
 } from "./followed-index.ts";
 import type { IndexCounts } from "./index-batches.ts";
-import { allDocuments } from "./index-definition.ts";
 import { IndexErrors } from "./index-errors.ts";
 import type { IndexHost } from "./index-host.ts";
 import type { IndexProgram, MapSource } from "./index-program.ts";
@@ -25,22 +32,15 @@ import {
   OpenIndex,
   type StoredFields,
 } from "./open-index.ts";
-import type { OutputSink } from "./reduce-output.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
+import type { OutputSink } from "./reduce/reduce-output.ts";
+import { StaticReduceStage } from "./reduce/static-reduce-stage.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
 import { SeriesMapStage } from "./series-map-stage.ts";
-import {
-  type DeploymentOptions,
-  hasSuggestions,
-  isCSharp,
-  type StaticDefinition,
-  spaceOf,
-  typeOfDefinition,
-  vectorFormOf,
-} from "./static-definition.ts";
+import type { Space } from "./spatial/space.ts";
 import { StaticEntries } from "./static-entries.ts";
 import { type MapStage, StaticMapStage } from "./static-map-stage.ts";
-import { StaticReduceStage } from "./static-reduce-stage.ts";
-import type { VectorForm } from "./vector-form.ts";
+import type { Analyzer } from "./text/analyzer.ts";
+import type { VectorForm } from "./vectors/vector-form.ts";
 
 const engineName = "Indexing.Static.SearchEngineType";
 const missingAsNull = "Indexing.IndexMissingFieldsAsNull";

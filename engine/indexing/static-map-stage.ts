@@ -13,15 +13,15 @@ import {
   followedCollections,
   type SavedProgress,
 } from "./collection-follower.ts";
-import type { SavedDocuments } from "./entry-store.ts";
+import type { SavedDocuments } from "./columns/entry-store.ts";
+import { goneStride } from "./columns/store-column.ts";
 import type { ItemProgress, RestoredDocuments } from "./followed-index.ts";
 import type { IndexErrors } from "./index-errors.ts";
 import type { IndexHost, RowReader, StoredRow } from "./index-host.ts";
 import type { IndexProgram } from "./index-program.ts";
 import { MapOutcomes, type MapTarget } from "./map-outcomes.ts";
 import { allLive, MapReferences } from "./map-references.ts";
-import type { PartReader, PartWriter } from "./saved-parts.ts";
-import { goneStride } from "./store-column.ts";
+import type { PartReader, PartWriter } from "./saved/saved-parts.ts";
 
 /** The progress of a stage that maps parts of documents by themselves. */
 export interface MappedParts {

@@ -4,10 +4,10 @@
  */
 import { lowerCased } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
-import { builtIn, newArray } from "./built-in.ts";
-import { ScriptDocument } from "./script-document.ts";
+import { builtIn, newArray } from "./built-ins/built-in.ts";
+import { isReference, newObject, type Run, setOwn, type Value } from "./language/script-values.ts";
 import type { ScriptContext } from "./script-host.ts";
-import { isReference, newObject, type Run, setOwn, type Value } from "./script-values.ts";
+import { ScriptDocument } from "./values/script-document.ts";
 
 /** One attachment of a document, as scripts see it. */
 interface ScriptAttachment {

@@ -4,11 +4,18 @@
  */
 
 import { EngineError } from "../base/errors.ts";
+import { getProperty } from "./language/script-properties.ts";
+import {
+  addOwn,
+  isArray,
+  isFunction,
+  newObject,
+  type Run,
+  type Value,
+} from "./language/script-values.ts";
 import { compileScript } from "./script.ts";
-import { valueText } from "./script-document.ts";
 import type { ScriptHost } from "./script-host.ts";
-import { getProperty } from "./script-properties.ts";
-import { addOwn, isArray, isFunction, newObject, type Run, type Value } from "./script-values.ts";
+import { valueText } from "./values/script-document.ts";
 
 /** The names that RavenDB 7.2.7 defines for its scripts; all except the first two are null here. */
 const names = [

@@ -5,12 +5,10 @@
  * Invariant: created once and immutable; the declarations of a run are held by that run only.
  */
 import { EngineError } from "../base/errors.ts";
-import { pointText } from "../indexing/spatial-terms.ts";
+import { pointText } from "../indexing/spatial/spatial-terms.ts";
 import { loadAttachment, loadAttachments } from "./attachment-functions.ts";
-import { builtIn, namespaceOf, newArray } from "./built-in.ts";
-import { globals } from "./built-ins.ts";
-import { ScriptDocument } from "./script-document.ts";
-import type { ScriptContext, ScriptHost } from "./script-host.ts";
+import { builtIn, namespaceOf, newArray } from "./built-ins/built-in.ts";
+import { globals } from "./built-ins/built-ins.ts";
 import {
   callFunction,
   getOwn,
@@ -25,7 +23,9 @@ import {
   type ScriptFunction,
   setOwn,
   type Value,
-} from "./script-values.ts";
+} from "./language/script-values.ts";
+import type { ScriptContext, ScriptHost } from "./script-host.ts";
+import { ScriptDocument } from "./values/script-document.ts";
 
 /** One `map(…)`. The reader validates its arguments. */
 interface DeclaredMap {
@@ -152,7 +152,7 @@ function createField(run: Run, _self: Value, [name, value, options]: Value[]): V
   return field;
 }
 
-/** `createSpatialField(lat, lng)` or `createSpatialField(wkt)`: a shape (indexing/spatial-values.ts). */
+/** `createSpatialField(lat, lng)` or `createSpatialField(wkt)`: a shape (indexing/spatial/spatial-values.ts). */
 function createSpatialField(run: Run, _self: Value, [first, second]: Value[]): Value {
   run.grow(declarationBytes);
   const field = newObject();
@@ -162,7 +162,7 @@ function createSpatialField(run: Run, _self: Value, [first, second]: Value[]): V
   return field;
 }
 
-/** `createVector(value)`: vectors (indexing/vector-terms.ts). */
+/** `createVector(value)`: vectors (indexing/vectors/vector-terms.ts). */
 function createVector(run: Run, _self: Value, [value]: Value[]): Value {
   run.grow(declarationBytes);
   const field = newObject();

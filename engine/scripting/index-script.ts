@@ -6,9 +6,14 @@ import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
 import type { MapSource } from "../indexing/index-program.ts";
 import { declarationsOf, type IndexScriptHost } from "./index-functions.ts";
+import {
+  childrenOf,
+  type FunctionNode,
+  isFunctionNode,
+  type Node,
+} from "./language/script-parser.ts";
+import { isFunction, type ScriptFunction } from "./language/script-values.ts";
 import type { CompiledScript } from "./script.ts";
-import { childrenOf, type FunctionNode, isFunctionNode, type Node } from "./script-parser.ts";
-import { isFunction, type ScriptFunction } from "./script-values.ts";
 
 /** One map of documents, or of their counters or time series. `collection` null: all collections. */
 export interface IndexMap {

@@ -9,20 +9,12 @@
 
 import { EngineError, type ErrorCode } from "../base/errors.ts";
 import { neverText } from "../base/timestamp.ts";
-import { timeSpanText } from "../indexing/time-spans.ts";
-import { builtIn, namespaceOf, newArray } from "./built-in.ts";
-import { formatDate, formatNumber, ticksOfText } from "./format-text.ts";
-import { compileTextTest } from "./regular-expression.ts";
-import {
-  documentText,
-  metadataIsNull,
-  metadataText,
-  ScriptDocument,
-  valueText,
-} from "./script-document.ts";
-import type { ScriptContext, ScriptHost, ScriptTimeSeries } from "./script-host.ts";
-import { toNumber, toText } from "./script-operators.ts";
-import { getProperty } from "./script-properties.ts";
+import { timeSpanText } from "../indexing/dates/time-spans.ts";
+import { builtIn, namespaceOf, newArray } from "./built-ins/built-in.ts";
+import { formatDate, formatNumber, ticksOfText } from "./built-ins/format-text.ts";
+import { compileTextTest } from "./built-ins/regular-expression.ts";
+import { toNumber, toText } from "./language/script-operators.ts";
+import { getProperty } from "./language/script-properties.ts";
 import {
   addOwn,
   callFunction,
@@ -41,11 +33,19 @@ import {
   type ScriptObject,
   setOwn,
   type Value,
-} from "./script-values.ts";
-import { payForCase, payForComparing } from "./text-costs.ts";
-import { valueOfText } from "./text-source.ts";
-import { metadataKey } from "./value-printer.ts";
-import { numberText } from "./value-text.ts";
+} from "./language/script-values.ts";
+import { payForCase, payForComparing } from "./language/text-costs.ts";
+import type { ScriptContext, ScriptHost, ScriptTimeSeries } from "./script-host.ts";
+import {
+  documentText,
+  metadataIsNull,
+  metadataText,
+  ScriptDocument,
+  valueText,
+} from "./values/script-document.ts";
+import { valueOfText } from "./values/text-source.ts";
+import { metadataKey } from "./values/value-printer.ts";
+import { numberText } from "./values/value-text.ts";
 
 function contextOf(run: Run): ScriptContext {
   return run.context as ScriptContext;

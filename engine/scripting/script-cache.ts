@@ -1,6 +1,6 @@
 /** A cache of compiled scripts by text and use: a repeated script is compiled once. */
 import { compiledScriptBytesMax } from "../base/limits.ts";
-import { RecentCache } from "../base/recent-cache.ts";
+import { RecentCache } from "../base/memory/recent-cache.ts";
 import { type CompiledScript, compileScript, type ScriptOptions } from "./script.ts";
 
 /** Approximate memory of a compiled script, measured: its closures are a hundred times its text. */

@@ -3,9 +3,9 @@
  * Types only.
  */
 
-import type { ScriptDocument } from "./script-document.ts";
-import type { Value } from "./script-values.ts";
-import type { ShapeHint } from "./shape-hint.ts";
+import type { Value } from "./language/script-values.ts";
+import type { ScriptDocument } from "./values/script-document.ts";
+import type { ShapeHint } from "./values/shape-hint.ts";
 
 /** One entry of a time series. */
 export interface ScriptTimeSeriesEntry {

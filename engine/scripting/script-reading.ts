@@ -5,8 +5,8 @@
  * It runs no script. If it cannot decide, it returns "all" or null.
  */
 
+import { childrenOf, type Node } from "./language/script-parser.ts";
 import type { CompiledScript } from "./script.ts";
-import { childrenOf, type Node } from "./script-parser.ts";
 
 /** Paths below `this` or an alias that a script reads; `whole` if it may read any field. */
 interface FieldsRead {

@@ -12,14 +12,17 @@
 
 import { EngineError } from "../base/errors.ts";
 import { scriptWorkPerMs } from "../base/limits.ts";
-import { globals } from "./built-ins.ts";
-import { csharpGlobals } from "./csharp-functions.ts";
+import { globals } from "./built-ins/built-ins.ts";
+import { csharpGlobals } from "./csharp/csharp-functions.ts";
 import { indexGlobals } from "./index-functions.ts";
-import { completions, type Expression, Frame, type Statement } from "./script-code.ts";
-import { ScriptCompiler } from "./script-compiler.ts";
-import { isChanged, type ScriptDocument, valueText } from "./script-document.ts";
-import type { ScriptContext, ScriptHost } from "./script-host.ts";
-import { type Node, parseBody, parseWholeExpression, positionOfOffset } from "./script-parser.ts";
+import { completions, type Expression, Frame, type Statement } from "./language/script-code.ts";
+import { ScriptCompiler } from "./language/script-compiler.ts";
+import {
+  type Node,
+  parseBody,
+  parseWholeExpression,
+  positionOfOffset,
+} from "./language/script-parser.ts";
 import {
   callFunction,
   defaultLimits,
@@ -39,10 +42,12 @@ import {
   type Slot,
   setOwn,
   type Value,
-} from "./script-values.ts";
-import { ShapeHint } from "./shape-hint.ts";
-import { valueOfText } from "./text-source.ts";
-import { numberText } from "./value-text.ts";
+} from "./language/script-values.ts";
+import type { ScriptContext, ScriptHost } from "./script-host.ts";
+import { isChanged, type ScriptDocument, valueText } from "./values/script-document.ts";
+import { ShapeHint } from "./values/shape-hint.ts";
+import { valueOfText } from "./values/text-source.ts";
+import { numberText } from "./values/value-text.ts";
 
 /**
  * - patch: a function body; `this` is the document;

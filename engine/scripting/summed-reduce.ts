@@ -8,7 +8,7 @@
  * Other reduces run their function.
  */
 import type { SummedMember } from "../indexing/index-program.ts";
-import { isFunctionNode, type Node } from "./script-parser.ts";
+import { isFunctionNode, type Node } from "./language/script-parser.ts";
 
 /** Names of members that an object keeps in the order of its text, and that mean nothing to an index. */
 const plainName = /^[A-Za-z_]\w*$/;

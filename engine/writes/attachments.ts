@@ -5,9 +5,13 @@
 
 import { EngineError } from "../base/errors.ts";
 import { checkAttachmentName } from "../base/names.ts";
-import { type Attachment, attachmentKey, attachmentTombstoneId } from "../keyspaces/attachments.ts";
-import type { DatabaseState } from "../store/database-state.ts";
-import type { Transaction } from "../store/transaction.ts";
+import {
+  type Attachment,
+  attachmentKey,
+  attachmentTombstoneId,
+} from "../state/keyspaces/attachments.ts";
+import type { DatabaseState } from "../state/store/database-state.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { keepUnkeptState } from "./revisions.ts";
 
 /**

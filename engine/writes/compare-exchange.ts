@@ -8,8 +8,11 @@
 import { dueTimeOf } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import { checkCompareExchangeKey } from "../base/names.ts";
-import { type CompareExchangeValue, compareExchangeKey } from "../keyspaces/compare-exchange.ts";
-import type { Transaction } from "../store/transaction.ts";
+import {
+  type CompareExchangeValue,
+  compareExchangeKey,
+} from "../state/keyspaces/compare-exchange.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 
 /** Key of the last index among the values of the database. */
 const indexKey = "compare-exchange-index";

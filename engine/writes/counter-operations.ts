@@ -3,11 +3,8 @@
  * numbers, and execution.
  */
 
-import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { EngineError } from "../base/errors.ts";
-import { boundedDocumentId } from "../base/names.ts";
-import type { Work } from "../base/work-budget.ts";
-import { quoteString } from "../json/escape.ts";
+import { quoteString } from "../base/json/escape.ts";
 import {
   decodeString,
   findMember,
@@ -16,9 +13,12 @@ import {
   skipValue,
   ValueSpan,
   valueKind,
-} from "../json/field-access.ts";
-import { clampInt64, counterKey } from "../keyspaces/counters.ts";
-import type { Transaction } from "../store/transaction.ts";
+} from "../base/json/field-access.ts";
+import type { OwnedBytes } from "../base/memory/borrowed-bytes.ts";
+import { boundedDocumentId } from "../base/names.ts";
+import type { Work } from "../base/scheduling/work-budget.ts";
+import { clampInt64, counterKey } from "../state/keyspaces/counters.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
 
 const types = ["None", "Increment", "Delete", "Get", "Put", "GetAll"] as const;

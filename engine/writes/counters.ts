@@ -4,8 +4,8 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { checkCounterName } from "../base/names.ts";
-import { addToCounter, type Counter, counterKey } from "../keyspaces/counters.ts";
-import type { Transaction } from "../store/transaction.ts";
+import { addToCounter, type Counter, counterKey } from "../state/keyspaces/counters.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 
 /** Adds `delta`; a missing counter starts at 0. @returns the new value @throws document-missing, counter-overflow */
 export function incrementCounter(

@@ -6,18 +6,20 @@
 import { idFormOf, serverMadeId } from "../base/document-id.ts";
 import { isDueTimeAccepted } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
+import { bytesEqual } from "../base/json/bytes.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import { checkDocumentId, checkIdentityName } from "../base/names.ts";
 import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
+import type { Work } from "../base/scheduling/work-budget.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
-import type { Work } from "../base/work-budget.ts";
+import type { ValuePrinter } from "../scripting/values/value-printer.ts";
 import {
   type DocumentFields,
   documentRecordLength,
   encodeDocumentRecord,
-} from "../documents/document-encoding.ts";
-import type { ComposedMetadata, ServerMember } from "../documents/document-metadata.ts";
-import { metadataSpanSlots } from "../documents/document-parser.ts";
+} from "../state/documents/document-encoding.ts";
+import type { ComposedMetadata, ServerMember } from "../state/documents/document-metadata.ts";
+import { metadataSpanSlots } from "../state/documents/document-parser.ts";
 import {
   bodyLengthOf,
   bodyStartOf,
@@ -32,22 +34,20 @@ import {
   metadataStartOf,
   recordLengthOf,
   shapeIdOf,
-} from "../documents/document-record.ts";
+} from "../state/documents/document-record.ts";
 import {
   ParsedDocument,
   type ParseResults,
   type PlacedBody,
-} from "../documents/parsed-document.ts";
-import { bytesEqual } from "../json/bytes.ts";
-import { attachmentKey, attachmentsText } from "../keyspaces/attachments.ts";
-import { counterKey } from "../keyspaces/counters.ts";
-import { identityKey } from "../keyspaces/identities.ts";
-import type { DocumentPartName } from "../keyspaces/state-kinds.ts";
-import { seriesKey, seriesNamesText } from "../keyspaces/time-series.ts";
-import type { ValuePrinter } from "../scripting/value-printer.ts";
-import type { DatabaseState } from "../store/database-state.ts";
-import { hasSigma, sigmaFoldedKey } from "../store/sigma-ids.ts";
-import type { Transaction } from "../store/transaction.ts";
+} from "../state/documents/parsed-document.ts";
+import { attachmentKey, attachmentsText } from "../state/keyspaces/attachments.ts";
+import { counterKey } from "../state/keyspaces/counters.ts";
+import { identityKey } from "../state/keyspaces/identities.ts";
+import type { DocumentPartName } from "../state/keyspaces/state-kinds.ts";
+import { seriesKey, seriesNamesText } from "../state/keyspaces/time-series/time-series.ts";
+import type { DatabaseState } from "../state/store/database-state.ts";
+import { hasSigma, sigmaFoldedKey } from "../state/store/sigma-ids.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { removeAttachment } from "./attachments.ts";
 import {
   copyOfRecord,

@@ -17,17 +17,17 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { OwnedBytes } from "../base/borrowed-bytes.ts";
 import { combinedCrc } from "../base/crc-combine.ts";
-import { largeBuffer } from "../base/large-buffer.ts";
 import { nameBytesMax, preparedBytesMin, shapeFieldCountMax } from "../base/limits.ts";
-import { pauseIfDue } from "../base/time-slices.ts";
-import type { Work } from "../base/work-budget.ts";
-import { DocumentParser } from "../documents/document-parser.ts";
-import { documentHeaderBytes } from "../documents/document-record.ts";
-import { collectionMemberOf } from "../documents/document-text.ts";
-import type { ParsedDocument } from "../documents/parsed-document.ts";
-import type { DatabaseState } from "../store/database-state.ts";
+import type { OwnedBytes } from "../base/memory/borrowed-bytes.ts";
+import { largeBuffer } from "../base/memory/large-buffer.ts";
+import { pauseIfDue } from "../base/scheduling/time-slices.ts";
+import type { Work } from "../base/scheduling/work-budget.ts";
+import { DocumentParser } from "../state/documents/document-parser.ts";
+import { documentHeaderBytes } from "../state/documents/document-record.ts";
+import { collectionMemberOf } from "../state/documents/document-text.ts";
+import type { ParsedDocument } from "../state/documents/parsed-document.ts";
+import type { DatabaseState } from "../state/store/database-state.ts";
 
 /** Bytes reserved before the body: for metadata with a little more than the collection. */
 const roomBefore = 16 * 1024;

@@ -7,13 +7,13 @@
  * - An entry whose new key exists already retains its old key: nothing is lost.
  */
 import { foldedName, lowerCased } from "../base/case-folding.ts";
-import { compareExchangeKey } from "../keyspaces/compare-exchange.ts";
-import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
-import { identityKey } from "../keyspaces/identities.ts";
-import { indexHistoryKey, indexHistoryNumber } from "../keyspaces/index-histories.ts";
-import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
-import { subscriptionKey } from "../keyspaces/subscriptions.ts";
-import type { Transaction } from "../store/transaction.ts";
+import { compareExchangeKey } from "../state/keyspaces/compare-exchange.ts";
+import type { EntryKeyspace } from "../state/keyspaces/entry-keyspace.ts";
+import { identityKey } from "../state/keyspaces/identities.ts";
+import { indexHistoryKey, indexHistoryNumber } from "../state/keyspaces/index-histories.ts";
+import type { KeyspaceTable } from "../state/keyspaces/keyspace-table.ts";
+import { subscriptionKey } from "../state/keyspaces/subscriptions.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { storedIdOf } from "./documents.ts";
 
 const separator = "\u0000";

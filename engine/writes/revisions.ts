@@ -9,8 +9,11 @@
 
 import { checkDocumentId } from "../base/names.ts";
 import { recordKinds, sealRecord } from "../base/record.ts";
-import { documentRecordLength, encodeDocumentRecord } from "../documents/document-encoding.ts";
-import type { ServerMember } from "../documents/document-metadata.ts";
+import {
+  documentRecordLength,
+  encodeDocumentRecord,
+} from "../state/documents/document-encoding.ts";
+import type { ServerMember } from "../state/documents/document-metadata.ts";
 import {
   changeVectorOf,
   documentFlags,
@@ -21,15 +24,20 @@ import {
   metadataTextOf,
   recordLengthOf,
   storedChangeVectorOf,
-} from "../documents/document-record.ts";
-import type { ParsedDocument } from "../documents/parsed-document.ts";
-import type { Attachment } from "../keyspaces/attachments.ts";
-import { attachmentsText, revisionAttachmentKey } from "../keyspaces/attachments.ts";
-import { counterKey } from "../keyspaces/counters.ts";
-import type { RevisionRule } from "../keyspaces/revision-rules.ts";
-import { changeVectorHash, type RevisionFacts } from "../keyspaces/revision-table.ts";
-import { segmentPrefix, seriesKey, seriesTimeText, summaryOf } from "../keyspaces/time-series.ts";
-import type { RecordSpan, Transaction } from "../store/transaction.ts";
+} from "../state/documents/document-record.ts";
+import type { ParsedDocument } from "../state/documents/parsed-document.ts";
+import type { Attachment } from "../state/keyspaces/attachments.ts";
+import { attachmentsText, revisionAttachmentKey } from "../state/keyspaces/attachments.ts";
+import { counterKey } from "../state/keyspaces/counters.ts";
+import type { RevisionRule } from "../state/keyspaces/revision-rules.ts";
+import { changeVectorHash, type RevisionFacts } from "../state/keyspaces/revision-table.ts";
+import {
+  segmentPrefix,
+  seriesKey,
+  seriesTimeText,
+  summaryOf,
+} from "../state/keyspaces/time-series/time-series.ts";
+import type { RecordSpan, Transaction } from "../state/store/transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
 const { HasAttachments, HasCounters, HasRevisions, HasTimeSeries, Revision } = documentFlags;

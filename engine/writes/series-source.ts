@@ -1,6 +1,6 @@
 /** The time series segments that a transaction sees. */
-import type { SegmentSource } from "../keyspaces/time-series.ts";
-import type { Transaction } from "../store/transaction.ts";
+import type { SegmentSource } from "../state/keyspaces/time-series/time-series.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 
 /** Nothing may be changed during an iteration over it. */
 export function segmentsIn(transaction: Transaction): SegmentSource {

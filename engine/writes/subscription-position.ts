@@ -2,9 +2,9 @@
  * The position of a subscription. Externally it is the text of a change vector; here it is an etag of this database:
  * everything up to it was acknowledged or is not wanted.
  */
-import { parseChangeVector } from "../documents/change-vector.ts";
-import { allCollections } from "../keyspaces/document-table.ts";
-import type { DatabaseState } from "../store/database-state.ts";
+import { parseChangeVector } from "../state/documents/change-vector.ts";
+import { allCollections } from "../state/keyspaces/document-table.ts";
+import type { DatabaseState } from "../state/store/database-state.ts";
 
 /** Returns the etag of a stored position; 0 if it has no etag of this database. */
 export function etagOfPosition(state: DatabaseState, changeVector: string | null): number {

@@ -9,13 +9,13 @@
 import { EngineError } from "../base/errors.ts";
 import { subscriptionCountMax, subscriptionQueryLengthMax } from "../base/limits.ts";
 import { checkSubscriptionName } from "../base/names.ts";
-import { parseChangeVector } from "../documents/change-vector.ts";
+import { parseChangeVector } from "../state/documents/change-vector.ts";
 import {
   type ArchivedBehavior,
   type SubscriptionTask,
   subscriptionKey,
-} from "../keyspaces/subscriptions.ts";
-import type { Transaction } from "../store/transaction.ts";
+} from "../state/keyspaces/subscriptions.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { etagOfPosition, newestEtag } from "./subscription-position.ts";
 
 /** The settings of a request; undefined if omitted. */

@@ -6,11 +6,11 @@
  * 0, as there: clients send null for values that a typed entry lacks.
  */
 import { EngineError } from "../base/errors.ts";
+import type { Work } from "../base/scheduling/work-budget.ts";
 import { lastMillisecond, parseTimestamp } from "../base/timestamp.ts";
-import type { Work } from "../base/work-budget.ts";
-import type { SeriesEntry } from "../keyspaces/series-segment.ts";
-import { seriesTimeText, timeMax, timeMin } from "../keyspaces/time-series.ts";
-import type { Transaction } from "../store/transaction.ts";
+import type { SeriesEntry } from "../state/keyspaces/time-series/series-segment.ts";
+import { seriesTimeText, timeMax, timeMin } from "../state/keyspaces/time-series/time-series.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import {
   appendToSeries,
   deleteFromSeries,

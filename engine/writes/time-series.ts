@@ -14,12 +14,16 @@
 import { assert } from "../base/assert.ts";
 import { foldedName } from "../base/case-folding.ts";
 import { EngineError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json/json-object.ts";
 import { seriesSegmentNumbersMax, seriesTagBytesMax, seriesValuesMax } from "../base/limits.ts";
 import { checkSeriesName, shown } from "../base/names.ts";
-import type { JsonObject } from "../json/json-object.ts";
-import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
-import { isRollup, policiesOf, rollupSeparator } from "../keyspaces/series-policies.ts";
-import { Segment, type SeriesEntry } from "../keyspaces/series-segment.ts";
+import { databaseRecordKey } from "../state/keyspaces/revision-rules.ts";
+import {
+  isRollup,
+  policiesOf,
+  rollupSeparator,
+} from "../state/keyspaces/time-series/series-policies.ts";
+import { Segment, type SeriesEntry } from "../state/keyspaces/time-series/series-segment.ts";
 import {
   isIncremental,
   isSeriesTime,
@@ -34,8 +38,8 @@ import {
   timeMax,
   timeMin,
   timeOfKey,
-} from "../keyspaces/time-series.ts";
-import type { Transaction } from "../store/transaction.ts";
+} from "../state/keyspaces/time-series/time-series.ts";
+import type { Transaction } from "../state/store/transaction.ts";
 import { segmentsIn } from "./series-source.ts";
 
 /** The fraction of a full segment, one sixteenth, above which single appends no longer go to the last segment. */

@@ -1,6 +1,6 @@
 /**
  * The status of a periodic backup: its last runs. Keys are those of RavenDB. The status is stored in the database, together
- * with the etag up to which the backups are complete (engine/smuggler/backup-marks.ts) and a list of runs.
+ * with the etag up to which the backups are complete (engine/services/smuggler/backup-marks.ts) and a list of runs.
  */
 import type { BackupMark } from "../../engine/engine.ts";
 import { dateText } from "../http/dates.ts";

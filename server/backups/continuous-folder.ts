@@ -11,8 +11,9 @@
  * Invariants:
  * - `newest.json` is written after the file that it names, so the loss of the last file is detected.
  */
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
+
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
 import { type LogPoint, type ShippedHead, shippedHeadOf } from "../../engine/engine.ts";
 import { stampOf, timeOfStamp } from "./backup-folder.ts";
 import { type BackupStorage, EncryptedStorage } from "./backup-storage.ts";

@@ -8,7 +8,7 @@
  */
 import { createHash } from "node:crypto";
 import { EngineError } from "../../engine/base/errors.ts";
-import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import type { BackupStorage, StoredFile } from "./backup-storage.ts";
 import { elementOf, elementsOf, type S3Client, S3Error } from "./s3-client.ts";
 

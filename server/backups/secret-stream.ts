@@ -15,7 +15,7 @@ import { poly1305 } from "@noble/ciphers/_poly1305.js";
 import { hchacha } from "@noble/ciphers/chacha.js";
 import { assert } from "../../engine/base/assert.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 
 export const keyBytes = 32;
 const headerBytes = 24;

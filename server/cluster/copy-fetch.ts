@@ -1,5 +1,5 @@
 /**
- * Fetches copies of databases from other nodes of the cluster (server/endpoints/cluster-copies.ts): a base, which replaces
+ * Fetches copies of databases from other nodes of the cluster (server/endpoints/cluster/cluster-copies.ts): a base, which replaces
  * the local files of a database, and missing contents of attachments.
  *
  *     const fetch = new CopyFetch({ tag: "B", peers, sources, log });
@@ -12,8 +12,8 @@
 
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
 import type { LogRestore, OldContent } from "../../engine/engine.ts";
 import type { Log } from "../logging/log.ts";
 import type { PeerLink, PeerReply } from "./peer-link.ts";

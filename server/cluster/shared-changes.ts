@@ -7,7 +7,7 @@
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
 import { EngineError, type SharedValues } from "../../engine/engine.ts";
 import type { ValueChange } from "./cluster-view.ts";
 import type { PeerLink } from "./peer-link.ts";

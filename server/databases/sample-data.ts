@@ -12,7 +12,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import {
   ChangeOrigin,
   encodeSeriesBlob,

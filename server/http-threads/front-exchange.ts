@@ -7,7 +7,7 @@
  * - Every byte of a reply is counted from its arrival here until the operating system has accepted it.
  */
 import type { Duplex, Readable, Writable } from "node:stream";
-import { countPassing } from "../../engine/base/gc-hints.ts";
+import { countPassing } from "../../engine/base/memory/gc-hints.ts";
 import { unfoldStream } from "../http/body.ts";
 import { RequestError } from "../http/request-error.ts";
 import {

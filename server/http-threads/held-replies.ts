@@ -12,7 +12,7 @@
  * - Over the limit the connection that holds most of those that do not read is closed: between two sweeps, or, beyond
  *   twice the limit, since the last one. Connections that read are never closed, nor is the only one that holds something.
  */
-import { countDropped } from "../../engine/base/gc-hints.ts";
+import { countDropped } from "../../engine/base/memory/gc-hints.ts";
 
 /** Bytes from which on a connection reports what it holds by itself. */
 export const reportedBytesMin = 64 * 1024;

@@ -6,7 +6,7 @@
  */
 import type { AddressInfo, Server } from "node:net";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { returnMemory } from "../../engine/base/memory-return.ts";
+import { returnMemory } from "../../engine/base/memory/memory-return.ts";
 import { commandReader, EventWriter } from "../link/records.ts";
 import { ThreadLink } from "../link/thread-link.ts";
 import { HttpFront } from "./http-front.ts";

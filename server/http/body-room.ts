@@ -5,7 +5,7 @@
  * - All memory held for a body is counted, except `freeBodyBytes`.
  * - Small bodies find room while large ones wait: they have a reserve of their own.
  */
-import { processMemory } from "../../engine/base/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { forceRoom, takeRoom, type Waiter } from "./reply-room.ts";
 
 /** Bytes of each body that are not counted. */

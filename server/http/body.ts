@@ -9,10 +9,10 @@
 
 import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
-import { countDropped, countPassing } from "../../engine/base/gc-hints.ts";
-import { largeBuffer } from "../../engine/base/large-buffer.ts";
 import { pressedStallMs } from "../../engine/base/limits.ts";
-import { nextSlice, pauseIfDue } from "../../engine/base/time-slices.ts";
+import { countDropped, countPassing } from "../../engine/base/memory/gc-hints.ts";
+import { largeBuffer } from "../../engine/base/memory/large-buffer.ts";
+import { nextSlice, pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import { BodyRoom, memoryOfBody } from "./body-room.ts";
 import type { Waiter } from "./reply-room.ts";
 import {

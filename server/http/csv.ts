@@ -2,8 +2,8 @@
  * Rows as comma-separated values, in the format of RavenDB 7.2.7's exports: the first row determines the columns,
  * objects have one column per member, text is quoted, and numbers keep their stored spelling.
  */
-import { quoteString } from "../../engine/json/escape.ts";
-import { findMember, ValueSpan } from "../../engine/json/field-access.ts";
+import { quoteString } from "../../engine/base/json/escape.ts";
+import { findMember, ValueSpan } from "../../engine/base/json/field-access.ts";
 
 const metadataKey = "@metadata";
 /** Metadata members that the server generates. */

@@ -4,7 +4,7 @@
  */
 
 import { PassThrough, Readable, type TransformCallback, type Writable } from "node:stream";
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
 import type { BodyLimits } from "./body.ts";
 import { Connection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";

@@ -1,6 +1,6 @@
 /**
  * Request bodies that are JSON objects, regardless of Content-Type. Parsed strictly; errors are those of documents
- * (engine/documents/document-parser.ts).
+ * (engine/state/documents/document-parser.ts).
  */
 import { checkedJson, checkJson } from "../../engine/engine.ts";
 import type { Exchange } from "./exchange.ts";

@@ -6,7 +6,7 @@
  * - Memory that was taken is returned exactly once, however the reply ends.
  */
 import { roomWaitersMax, roomWaitMs } from "../../engine/base/limits.ts";
-import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
+import { processMemory, type WorkUse } from "../../engine/base/memory/memory-budget.ts";
 import { noRoomForBodies, noRoomForReplies } from "./request-error.ts";
 
 /** Who waits for memory, until its signal is aborted. The signal is made when it is first read, so only who waits reads it. */

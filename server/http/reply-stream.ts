@@ -7,8 +7,8 @@
  */
 import type { Writable } from "node:stream";
 import { pressedStallMs } from "../../engine/base/limits.ts";
-import { processMemory } from "../../engine/base/memory-budget.ts";
-import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import type { TextChunks } from "../../engine/engine.ts";
 
 /** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */

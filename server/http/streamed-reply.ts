@@ -1,7 +1,7 @@
 /** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
 
+import { JsonText } from "../../engine/base/json/json-text.ts";
 import type { FoundDocument } from "../../engine/engine.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "./exchange.ts";
 import { reserveForReply, takeRoom } from "./reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "./reply-stream.ts";

@@ -12,7 +12,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import type { SecureContextOptions } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { assert } from "../../engine/base/assert.ts";
-import { processMemory } from "../../engine/base/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import type { BodyLimits } from "../http/body.ts";
 import { Connection } from "../http/connection.ts";
 import type { FrontLimits } from "../http-threads/front-host.ts";

@@ -1,5 +1,5 @@
 /** Percentiles of the durations that a histogram has counted since the last call. */
-import { LatencyCounts, latencyBounds } from "../../engine/base/latency-counts.ts";
+import { LatencyCounts, latencyBounds } from "../../engine/base/scheduling/latency-counts.ts";
 
 export class CountedLatency {
   readonly #counts: LatencyCounts;

@@ -10,8 +10,8 @@
 
 import { getHeapStatistics } from "node:v8";
 import { foldedName } from "../../engine/base/case-folding.ts";
-import { LatencyCounts, syncLatency } from "../../engine/base/latency-counts.ts";
-import { residentBytes } from "../../engine/base/resident-bytes.ts";
+import { residentBytes } from "../../engine/base/memory/resident-bytes.ts";
+import { LatencyCounts, syncLatency } from "../../engine/base/scheduling/latency-counts.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
 import { CountedLatency } from "./counted-latency.ts";
 import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";

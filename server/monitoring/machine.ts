@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
-import { residentBytes } from "../../engine/base/resident-bytes.ts";
+import { residentBytes } from "../../engine/base/memory/resident-bytes.ts";
 
 interface ProcessorShares {
   /** Percentage of all processors since the last call. */

@@ -7,13 +7,13 @@
  * - No database is opened.
  */
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { processMemory, type WorkUse } from "../../engine/base/memory/memory-budget.ts";
+import { recordLookups } from "../../engine/base/record-lookups.ts";
 import {
   type LatencyCounts,
   latencyBounds,
   syncLatency,
-} from "../../engine/base/latency-counts.ts";
-import { processMemory, type WorkUse } from "../../engine/base/memory-budget.ts";
-import { recordLookups } from "../../engine/base/record-lookups.ts";
+} from "../../engine/base/scheduling/latency-counts.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
 import { productVersion } from "../settings/product-version.ts";
 import type { ClusterSource } from "./cluster-figures.ts";

@@ -2,7 +2,7 @@
  * Counts, results, and durations of requests per route. Stored in plain arrays by route number, so that counting a request
  * costs a few additions; `latencyBounds` are the buckets of the histogram.
  */
-import { LatencyCounts } from "../../engine/base/latency-counts.ts";
+import { LatencyCounts } from "../../engine/base/scheduling/latency-counts.ts";
 
 /** Status classes; "aborted" means that the client or the server closed the request before its reply. */
 export const statusClasses = ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"] as const;

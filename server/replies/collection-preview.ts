@@ -2,13 +2,14 @@
  * Previews of documents for lists and completion: short values, and the names and types of fields. Shapes are those of
  * RavenDB 7.2.7, for its Studio. A reply uses one view, so its parts are consistent.
  */
-import { runInSlices } from "../../engine/base/time-slices.ts";
-import type { Work } from "../../engine/base/work-budget.ts";
+
+import { byteBackslash, byteObjectOpen } from "../../engine/base/json/bytes.ts";
+import { decodeString, firstElement, valueKind } from "../../engine/base/json/field-access.ts";
+import { JsonText } from "../../engine/base/json/json-text.ts";
+import { type Member, membersOf } from "../../engine/base/json/object-members.ts";
+import { runInSlices } from "../../engine/base/scheduling/time-slices.ts";
+import type { Work } from "../../engine/base/scheduling/work-budget.ts";
 import type { Database, DocumentRow, DocumentsView, FoundDocument } from "../../engine/engine.ts";
-import { byteBackslash, byteObjectOpen } from "../../engine/json/bytes.ts";
-import { decodeString, firstElement, valueKind } from "../../engine/json/field-access.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
-import { type Member, membersOf } from "../../engine/json/object-members.ts";
 import { isUnchanged, quoted } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { reserveForReply } from "../http/reply-room.ts";

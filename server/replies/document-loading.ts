@@ -6,7 +6,8 @@
  * Hot: bench/http.bench.ts.
  */
 
-import { pauseIfDue } from "../../engine/base/time-slices.ts";
+import { JsonText } from "../../engine/base/json/json-text.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import { parseTimestamp } from "../../engine/base/timestamp.ts";
 import {
   changeVectorsAt,
@@ -20,7 +21,6 @@ import {
   parseIncludePath,
   type SeriesInclude,
 } from "../../engine/engine.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
 import { isUnchanged, missingEtag, quoted, StateHash } from "../http/conditional.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { reserveForReply } from "../http/reply-room.ts";

@@ -3,6 +3,7 @@
  * still arrive; its totals then follow the rows instead of preceding them.
  */
 
+import { acquireText, type JsonText, releaseText } from "../../engine/base/json/json-text.ts";
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type {
@@ -13,7 +14,6 @@ import type {
   RowSink,
   TextChunks,
 } from "../../engine/engine.ts";
-import { acquireText, type JsonText, releaseText } from "../../engine/json/json-text.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";
 import { type ReplyStream, streamHeldBytes, writePieces } from "../http/reply-stream.ts";

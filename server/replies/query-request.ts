@@ -3,22 +3,22 @@
  * 64-bit integer exactly, unlike a JavaScript number.
  */
 import { EngineError } from "../../engine/base/errors.ts";
-import { andThen } from "../../engine/base/steps.ts";
-import { workLimits } from "../../engine/base/work-budget.ts";
-import {
-  type ProjectionBehavior,
-  projectionBehaviors,
-  type QueryOptions,
-  readMinified,
-} from "../../engine/engine.ts";
-import { quoteString } from "../../engine/json/escape.ts";
+import { quoteString } from "../../engine/base/json/escape.ts";
 import {
   decodeString,
   findMember,
   skipString,
   skipValue,
   ValueSpan,
-} from "../../engine/json/field-access.ts";
+} from "../../engine/base/json/field-access.ts";
+import { andThen } from "../../engine/base/scheduling/steps.ts";
+import { workLimits } from "../../engine/base/scheduling/work-budget.ts";
+import {
+  type ProjectionBehavior,
+  projectionBehaviors,
+  type QueryOptions,
+  readMinified,
+} from "../../engine/engine.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { parseTimeSpanMs } from "../http/request.ts";
 

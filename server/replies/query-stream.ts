@@ -4,6 +4,7 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
+import { JsonText } from "../../engine/base/json/json-text.ts";
 import { largeRecordBytes } from "../../engine/base/limits.ts";
 import type {
   Database,
@@ -14,7 +15,6 @@ import type {
   RowSink,
   TextChunks,
 } from "../../engine/engine.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
 import { CsvRows, rowCells } from "../http/csv.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { GatheringRoom, takeRoom, takeRoomNow } from "../http/reply-room.ts";

@@ -10,7 +10,7 @@
  * - The key of a request covers everything that its reply depends on besides the state: the database and its settings, the
  *   address, and the bytes of the body.
  */
-import { RecentCache } from "../../engine/base/recent-cache.ts";
+import { RecentCache } from "../../engine/base/memory/recent-cache.ts";
 import { timestampBytes, writeTimestamp } from "../../engine/base/timestamp.ts";
 import type {
   AnsweringIndex,

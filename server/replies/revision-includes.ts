@@ -1,8 +1,8 @@
 /** Reads revisions included with documents, and formats `RevisionIncludes` of a reply. */
 
+import type { JsonText } from "../../engine/base/json/json-text.ts";
 import { formatTimestamp } from "../../engine/base/timestamp.ts";
 import type { Database, DocumentRow, IncludedRevisions } from "../../engine/engine.ts";
-import type { JsonText } from "../../engine/json/json-text.ts";
 
 /** A revision in a reply; `before` is set if it was requested by time (microseconds since the Unix epoch). */
 interface IncludedRevision {

@@ -14,8 +14,8 @@
 
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
-import { collectBytes } from "../../engine/base/collect-bytes.ts";
 import { EngineError } from "../../engine/base/errors.ts";
+import { collectBytes } from "../../engine/base/memory/collect-bytes.ts";
 import type { ClusterView, ReplicaState } from "../cluster/cluster-view.ts";
 import type { PeerLink, PeerReply, PeerSocket } from "../cluster/peer-link.ts";
 import { type Exchange, isBodyless } from "../http/exchange.ts";

@@ -8,7 +8,7 @@
 import { availableParallelism } from "node:os";
 import { folderSilenceMsMin } from "../../engine/base/limits.ts";
 import { checkNodeTag, nodeTagDefault } from "../../engine/base/names.ts";
-import type { WorkLimits } from "../../engine/base/work-budget.ts";
+import type { WorkLimits } from "../../engine/base/scheduling/work-budget.ts";
 import type { ScriptSettings } from "../../engine/engine.ts";
 import { type ClusterSettings, readCluster } from "./cluster-settings.ts";
 import {
@@ -67,7 +67,7 @@ export interface Config {
   readonly backupRoot: string | undefined;
   /** Number of threads for TLS and HTTP; 0 runs both on the engine thread. */
   readonly httpThreads: number;
-  /** The process's memory budget (engine/base/memory-budget.ts), or undefined to derive it from the machine. */
+  /** The process's memory budget (engine/base/memory/memory-budget.ts), or undefined to derive it from the machine. */
   readonly memoryBytesMax: number | undefined;
   /** Every given setting, under its known or given name, including those without effect. */
   readonly given: ReadonlyMap<string, GivenSetting>;

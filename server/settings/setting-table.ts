@@ -10,7 +10,7 @@ import {
   scriptStepsMax,
 } from "../../engine/base/limits.ts";
 import { nodeTagDefault } from "../../engine/base/names.ts";
-import { workLimits } from "../../engine/base/work-budget.ts";
+import { workLimits } from "../../engine/base/scheduling/work-budget.ts";
 
 export type SettingKind = "text" | "bool" | "count" | "seconds" | "url";
 

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { bareHost } from "../../certs/hosts.ts";
-import { setWorkLimits } from "../../engine/base/work-budget.ts";
+import { setWorkLimits } from "../../engine/base/scheduling/work-budget.ts";
 import { type FolderReplication, nodeEnvironment, setScriptLimits } from "../../engine/engine.ts";
 import { backupFigures } from "../backups/backup-figures.ts";
 import { Backups } from "../backups/backups.ts";

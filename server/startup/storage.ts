@@ -9,7 +9,7 @@ import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Report } from "../../engine/base/environment.ts";
-import { processMemory } from "../../engine/base/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import {
   type Databases,
   type DiskWrite,

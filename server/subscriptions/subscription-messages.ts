@@ -1,8 +1,8 @@
 /** JSON texts of the subscription protocol's server messages. Shapes are those of RavenDB 7.2.7. */
 
 import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
+import type { JsonText } from "../../engine/base/json/json-text.ts";
 import type { Database, SubscriptionIncludes, SubscriptionItem } from "../../engine/engine.ts";
-import type { JsonText } from "../../engine/json/json-text.ts";
 import { errorStatus } from "../http/error-status.ts";
 import { RequestError } from "../http/request-error.ts";
 import { counterIncludesText, seriesText } from "../replies/query-reply.ts";

@@ -16,6 +16,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { EngineError, invalidArgument } from "../../engine/base/errors.ts";
+import { JsonText } from "../../engine/base/json/json-text.ts";
 import { subscriptionBatchDocumentsMax } from "../../engine/base/limits.ts";
 import {
   type Database,
@@ -26,7 +27,6 @@ import {
   type SubscriptionWorker,
   subscriptionClosed,
 } from "../../engine/engine.ts";
-import { JsonText } from "../../engine/json/json-text.ts";
 import type { Connection } from "../http/connection.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { parseTimeSpanMs } from "../http/request.ts";

@@ -1,6 +1,6 @@
 /** Highlighting of RQL. */
 import type { StreamParser } from "@codemirror/language";
-import { rqlKeywords } from "../../engine/rql/words.ts";
+import { rqlKeywords } from "../../engine/queries/syntax/words.ts";
 
 const known = new Set(rqlKeywords.map((word) => word.toLowerCase()));
 

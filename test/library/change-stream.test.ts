@@ -1,9 +1,9 @@
 /** Loops over changes: their contents, order, and end. */
 import { afterEach, describe, expect, test } from "vitest";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { changesWaitingMax } from "../../engine/base/limits.ts";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import { Changes, type Database } from "../../engine/engine.ts";
-import { ChangeFeed } from "../../engine/store/changes.ts";
+import { ChangeFeed } from "../../engine/state/store/changes.ts";
 import { ChangeStream } from "../../library/change-stream.ts";
 import { type Engine, openEngine } from "../../library/library.ts";
 

@@ -1,8 +1,8 @@
 /** Replies to clients of a stopped database, while other databases are served. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { openedDatabase } from "../../engine/api/database.ts";
 import { InvariantError } from "../../engine/base/assert.ts";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
 import { type EndpointClient, startEndpointClient } from "../support/endpoint-client.ts";
 import { stopTestServers } from "../support/start-test-server.ts";
 

@@ -8,7 +8,7 @@ import type * as http2 from "node:http2";
 import * as net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { processMemory } from "../../engine/base/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { routes } from "../../server/endpoints/route-table.ts";
 import type { Exchange } from "../../server/http/exchange.ts";
 import type { Route } from "../../server/routing/route.ts";

@@ -3,7 +3,7 @@
  * limit.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { processMemory } from "../../engine/base/memory-budget.ts";
+import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { startTestServer, stopTestServers, type TestServer } from "../support/start-test-server.ts";
 
 let server: TestServer;

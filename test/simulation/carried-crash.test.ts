@@ -7,7 +7,7 @@
  */
 import { setImmediate as tick } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { crashEverywhere } from "../support/crash-loop.ts";
 import { put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";

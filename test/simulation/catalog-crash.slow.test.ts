@@ -3,8 +3,8 @@
  * at all, with the old files or the new.
  */
 import { expect, test } from "vitest";
-import { DatabaseCatalog } from "../../engine/database/database-catalog.ts";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { DatabaseCatalog } from "../../engine/api/database/database-catalog.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { countCalls, crashEverywhere, named, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { logOptions, simulatedEnvironment } from "../support/simulated-database.ts";

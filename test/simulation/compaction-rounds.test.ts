@@ -3,7 +3,7 @@
  * nothing left to reclaim, and leaves neither dead records nor a growing number of small segments.
  */
 import { expect, test } from "vitest";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { putParsed } from "../../engine/writes/documents.ts";
 import { SeededRandom } from "../support/random.ts";
 import { databaseFolder, logOptions, simulatedEnvironment } from "../support/simulated-database.ts";

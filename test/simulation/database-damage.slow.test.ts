@@ -8,8 +8,8 @@
  * parts: one for each bit position within a byte.
  */
 import { describe, expect, test, vi } from "vitest";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";

@@ -4,7 +4,7 @@
  * a different start for each scenario and fault; with `npm run stress faults` every call.
  */
 import { expect, test } from "vitest";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { checkRecovery, databaseScenarios, put } from "../support/database-scenarios.ts";
 import { everyFault } from "../support/every-fault.ts";

@@ -6,9 +6,9 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { idOf } from "../../engine/documents/document-record.ts";
-import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import type { DatabaseView } from "../../engine/store/store.ts";
+import { idOf } from "../../engine/state/documents/document-record.ts";
+import { allCollections } from "../../engine/state/keyspaces/document-table.ts";
+import type { DatabaseView } from "../../engine/state/store/store.ts";
 import type { Batch, Operation } from "../support/model-database.ts";
 import { History, SimulatedDatabase } from "../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../support/simulated-file-system.ts";

@@ -7,7 +7,7 @@
  * outcomes.
  */
 import { expect, test } from "vitest";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { crashEverywhere } from "../support/crash-loop.ts";
 import { describeDatabase } from "../support/database-picture.ts";
 import { put } from "../support/database-scenarios.ts";

@@ -5,7 +5,7 @@
  * By default every 29th call; with `npm run stress faults` every call.
  */
 import { expect, test } from "vitest";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { countCalls, crashEverywhere, playWithFault } from "../support/crash-loop.ts";
 import { everyFault } from "../support/every-fault.ts";
 import { query } from "../support/open-database.ts";

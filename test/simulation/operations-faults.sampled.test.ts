@@ -11,22 +11,22 @@
  * stress long`, and each with `npm run stress faults`.
  */
 import { expect, test } from "vitest";
-import { startUndo } from "../../engine/background/undo-operation.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { undoDaysMax } from "../../engine/base/limits.ts";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
+import { startUndo } from "../../engine/services/background/undo-operation.ts";
 import {
   resumeByQuery,
   type SetOperationOptions,
   startDeleteByQuery,
   startPatchByQuery,
-} from "../../engine/querying/operations-by-query.ts";
+} from "../../engine/services/querying/operations-by-query.ts";
 import {
   isInterrupted,
   markKey,
   type OperationEnd,
   type OperationInfo,
   type StartedOperation,
-} from "../../engine/store/operations.ts";
+} from "../../engine/state/store/operations.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
 import { everyFault, moreFaults } from "../support/every-fault.ts";
 import type { SimulatedClock } from "../support/simulated-clock.ts";

@@ -8,8 +8,8 @@
  * --schedules 1000000 --seed 1`. A failure prints its seed and its events; `--trace` shows a successful schedule, and `--shrink` searches for a shorter failing schedule.
  */
 import { parseArgs } from "node:util";
-import { zeroHash } from "../../engine/replication/frame.ts";
-import { Replica } from "../../engine/replication/replica.ts";
+import { zeroHash } from "../../engine/storage/replication/frame.ts";
+import { Replica } from "../../engine/storage/replication/replica.ts";
 import type {
   Delivery,
   Mark,
@@ -19,8 +19,8 @@ import type {
   ReplicaOptions,
   ReplicaRole,
   Settlement,
-} from "../../engine/replication/replica-types.ts";
-import type { AppendOutcome } from "../../engine/replication/replicated-stream.ts";
+} from "../../engine/storage/replication/replica-types.ts";
+import type { AppendOutcome } from "../../engine/storage/replication/replicated-stream.ts";
 import { SeededRandom } from "../support/random.ts";
 import { type Kept, ReplicationTruth } from "../support/replication-truth.ts";
 

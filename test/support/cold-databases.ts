@@ -3,9 +3,9 @@
  * reads of it find garbage.
  */
 
-import { ImagePool } from "../../engine/log/image-pool.ts";
-import { logDefaults } from "../../engine/log/log-defaults.ts";
-import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import { logDefaults } from "../../engine/storage/log/log-defaults.ts";
+import { ImagePool } from "../../engine/storage/segments/image-pool.ts";
+import { SegmentCache } from "../../engine/storage/segments/segment-cache.ts";
 
 logDefaults.cache = new SegmentCache(0, new ImagePool(true), 1024);
 logDefaults.segmentBytesMin = 4096;

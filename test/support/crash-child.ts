@@ -4,10 +4,10 @@
  * folder, a seed, the first number to use.
  */
 import { writeSync } from "node:fs";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
-import type { Lease } from "../../engine/log/blob-store.ts";
-import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import { nodeEnvironment } from "../../engine/base/platform/node-environment.ts";
+import type { Lease } from "../../engine/storage/log/blob-store.ts";
 import { largeDocumentOf, operationsOf } from "./crash-writes.ts";
 import { applyTo, type Batch } from "./model-database.ts";
 

@@ -3,7 +3,8 @@
  * database reopened from its files (physical layout: positions, etags, counts, bytes).
  */
 import assert from "node:assert/strict";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { compareStrings } from "../../engine/base/tree/compare.ts";
 import {
   bodyTextOf,
   changeVectorOf,
@@ -11,11 +12,10 @@ import {
   documentFlagsOf,
   idOf,
   shapeIdOf,
-} from "../../engine/documents/document-record.ts";
-import { revisionAttachmentKey } from "../../engine/keyspaces/attachments.ts";
-import { allCollections } from "../../engine/keyspaces/document-table.ts";
-import { EntryKeyspace } from "../../engine/keyspaces/entry-keyspace.ts";
-import { compareStrings } from "../../engine/tree/compare.ts";
+} from "../../engine/state/documents/document-record.ts";
+import { revisionAttachmentKey } from "../../engine/state/keyspaces/attachments.ts";
+import { allCollections } from "../../engine/state/keyspaces/document-table.ts";
+import { EntryKeyspace } from "../../engine/state/keyspaces/entry-keyspace.ts";
 import { describe } from "./model-database.ts";
 
 /**

@@ -1,10 +1,10 @@
 /** Random changes of a database, used to fill it in tests of exports, imports and backups. */
 import fc from "fast-check";
 import { expect } from "vitest";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
-import { compareExchangeKey } from "../../engine/keyspaces/compare-exchange.ts";
-import type { Transaction } from "../../engine/store/transaction.ts";
+import { compareExchangeKey } from "../../engine/state/keyspaces/compare-exchange.ts";
+import type { Transaction } from "../../engine/state/store/transaction.ts";
 import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
 import { putCompareExchange } from "../../engine/writes/compare-exchange.ts";
 import { deleteCounter, incrementCounter } from "../../engine/writes/counters.ts";

@@ -3,9 +3,9 @@
  * same contents at the end. Ordering and transfer of the groups between nodes are not included.
  */
 import { expect } from "vitest";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
-import { markRecord, replicationMarkKey } from "../../engine/keyspaces/replication-marks.ts";
-import type { LogCarrier } from "../../engine/log/log-carrier.ts";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { markRecord, replicationMarkKey } from "../../engine/state/keyspaces/replication-marks.ts";
+import type { LogCarrier } from "../../engine/storage/log/log-carrier.ts";
 import { pictureOf } from "./database-picture.ts";
 
 /** A group, and the record of its mark. */

@@ -6,11 +6,11 @@
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { openFolder } from "../../engine/api/database/open-folder.ts";
 import { EngineError } from "../../engine/base/errors.ts";
-import { openFolder } from "../../engine/database/open-folder.ts";
 
-import { ownFacts } from "../../engine/platform/lock/holder-facts.ts";
-import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import { ownFacts } from "../../engine/base/platform/lock/holder-facts.ts";
+import { nodeEnvironment } from "../../engine/base/platform/node-environment.ts";
 
 export interface LockChildOptions {
   readonly silenceMs?: number;

@@ -7,7 +7,7 @@ import type {
   ReplicatedStream,
   StreamBounds,
   StreamListener,
-} from "../../engine/replication/replicated-stream.ts";
+} from "../../engine/storage/replication/replicated-stream.ts";
 
 export class MemoryStream {
   /** The message of sequence 1 is the first. */

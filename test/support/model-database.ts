@@ -4,15 +4,15 @@
  */
 
 import { EngineError } from "../../engine/base/errors.ts";
-import { bodyTextOf, idOf } from "../../engine/documents/document-record.ts";
+import { compileBytePatch } from "../../engine/patching/byte-patch.ts";
+import { patchDocument } from "../../engine/patching/patch.ts";
 import { scriptCache } from "../../engine/scripting/script-cache.ts";
-import type { Transaction } from "../../engine/store/transaction.ts";
+import { bodyTextOf, idOf } from "../../engine/state/documents/document-record.ts";
+import type { Transaction } from "../../engine/state/store/transaction.ts";
 import { deleteAttachment, putAttachment } from "../../engine/writes/attachments.ts";
-import { compileBytePatch } from "../../engine/writes/byte-patch.ts";
 import { deleteCompareExchange, putCompareExchange } from "../../engine/writes/compare-exchange.ts";
 import { deleteCounter, incrementCounter } from "../../engine/writes/counters.ts";
 import { deleteDocument, nextIdentity, putParsed } from "../../engine/writes/documents.ts";
-import { patchDocument } from "../../engine/writes/patch.ts";
 import { appendToSeries, deleteFromSeries } from "../../engine/writes/time-series.ts";
 
 /** Concurrency check: expects that it does not exist, is as last seen, or (`wrong`) a value that it never has. */

@@ -2,12 +2,12 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import type { OpenDatabase } from "../../engine/database/open-database.ts";
-import { type OpenFolder, openFolder } from "../../engine/database/open-folder.ts";
+import type { OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { type OpenFolder, openFolder } from "../../engine/api/database/open-folder.ts";
 
-import { isLockName } from "../../engine/platform/lock/lock-record.ts";
-import type { QueryOptions } from "../../engine/querying/query-host.ts";
-import type { QueryOutcome } from "../../engine/rql/results.ts";
+import { isLockName } from "../../engine/base/platform/lock/lock-record.ts";
+import type { QueryOutcome } from "../../engine/queries/execution/results.ts";
+import type { QueryOptions } from "../../engine/services/querying/query-host.ts";
 
 const engines: OpenFolder[] = [];
 const folders: string[] = [];

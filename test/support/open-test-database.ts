@@ -6,8 +6,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-database.ts";
-import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
+import { type DatabaseOptions, OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { nodeEnvironment } from "../../engine/base/platform/node-environment.ts";
 import { isCold } from "./cold.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 import {

@@ -4,11 +4,11 @@
  */
 import { rm } from "node:fs/promises";
 import { expect } from "vitest";
-import { DatabaseReplication } from "../../engine/database/database-replication.ts";
-import { OpenDatabase } from "../../engine/database/open-database.ts";
-import { nodeEnvironment } from "../../engine/platform/node-environment.ts";
-import { LogRestore } from "../../engine/shipping/log-restore.ts";
-import { Shipment } from "../../engine/shipping/shipment.ts";
+import { DatabaseReplication } from "../../engine/api/database/database-replication.ts";
+import { OpenDatabase } from "../../engine/api/database/open-database.ts";
+import { nodeEnvironment } from "../../engine/base/platform/node-environment.ts";
+import { LogRestore } from "../../engine/storage/shipping/log-restore.ts";
+import { Shipment } from "../../engine/storage/shipping/shipment.ts";
 import { expectSameContents } from "./followed-database.ts";
 import type { CutWay } from "./memory-stream.ts";
 

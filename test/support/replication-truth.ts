@@ -2,8 +2,13 @@
  * The stream of simulated schedules and the meaning of its frames, computed in the simplest way:
  * the model with which every replica is compared.
  */
-import { decodeFrame, type Frame, frameTypes, zeroHash } from "../../engine/replication/frame.ts";
-import type { Mark } from "../../engine/replication/replica-types.ts";
+import {
+  decodeFrame,
+  type Frame,
+  frameTypes,
+  zeroHash,
+} from "../../engine/storage/replication/frame.ts";
+import type { Mark } from "../../engine/storage/replication/replica-types.ts";
 
 /** A group or a chunk of content: the payloads stored by nodes, in order. */
 export interface Kept {

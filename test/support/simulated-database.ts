@@ -2,17 +2,17 @@
  * A database on a simulated disk, with its model: the submitted batches, in order, and the number acknowledged.
  */
 import { expect } from "vitest";
+import { type DatabaseOptions, OpenDatabase } from "../../engine/api/database/open-database.ts";
 import type { Environment } from "../../engine/base/environment.ts";
 import { EngineError } from "../../engine/base/errors.ts";
 import { scriptWorkPerMs, sliceMs } from "../../engine/base/limits.ts";
-import { finish, type Work } from "../../engine/base/work-budget.ts";
-import { type DatabaseOptions, OpenDatabase } from "../../engine/database/open-database.ts";
-import type { DocumentTableOptions } from "../../engine/keyspaces/document-table.ts";
-import type { Lease } from "../../engine/log/blob-store.ts";
-import { ImagePool } from "../../engine/log/image-pool.ts";
-import type { LogCarrier } from "../../engine/log/log-carrier.ts";
-import { SegmentCache } from "../../engine/log/segment-cache.ts";
-import type { Transaction } from "../../engine/store/transaction.ts";
+import { finish, type Work } from "../../engine/base/scheduling/work-budget.ts";
+import type { DocumentTableOptions } from "../../engine/state/keyspaces/document-table.ts";
+import type { Transaction } from "../../engine/state/store/transaction.ts";
+import type { Lease } from "../../engine/storage/log/blob-store.ts";
+import type { LogCarrier } from "../../engine/storage/log/log-carrier.ts";
+import { ImagePool } from "../../engine/storage/segments/image-pool.ts";
+import { SegmentCache } from "../../engine/storage/segments/segment-cache.ts";
 import { rewriteTouched } from "../../engine/writes/documents.ts";
 import { describeDatabase, pictureOf } from "./database-picture.ts";
 import { applyTo, type Batch, ModelDatabase, Refused } from "./model-database.ts";

@@ -5,10 +5,10 @@
 import { expect } from "vitest";
 import type { FileSystem } from "../../engine/base/environment.ts";
 import type { EngineError } from "../../engine/base/errors.ts";
-import type { CompactionOptions } from "../../engine/log/compaction.ts";
-import { type FileLog, openLog, type ReplayReport } from "../../engine/log/file-log.ts";
-import { ImagePool } from "../../engine/log/image-pool.ts";
-import { SegmentCache } from "../../engine/log/segment-cache.ts";
+import type { CompactionOptions } from "../../engine/storage/log/compaction.ts";
+import { type FileLog, openLog, type ReplayReport } from "../../engine/storage/log/file-log.ts";
+import { ImagePool } from "../../engine/storage/segments/image-pool.ts";
+import { SegmentCache } from "../../engine/storage/segments/segment-cache.ts";
 import { SeededRandom } from "./random.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
 import { readRecord, type TinyChange, TinyOwner } from "./tiny-owner.ts";

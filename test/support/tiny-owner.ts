@@ -17,8 +17,8 @@ import {
   recordWordAt,
   sealRecord,
 } from "../../engine/base/record.ts";
-import type { FileLog } from "../../engine/log/file-log.ts";
-import type { Position, RecordOwner, SnapshotSection } from "../../engine/log/log.ts";
+import type { FileLog } from "../../engine/storage/log/file-log.ts";
+import type { Position, RecordOwner, SnapshotSection } from "../../engine/storage/log/log.ts";
 
 interface TinyEntry {
   value: string;

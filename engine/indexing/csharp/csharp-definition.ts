@@ -6,7 +6,7 @@
  * - Errors are reported in RavenDB 7.2.7's own words where it has any, else with line and column.
  */
 import { EngineError } from "../../base/errors.ts";
-import { isCSharp, type StaticDefinition } from "../static-definition.ts";
+import { isCSharp, type StaticDefinition } from "../definitions/static-definition.ts";
 import { type CSharpScript, csharpMap, csharpReduce } from "./csharp-script.ts";
 
 export type { CSharpScript } from "./csharp-script.ts";

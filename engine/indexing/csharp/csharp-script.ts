@@ -1,7 +1,7 @@
 /**
  * Translates a C# map or reduce to a script for the compiler of JavaScript indexes: `map("Users", (v_user) => …)`.
  * Where the semantics of C# differ from JavaScript (members of missing values, integer arithmetic, sequences), the
- * script calls functions of scripting/csharp-functions.ts, so that the limits and sandbox of all scripts apply.
+ * script calls functions of scripting/csharp/csharp-functions.ts, so that the limits and sandbox of all scripts apply.
  *
  * The output is text, not a tree, so that it passes through the parser, the whitelist and the limits of scripts.
  *

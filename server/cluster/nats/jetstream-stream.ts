@@ -1,5 +1,5 @@
 /**
- * One stream of JetStream, as the port of the replication protocol (engine/replication/replicated-stream.ts). It uses the
+ * One stream of JetStream, as the port of the replication protocol (engine/storage/replication/replicated-stream.ts). It uses the
  * JSON request API of JetStream directly, because the client library would retry appends and recreate consumers by
  * itself, which only the protocol may decide.
  *

@@ -1,5 +1,5 @@
 /** Completion of queries: keywords, collections, indexes, and fields of the queried collection. */
-import { rqlKeywords, rqlMethods } from "../../../engine/rql/words.ts";
+import { rqlKeywords, rqlMethods } from "../../../engine/queries/syntax/words.ts";
 import { get } from "../../base/client.ts";
 
 interface Suggestion {

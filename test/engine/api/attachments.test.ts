@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { Database } from "../../../engine/api/database.ts";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
-import { storedChangeVectorOf } from "../../../engine/documents/document-record.ts";
+import { storedChangeVectorOf } from "../../../engine/state/documents/document-record.ts";
 import { closeDatabases, openDatabase } from "../../support/open-database.ts";
 
 let opened: OpenDatabase;

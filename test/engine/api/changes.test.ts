@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Change } from "../../../engine/api/changes.ts";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { Database } from "../../../engine/api/database.ts";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { appendToSeries } from "../../../engine/writes/time-series.ts";
 import { closeDatabases, openDatabase } from "../../support/open-database.ts";
 

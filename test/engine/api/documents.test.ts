@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { JsonText } from "../../../engine/base/json/json-text.ts";
 import type { Database, DocumentRow, ListedDocuments } from "../../../engine/engine.ts";
-import { JsonText } from "../../../engine/json/json-text.ts";
 import { closeDatabaseApis, openDatabaseApi, putText } from "../../support/open-database-api.ts";
 
 afterEach(closeDatabaseApis);

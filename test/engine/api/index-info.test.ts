@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { automaticIndexes, indexDetails, indexInfo } from "../../../engine/api/index-info.ts";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import type { OpenIndex } from "../../../engine/indexing/open-index.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../support/open-database.ts";
 

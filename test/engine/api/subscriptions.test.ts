@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { Database } from "../../../engine/api/database.ts";
 import { subscriptionClosed } from "../../../engine/api/subscriptions.ts";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import { closeDatabases, openDatabase, putAll } from "../../support/open-database.ts";
 
 let opened: OpenDatabase;

@@ -4,8 +4,8 @@ import type { AutomaticIndex } from "../../../engine/indexing/automatic-index.ts
 import type {
   DefinitionField,
   IndexDefinition,
-} from "../../../engine/indexing/index-definition.ts";
-import { ArrayDatabase, rowIds } from "../rql/execute-array-host.ts";
+} from "../../../engine/indexing/definitions/index-definition.ts";
+import { ArrayDatabase, rowIds } from "../queries/execution/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];
 function newDatabase(): ArrayDatabase {

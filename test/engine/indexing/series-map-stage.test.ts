@@ -3,9 +3,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { IndexErrors } from "../../../engine/indexing/index-errors.ts";
 import type { SegmentHost } from "../../../engine/indexing/index-host.ts";
 import type { IndexProgram, MapResult } from "../../../engine/indexing/index-program.ts";
-import { PartReader, PartWriter } from "../../../engine/indexing/saved-parts.ts";
+import { PartReader, PartWriter } from "../../../engine/indexing/saved/saved-parts.ts";
 import { SeriesMapStage } from "../../../engine/indexing/series-map-stage.ts";
-import { ArrayDatabase } from "../rql/execute-array-host.ts";
+import { ArrayDatabase } from "../queries/execution/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];
 afterEach(() => {

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { finish } from "../../../engine/base/work-budget.ts";
-import { bodyTextOf } from "../../../engine/documents/document-record.ts";
+import { finish } from "../../../engine/base/scheduling/work-budget.ts";
+import { parseStaticDefinition } from "../../../engine/indexing/definitions/static-definition.ts";
 import type { StoredRow } from "../../../engine/indexing/index-host.ts";
 import type { IndexProgram, MapResult } from "../../../engine/indexing/index-program.ts";
-import { parseStaticDefinition } from "../../../engine/indexing/static-definition.ts";
 import { StaticIndex } from "../../../engine/indexing/static-index.ts";
-import { ArrayDatabase } from "../rql/execute-array-host.ts";
+import { bodyTextOf } from "../../../engine/state/documents/document-record.ts";
+import { ArrayDatabase } from "../queries/execution/execute-array-host.ts";
 
 const open: ArrayDatabase[] = [];
 afterEach(() => {

@@ -5,8 +5,6 @@
 
 import { afterAll, describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
-import { compileScript, type Outcome } from "../../../engine/scripting/script.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import {
   ABSENT,
   defaultLimits,
@@ -21,7 +19,9 @@ import {
   ScriptPattern,
   ScriptSet,
   ScriptSymbol,
-} from "../../../engine/scripting/script-values.ts";
+} from "../../../engine/scripting/language/script-values.ts";
+import { compileScript, type Outcome } from "../../../engine/scripting/script.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 import { stubHost } from "./stub-host.ts";
 
 const body = '{"Name":"Ann","Age":30,"Tags":["a","b"],"Addr":{"City":"Oslo"}}';

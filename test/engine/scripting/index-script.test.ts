@@ -6,13 +6,13 @@ import {
   indexReduceOf,
   readIndexText,
 } from "../../../engine/scripting/index-script.ts";
+import type { Node } from "../../../engine/scripting/language/script-parser.ts";
 import {
   type CompiledScript,
   compileScript,
   resultTexts,
 } from "../../../engine/scripting/script.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
-import type { Node } from "../../../engine/scripting/script-parser.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 import { stubHost } from "./stub-host.ts";
 
 function indexHost(): IndexScriptHost {

@@ -1,8 +1,8 @@
 /** Runs expressions in the script engine and in JavaScript itself, which serves as the model. */
 import { EngineError } from "../../../engine/base/errors.ts";
+import { defaultLimits } from "../../../engine/scripting/language/script-values.ts";
 import { compileScript, ScriptParameters } from "../../../engine/scripting/script.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
-import { defaultLimits } from "../../../engine/scripting/script-values.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 import { type StubHost, stubHost } from "./stub-host.ts";
 
 /** Other load on the machine must not affect the result. */

@@ -1,8 +1,8 @@
 import { Parser } from "acorn";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { QueryCompiler } from "../../../engine/rql/query.ts";
-import { parseQueryParameters } from "../../../engine/rql/query-parameters.ts";
-import { scriptAggregates, scriptFault } from "../../../engine/rql/script-syntax.ts";
+import { QueryCompiler } from "../../../engine/queries/analysis/query.ts";
+import { parseQueryParameters } from "../../../engine/queries/analysis/query-parameters.ts";
+import { scriptAggregates, scriptFault } from "../../../engine/queries/syntax/script-syntax.ts";
 import { ScriptCache } from "../../../engine/scripting/script-cache.ts";
 
 let parse = vi.spyOn(Parser, "parse");

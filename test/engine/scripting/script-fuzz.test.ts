@@ -2,10 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { stringLengthMax } from "../../../engine/scripting/language/script-operators.ts";
+import { liftedLimits } from "../../../engine/scripting/language/script-values.ts";
 import { compileScript } from "../../../engine/scripting/script.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
-import { stringLengthMax } from "../../../engine/scripting/script-operators.ts";
-import { liftedLimits } from "../../../engine/scripting/script-values.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 import { stubHost } from "./stub-host.ts";
 
 /** Generated programs may take longer than those of clients. */

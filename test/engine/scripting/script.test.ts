@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../engine/base/errors.ts";
+import { defaultLimits, liftedLimits } from "../../../engine/scripting/language/script-values.ts";
 import { compileScript, resultTexts, ScriptParameters } from "../../../engine/scripting/script.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import { fieldsRead, simpleUpdates } from "../../../engine/scripting/script-reading.ts";
-import { defaultLimits, liftedLimits } from "../../../engine/scripting/script-values.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 import { projectRoot } from "../../support/project-root.ts";
 import { storedDocument } from "./stored-document.ts";
 import { stubHost } from "./stub-host.ts";

@@ -1,9 +1,9 @@
 /** Documents as the database passes them to scripts: bytes inside a larger buffer. */
 
-import { DocumentParser } from "../../../engine/documents/document-parser.ts";
-import { ShapeTable } from "../../../engine/documents/shapes.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
-import type { ShapeHint } from "../../../engine/scripting/shape-hint.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
+import type { ShapeHint } from "../../../engine/scripting/values/shape-hint.ts";
+import { DocumentParser } from "../../../engine/state/documents/document-parser.ts";
+import { ShapeTable } from "../../../engine/state/documents/shapes.ts";
 
 const shapes = new ShapeTable();
 const parser = new DocumentParser(shapes);

@@ -1,8 +1,8 @@
 /** A script host without a database: it finds nothing and records all calls. */
 
 import { EngineError } from "../../../engine/base/errors.ts";
-import { ScriptDocument } from "../../../engine/scripting/script-document.ts";
 import type { ScriptHost } from "../../../engine/scripting/script-host.ts";
+import { ScriptDocument } from "../../../engine/scripting/values/script-document.ts";
 
 export interface StubHost extends ScriptHost {
   readonly outputs: string[];

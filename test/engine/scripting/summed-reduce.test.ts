@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { parseBody } from "../../../engine/scripting/script-parser.ts";
+import { parseBody } from "../../../engine/scripting/language/script-parser.ts";
 import { summedMembersOf } from "../../../engine/scripting/summed-reduce.ts";
 
 const sum = (name: string) => ({ name, isSum: true });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
-import { DocumentParser } from "../../../engine/documents/document-parser.ts";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
+import { DocumentParser } from "../../../engine/state/documents/document-parser.ts";
 import { deleteDocument, putParsed, putText } from "../../../engine/writes/documents.ts";
 import { openTestDatabase } from "../../support/open-test-database.ts";
 

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "vitest";
+import { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { Database } from "../../../engine/api/database.ts";
-import { OpenDatabase } from "../../../engine/database/open-database.ts";
-import { DocumentTable, keysInSnapshot } from "../../../engine/keyspaces/document-table.ts";
-import type { EntryKeyspace } from "../../../engine/keyspaces/entry-keyspace.ts";
-import type { WholeSection } from "../../../engine/log/log.ts";
+import { DocumentTable, keysInSnapshot } from "../../../engine/state/keyspaces/document-table.ts";
+import type { EntryKeyspace } from "../../../engine/state/keyspaces/entry-keyspace.ts";
+import type { WholeSection } from "../../../engine/storage/log/log.ts";
 import { simulatedEnvironment } from "../../support/simulated-database.ts";
 import { SimulatedFileSystem } from "../../support/simulated-file-system.ts";
 

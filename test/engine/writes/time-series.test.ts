@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { OpenDatabase } from "../../../engine/database/open-database.ts";
-import type { SeriesEntry } from "../../../engine/keyspaces/series-segment.ts";
+import { OpenDatabase } from "../../../engine/api/database/open-database.ts";
+import type { SeriesEntry } from "../../../engine/state/keyspaces/time-series/series-segment.ts";
 import {
   committedSegments,
   segmentPrefix,
   segmentsBetween,
   summaryOf,
-} from "../../../engine/keyspaces/time-series.ts";
+} from "../../../engine/state/keyspaces/time-series/time-series.ts";
 import {
   appendToSeries,
   copySeries,

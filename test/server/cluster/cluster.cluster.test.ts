@@ -4,7 +4,7 @@ import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { runCommand } from "../../../cli/run.ts";
-import { DatabaseReplication } from "../../../engine/database/database-replication.ts";
+import { DatabaseReplication } from "../../../engine/api/database/database-replication.ts";
 import { Cluster } from "../../../server/cluster/cluster.ts";
 import { clusterStatus } from "../../../server/cluster/cluster-status.ts";
 import type { ReplicaState } from "../../../server/cluster/cluster-view.ts";

@@ -1,6 +1,6 @@
 /** Trimming of streams, and the nodes for which messages are retained. */
 import { expect, onTestFinished, test } from "vitest";
-import { Replication } from "../../../engine/api/replication.ts";
+import { Replication } from "../../../engine/api/cluster/replication.ts";
 import type { ReplicaReport } from "../../../server/cluster/cluster-view.ts";
 import { planTrim, StreamTrim } from "../../../server/cluster/stream-trim.ts";
 import { silentLog } from "../../../server/logging/log.ts";

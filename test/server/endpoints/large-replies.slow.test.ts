@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { processMemory } from "../../../engine/base/memory-budget.ts";
+import { processMemory } from "../../../engine/base/memory/memory-budget.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { requestHttp2, stopTestServers } from "../../support/start-test-server.ts";
 

@@ -5,11 +5,11 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { openedDatabase } from "../../../engine/api/database.ts";
 import { nameBytesMax } from "../../../engine/base/limits.ts";
-import { OpenDatabase } from "../../../engine/database/open-database.ts";
+import { nodeEnvironment } from "../../../engine/base/platform/node-environment.ts";
 import type { Database } from "../../../engine/engine.ts";
-import { nodeEnvironment } from "../../../engine/platform/node-environment.ts";
 import { pictureOf } from "../../support/database-picture.ts";
 import {
   type EndpointClient,

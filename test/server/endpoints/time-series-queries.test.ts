@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { processMemory } from "../../../engine/base/memory-budget.ts";
-import { setWorkLimits, workLimits } from "../../../engine/base/work-budget.ts";
+import { processMemory } from "../../../engine/base/memory/memory-budget.ts";
+import { setWorkLimits, workLimits } from "../../../engine/base/scheduling/work-budget.ts";
 import { isCold } from "../../support/cold.ts";
 import { type EndpointClient, startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers } from "../../support/start-test-server.ts";

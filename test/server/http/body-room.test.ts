@@ -1,7 +1,7 @@
 /** Memory charged for bodies: in isolation, and over HTTP during requests. */
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { processMemory } from "../../../engine/base/memory-budget.ts";
+import { processMemory } from "../../../engine/base/memory/memory-budget.ts";
 import { BodyRoom, memoryOfBody } from "../../../server/http/body-room.ts";
 import { startEndpointClient } from "../../support/endpoint-client.ts";
 import { stopTestServers, type TestServer } from "../../support/start-test-server.ts";

@@ -1,6 +1,6 @@
 /** Metrics of the last day: counts, retention, and no cost for idle databases. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { LatencyCounts } from "../../../engine/base/latency-counts.ts";
+import { LatencyCounts } from "../../../engine/base/scheduling/latency-counts.ts";
 import { CountedLatency } from "../../../server/monitoring/counted-latency.ts";
 import { FigureRing, figureSteps } from "../../../server/monitoring/figure-ring.ts";
 import { Figures } from "../../../server/monitoring/figures.ts";

@@ -3,8 +3,8 @@ import { X509Certificate } from "node:crypto";
 import * as net from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { makeAuthority, makeClientCertificate } from "../../../certs/authority.ts";
+import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { openedDatabase } from "../../../engine/api/database.ts";
-import type { OpenDatabase } from "../../../engine/database/open-database.ts";
 import {
   noCertificate,
   startTestServer,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import { csharpMap, csharpReduce } from "../../../../engine/indexing/csharp/csharp-script.ts";
-import { isCSharp } from "../../../../engine/indexing/static-definition.ts";
+import { isCSharp } from "../../../../engine/indexing/definitions/static-definition.ts";
 import { compileScript } from "../../../../engine/scripting/script.ts";
 
 const failureOf = (text: string, compile = csharpMap): string => {

@@ -1,0 +1,9 @@
+/** Methods of RavenDB that are parsed and refused by name. */
+
+import { invalid, type QueryScope } from "../analysis/query-scope.ts";
+import type { Call } from "../syntax/ast.ts";
+
+/** Refuses a call as the whole of a condition. */
+export function refuseAlone(scope: QueryScope, call: Call): never {
+  throw invalid(scope, `A 'where' clause cannot contain just a '${call.name}' method`);
+}
