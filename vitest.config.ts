@@ -32,6 +32,7 @@ const report = process.env["VITEST_JSON_REPORT"];
  * | `browser` | the studio in Chromium | `studio` |
  * | `walk` | all pages of the studio, or that of a cluster | `walks` |
  * | `cluster` | several nodes in one process | `cluster` |
+ * | `bench` | every bench at a small size | `benches` |
  * | `nodes` | several processes under faults | `nodes` |
  * | `alone` | the memory of the whole process: modules are not shared with other files | as none |
  *
@@ -67,6 +68,7 @@ export default defineConfig(({ mode }) => {
     walks: of("walk"),
     cluster: of("cluster"),
     nodes: of("nodes"),
+    benches: of("bench"),
     faults: ["test/engine/storage/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
     dist: names,

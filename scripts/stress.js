@@ -29,7 +29,7 @@ export const stresses = {
   },
   long: {
     takes: "10 min",
-    about: "processes, the package, small benches, crashes and faults at many points, slow files",
+    about: "processes, the package, crashes and faults at many points, slow files",
     vitest: ["--mode", "long"],
   },
   cold: {
@@ -37,6 +37,12 @@ export const stresses = {
     about: "all tests without cached records",
     isBuilt: true,
     vitest: ["--mode", "cold"],
+  },
+  benches: {
+    takes: "3 min",
+    about: "every bench at a small size",
+    isBuilt: true,
+    vitest: ["--mode", "benches"],
   },
   nodes: {
     takes: "2 min",

@@ -316,6 +316,7 @@ const encodingCases: readonly AbuseCase[] = [
   {
     name: "20 PUTs at once of 100 MB of text in gzip",
     area,
+    isLong: true,
     who: "writer",
     attack: (server) => {
       const body = gzipSync(Buffer.alloc(100 * megabyte, 0x78), { level: 1 });

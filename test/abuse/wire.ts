@@ -551,6 +551,7 @@ const bodyCases: readonly AbuseCase[] = [
   {
     name: "20 PUTs at once of 40 MB of text in gzip",
     area,
+    isLong: true,
     who: "writer",
     async attack(server) {
       const text = `{"Text":"${"x".repeat(40 * megabyte)}`;
