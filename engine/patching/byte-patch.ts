@@ -28,16 +28,6 @@ import type { Transaction } from "../state/store/transaction.ts";
 import { positionSegmentFactor } from "../storage/log/log.ts";
 import { newPlace } from "../storage/segments/blocks.ts";
 import { keptFlags } from "../writes/documents.ts";
-import {
-  isSameNumber,
-  isSpelledAsDouble,
-  kindOf,
-  kinds,
-  type NumberPatch,
-  newNumberPatch,
-  type PatchRange,
-  type PatchRows,
-} from "./number-patch.ts";
 import { compileNumbers, type NumberProgram } from "./number-program.ts";
 import { RecordPatch } from "./record-patch.ts";
 import { RecordRun } from "./record-run.ts";
@@ -48,6 +38,17 @@ type Scalar = null | boolean | number | string;
 type Evaluate = (row: PatchedRow) => Scalar | undefined;
 
 export type BytePatchOutcome = "patched" | "unchanged" | "unsure";
+
+/** Documents of a batch to patch: from `at`, below `end`. */
+export interface PatchRange {
+  readonly batch: Uint32Array;
+  at: number;
+  end: number;
+  /** Documents with a greater etag are skipped. */
+  readonly etagMax: number;
+  /** Documents that were visited and not skipped. */
+  count: number;
+}
 
 /** The document being patched, and the values assigned so far, by target number. */
 interface PatchedRow {
@@ -66,12 +67,7 @@ interface ShapePlan {
   readonly fieldTargets: readonly number[];
   /** An equivalent program for rows whose inputs are all numbers; null: there are other expressions. */
   readonly numbers: NumberProgram | null;
-  /** The same for many documents in one call; null if a new value replaces a value that is not among the inputs. */
-  readonly usual: NumberPatch | null;
 }
-
-/** Rows that are looked up together. */
-const rowsMax = 256;
 
 /**
  * Compiles a patch to operations on bytes; null when the script is more than simple assignments.
@@ -126,13 +122,6 @@ export class BytePatch {
   #segment: Buffer | null = null;
   #segmentStart = Number.NaN;
   readonly #place = newPlace();
-  /** The rows of the next documents. */
-  readonly #rows: PatchRows = {
-    first: 0,
-    etags: new Float64Array(rowsMax),
-    positions: new Float64Array(rowsMax),
-  };
-
   constructor(assignments: readonly Assignment[], parameters: Readonly<Record<string, unknown>>) {
     this.#assignments = assignments;
     this.#parameters = parameters;
@@ -150,40 +139,15 @@ export class BytePatch {
     const { batch, etagMax } = range;
     this.#segment = null;
     this.#run.forget();
-    const rows = this.#rows;
-    let isSure = true;
-    while (isSure && range.at < range.end) {
-      const end = Math.min(range.end, range.at + rowsMax);
-      rows.first = range.at;
-      documents.newestRows(batch, range.at, end, rows.etags, rows.positions);
-      while (isSure && range.at < end) {
-        this.#patchUsual(transaction, range, end);
-        if (range.at === end) break;
-        const etag = rows.etags[range.at - rows.first] as number; // below rowsMax
-        if (etag > 0 && etag <= etagMax) {
-          isSure = this.#apply(transaction, batch[range.at] as number) !== "unsure";
-        }
-        if (!isSure) break;
-        if (etag <= etagMax) range.count++;
-        range.at++;
-      }
-      for (let at = rows.first; at < range.at; at++) {
-        const etag = rows.etags[at - rows.first] as number; // below rowsMax
-        if (etag <= etagMax && etag > this.previousMax) this.previousMax = etag;
-      }
+    for (; range.at < range.end; range.at++) {
+      const document = batch[range.at] as number; // at < end
+      const etag = documents.newestEtag(document);
+      if (etag > etagMax) continue;
+      if (etag > 0 && this.#apply(transaction, document) === "unsure") break;
+      range.count++;
+      if (etag > this.previousMax) this.previousMax = etag;
     }
     this.#run.flush(transaction, this.#texts.bytes);
-  }
-
-  /** Patches documents like the one patched last, in the segment of that one, up to the first that is different. */
-  #patchUsual(transaction: Transaction, range: PatchRange, end: number): void {
-    const segment = this.#segment;
-    const usual = this.#plan === null ? null : this.#plan.usual;
-    if (usual === null || segment === null || segment !== this.#record.bytes) return;
-    const { clusterCount } = transaction.state.keyspaces;
-    if (!transaction.isUnwatched || clusterCount > 0 || segment.byteOffset !== 0) return;
-    // Rules for revisions were looked at for the collection of the last one.
-    usual.patch(transaction, range, end, this.#rows, this.#record, this.#segmentStart);
   }
 
   /**
@@ -397,7 +361,6 @@ export class BytePatch {
       fields: order.map((target) => indexes[target] as number),
       fieldTargets: order,
       numbers,
-      usual: newNumberPatch(shape, numbers, order, this.#run, this.#texts),
     };
   }
 
@@ -529,4 +492,27 @@ function isSame(bytes: Buffer, from: number, to: number, kind: number, value: Sc
 
 function quotedBytes(name: string): number {
   return Buffer.byteLength(stringText(name));
+}
+
+/** Type of a value, by its first byte. */
+const kinds = { number: 0, string: 1, word: 2, other: 3 } as const;
+
+function kindOf(bytes: Buffer, at: number): number {
+  const first = bytes[at] as number;
+  if (first === 0x22) return kinds.string;
+  if (first === 0x7b || first === 0x5b) return kinds.other;
+  return first === 0x74 || first === 0x66 || first === 0x6e ? kinds.word : kinds.number;
+}
+
+/** Negative zero is always rewritten, as the script does. */
+function isSameNumber(old: number, value: number): boolean {
+  return old === value && (value !== 0 || 1 / value > 0);
+}
+
+function isSpelledAsDouble(bytes: Buffer, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at] as number;
+    if (byte === 0x2e || byte === 0x65 || byte === 0x45) return true;
+  }
+  return false;
 }

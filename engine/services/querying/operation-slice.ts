@@ -7,7 +7,7 @@
  *   so that the next document does not see the script's partial changes.
  */
 import { EngineError } from "../../base/errors.ts";
-import type { PatchRange } from "../../patching/number-patch.ts";
+import type { PatchRange } from "../../patching/byte-patch.ts";
 import type { Store } from "../../state/store/store.ts";
 import { RecordNotResident, type Transaction } from "../../state/store/transaction.ts";
 import { rewriteTouched, storedIdOf } from "../../writes/documents.ts";

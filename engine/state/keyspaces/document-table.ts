@@ -383,39 +383,6 @@ export class DocumentTable implements DocumentReader {
     this.#staged.pushAll(rows, base);
   }
 
-  /**
-   * The etags and positions after all staged rows are committed, of `batch[from, to)`, from the beginning of the
-   * targets; 0: no document. Hot.
-   */
-  newestRows(
-    batch: Uint32Array,
-    from: number,
-    to: number,
-    etags: Float64Array,
-    positions: Float64Array,
-  ): void {
-    const { numbers, shift, mask } = this.#rows.columns;
-    const staged = this.#staged;
-    for (let at = from; at < to; at++) {
-      const docNum = batch[at] as number; // at < to
-      const slot = staged.newestOf(docNum);
-      const chunk = numbers[docNum >>> shift];
-      let etag = 0;
-      let position = 0;
-      if (slot >= 0) {
-        if (staged.lengthOf(slot) > 0) {
-          etag = staged.etagOf(slot);
-          position = staged.positionOf(slot);
-        }
-      } else if (chunk !== undefined) {
-        etag = chunk[(docNum & mask) << 1] as number;
-        position = chunk[((docNum & mask) << 1) + 1] as number;
-      }
-      etags[at - from] = etag;
-      positions[at - from] = position;
-    }
-  }
-
   /** Returns the etag after all staged rows are committed; 0: no document, as in the following methods. */
   newestEtag(docNum: number): number {
     const slot = this.#staged.newestOf(docNum);
