@@ -45,13 +45,14 @@ import type {
 } from "./cluster-view.ts";
 import { CopyRepairs } from "./copy-repairs.ts";
 import { copySources } from "./copy-sources.ts";
-import type { Heartbeats, NodeStatus } from "./heartbeats.ts";
+import type { NodeStatus } from "./heartbeats.ts";
 import { LazyStream } from "./lazy-stream.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { MembershipTable } from "./membership-table.ts";
 import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
+import { ProgressReports } from "./progress-reports.ts";
 import { Registrar } from "./registrar.ts";
 import {
   databaseKey,
@@ -80,8 +81,6 @@ const retryMs = 100;
 const triesMax = 10;
 /** Maximum number of attempts to follow a stream from a frame that does not arrive. */
 const gapTriesMax = 5;
-/** Minimum interval of heartbeats, in milliseconds. */
-const beatMs = 20;
 const transferMs = 10_000;
 /**
  * Time without a leader after which reads no longer wait for one, in milliseconds. Longer than nodes take to receive each
@@ -122,10 +121,10 @@ export class Cluster implements ClusterView {
   #parts: (ClusterParts & { readonly changes: SharedChanges }) | null = null;
   #service: ClusterService | null = null;
   #servedMs = Number.POSITIVE_INFINITY;
-  #heartbeats: Heartbeats | null = null;
   readonly #listeners = new Set<() => void>();
   #registry: Registry | null = null;
   readonly #membership = new MembershipTable();
+  readonly #progress = new ProgressReports(this.#membership);
   readonly #positions = new ReplicaPositions();
   readonly #repairs: CopyRepairs;
   readonly #registrar = new Registrar({
@@ -141,14 +140,6 @@ export class Cluster implements ClusterView {
   /** Gaps in the streams of local copies, by database id: the last missing frame, attempts to get it, and number of gaps. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   readonly #scrub: StreamScrub;
-  /** Callbacks of writers that wait for other copies, called after each heartbeat. */
-  readonly #waiting = new Set<() => void>();
-  /** Whether the last heartbeat reported that a writer waits. */
-  #isKnownToWait = false;
-  /** Whether a local copy has advanced since the last heartbeat. */
-  #hasMore = false;
-  #beatMs = Number.NEGATIVE_INFINITY;
-  #beatTimer: NodeJS.Timeout | null = null;
   #duties: Promise<void> | null = null;
   readonly bootstrap: ClusterBootstrap;
   readonly #adoption: Adoption;
@@ -260,9 +251,11 @@ export class Cluster implements ClusterView {
     this.#servedMs = performance.now();
     this.#opened.changes.peers = service.peers;
     this.#repairs.start(service.peers);
-    this.#heartbeats = this.#opened.nats.heartbeats(
-      () => this.#status(),
-      (tag, status) => this.#heard(tag, status),
+    this.#progress.start(
+      this.#opened.nats.heartbeats(
+        () => this.#status(),
+        (tag, status) => this.#heard(tag, status),
+      ),
     );
     this.#timer = setInterval(() => this.#tick(), tickMs).unref();
     this.#tick();
@@ -273,7 +266,7 @@ export class Cluster implements ClusterView {
   async stop(): Promise<void> {
     this.#isStopped = true;
     if (this.#timer !== null) clearInterval(this.#timer);
-    for (const wake of [...this.#waiting]) wake();
+    this.#progress.stop();
     await this.#repairs.stop();
     await this.#scrub.stop();
     await this.#trimming;
@@ -284,9 +277,7 @@ export class Cluster implements ClusterView {
 
   /** Sends a last heartbeat and disconnects. Must be called after the databases are closed. */
   async close(): Promise<void> {
-    if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
-    this.#heartbeats?.beat();
-    this.#heartbeats?.stop();
+    this.#progress.close();
     await this.#parts?.nats.close();
   }
 
@@ -391,7 +382,11 @@ export class Cluster implements ClusterView {
     const present = this.#membership.present().map(({ tag }) => tag);
     const others = present.filter((tag) => tag !== this.tag && this.#known.members.has(tag));
     const untilMs = performance.now() + spreadMs;
-    await this.#haveCopies(others, sharedValuesId, { wanted, count: others.length, untilMs });
+    await this.#progress.haveCopies(others, sharedValuesId, {
+      wanted,
+      count: others.length,
+      untilMs,
+    });
   }
 
   changeHere(changes: readonly ValueChange[]): Promise<number> {
@@ -585,36 +580,7 @@ export class Cluster implements ClusterView {
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
-    return await this.#haveCopies(others, registered.id, { wanted, count, untilMs });
-  }
-
-  async #haveCopies(
-    others: readonly string[],
-    id: string,
-    { wanted, count, untilMs }: { wanted: number; count: number; untilMs: number },
-  ): Promise<number> {
-    for (;;) {
-      const have = others.filter((tag) => this.#membership.appliedBy(tag, id) >= wanted).length;
-      const leftMs = untilMs - performance.now();
-      if (have >= count || leftMs <= 0 || this.#isStopped) return have;
-      const heard = this.#whenHeard(leftMs);
-      // Nodes that know of the waiting writer report progress immediately.
-      if (!this.#isKnownToWait) this.#beatSoon();
-      await heard;
-    }
-  }
-
-  /** Resolves after the next heartbeat of another node, or after `ms`. */
-  #whenHeard(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        clearTimeout(timer);
-        this.#waiting.delete(wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, ms);
-      this.#waiting.add(wake);
-    });
+    return await this.#progress.haveCopies(others, registered.id, { wanted, count, untilMs });
   }
 
   // Databases
@@ -804,7 +770,7 @@ export class Cluster implements ClusterView {
       roleChanged: () => {
         this.#copies.setTrouble(name, null);
         this.#changed();
-        setImmediate(() => this.#heartbeats?.beat());
+        setImmediate(() => this.#progress.beat());
       },
       needSnapshot: (reason) => {
         this.#copies.setTrouble(name, `it needs the files of another node: ${reason}`);
@@ -820,10 +786,7 @@ export class Cluster implements ClusterView {
         this.#scrub.blocked(id);
         this.#changed();
       },
-      progressed: () => {
-        this.#hasMore = true;
-        if (this.#membership.isWaitedFor) this.#beatSoon();
-      },
+      progressed: () => this.#progress.progressed(),
       // Logs retain no frames. Missing messages arrive with the files of another node.
       fetchRange: async (from) => ((await this.#mayCome(id, from)) ? [] : null),
     };
@@ -862,9 +825,8 @@ export class Cluster implements ClusterView {
       if (replication !== null) databases.set(id, this.#reportOf(id, replication, generation));
     }
     const { version } = this.#options;
-    this.#hasMore = false;
-    this.#isKnownToWait = this.#waiting.size > 0;
-    return encodeStatus({ member: member(), version, databases, isWaiting: this.#isKnownToWait });
+    const isWaiting = this.#progress.reported();
+    return encodeStatus({ member: member(), version, databases, isWaiting });
   }
 
   /** Returns the report of a local copy. While its files are being replaced, the mark is that of the new files. */
@@ -920,17 +882,6 @@ export class Cluster implements ClusterView {
       });
   }
 
-  /** Sends a heartbeat immediately instead of within half a second, but at least `beatMs` after the last one. */
-  #beatSoon(): void {
-    if (this.#beatTimer !== null || this.#heartbeats === null) return;
-    const waitMs = Math.max(0, this.#beatMs + beatMs - performance.now());
-    this.#beatTimer = setTimeout(() => {
-      this.#beatTimer = null;
-      this.#beatMs = performance.now();
-      this.#heartbeats?.beat();
-    }, waitMs).unref();
-  }
-
   get #serving(): ClusterService {
     if (this.#service === null) throw new Error("the cluster does not serve yet");
     return this.#service;
@@ -939,8 +890,7 @@ export class Cluster implements ClusterView {
   #heard(tag: string, sent: NodeStatus): void {
     const status = this.#membership.record(tag, sent);
     if (status === null) return;
-    for (const wake of [...this.#waiting]) wake();
-    if (status.isWaiting && this.#hasMore) this.#beatSoon();
+    this.#progress.heard(status.isWaiting);
     const shared = status.databases.get(sharedValuesId);
     if (shared !== undefined) this.#opened.shared.replication.heard(heartbeatOf(tag, shared));
     for (const registered of this.#known.databases.values()) {

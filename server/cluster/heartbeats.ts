@@ -80,11 +80,6 @@ export class Heartbeats {
     link.publish(subject, text);
   }
 
-  /** Removes a node. */
-  forget(tag: string): void {
-    this.#heard.delete(tag);
-  }
-
   stop(): void {
     clearInterval(this.#timer);
     this.#subscription.stop();

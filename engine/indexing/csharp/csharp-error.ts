@@ -19,3 +19,7 @@ export function csharpError(text: string, offset: number, reason: string): Engin
     details: { line, column, reason },
   });
 }
+
+export const noObject =
+  "Indexing function must return an anonymous object or Dictionary<string, object>.";
+export const noSelect = `${noObject} Did you forget to add 'new' in last select clause?`;

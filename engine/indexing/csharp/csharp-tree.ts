@@ -238,3 +238,5 @@ export type Expression =
       readonly at: number;
     }
   | QueryExpression;
+
+export type Call = Extract<Expression, { kind: "call" }>;

@@ -54,8 +54,6 @@ test("nodes receive each other's heartbeats every 500 ms, timed by their own clo
     nowMs = 2500;
     vi.advanceTimersByTime(3 * heartbeatMs);
     expect(a.heard.get("B")?.atMs).toBe(1700);
-    a.forget("B");
-    expect(a.heard.size).toBe(0);
     a.stop();
   } finally {
     vi.useRealTimers();
