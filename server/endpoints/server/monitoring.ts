@@ -185,8 +185,16 @@ function replyFigures(
   });
 }
 
+/** Clients before 6.2 have another format (`Mode`), which would be ignored. @throws EngineError invalid-operation */
+function requireLogClient(exchange: Exchange): void {
+  if (/^([1-5]|6\.[01])\./.test(exchange.header("raven-client-version") ?? "")) {
+    throw new EngineError("invalid-operation", "This endpoints requires 6.2 Client API or newer.");
+  }
+}
+
 /** GET /admin/logs/configuration: levels and files of the log, in the shape of RavenDB 7.2.7 */
 function getLogConfiguration(exchange: Exchange, { server }: Context): void {
+  requireLogClient(exchange);
   const { logs: settings, auditLog } = server.config;
   const { minLevel, configuredLevel } = server.log;
   const filters = { CurrentFilters: [], CurrentLogFilterDefaultAction: "Neutral" };
@@ -219,6 +227,7 @@ function archivesOf({ aboveBytes, keepMs, countMax, isCompressed }: ArchiveSetti
 
 /** POST `{"Logs":{"MinLevel":"Debug"},"AdminLogs":{"MinLevel":"Info"}}`: takes effect immediately, until the next start; 204 */
 async function postLogConfiguration(exchange: Exchange, { server }: Context): Promise<void> {
+  requireLogClient(exchange);
   const body = await jsonBody(exchange);
   const { MicrosoftLogs: microsoft } = body;
   if (microsoft !== undefined && microsoft !== null) {

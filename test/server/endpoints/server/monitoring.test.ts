@@ -108,6 +108,24 @@ test("the log level is read and changed in RavenDB's format", async () => {
   expect((await post('{"Logs":null}')).status).toBe(204);
 });
 
+test("clients before 6.2, whose log configuration has another format, are refused", async () => {
+  const path = "/admin/logs/configuration";
+  const versions = ["4.2.1", "5.4.0", "6.0.1", "6.1.9", "6.2.0", "6.10.0", "7.2", "10.0.0"];
+  for (const request of [{}, { method: "POST", body: '{"Mode":"Operations"}' }]) {
+    const served = [];
+    for (const version of versions) {
+      const headers = { "raven-client-version": version };
+      const reply = await server.request(path, { ...request, headers });
+      if (reply.status < 300) served.push(version);
+      else
+        expect(reply.json).toMatchObject({
+          Message: "This endpoints requires 6.2 Client API or newer.",
+        });
+    }
+    expect(served).toEqual(["6.2.0", "6.10.0", "7.2", "10.0.0"]);
+  }
+});
+
 test("the audit log records changes and rejections with the client, and no bodies", async () => {
   const body = JSON.stringify({ DatabaseName: "made", Settings: { secret: "s3cret" } });
   await server.request("/admin/databases?name=made%0A%7B", { method: "PUT", body });
