@@ -78,9 +78,12 @@ export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
   return Maps.some((map) => /^\s*(from\s|docs\b|(timeSeries|counters)\.(?!map\())/.test(map));
 }
 
-/** Errors with the same message and position. */
+/** Errors at the same position whose messages differ only in numbers and in the document's id. */
 export interface ErrorGroup {
+  /** Message of the first error. */
   readonly message: string;
+  /** Number of distinct messages. */
+  readonly messages: number;
   readonly action: string;
   readonly line: number | null;
   readonly column: number | null;
@@ -92,16 +95,19 @@ export interface ErrorGroup {
 export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
   const groups = new Map<string, IndexErrorRow[]>();
   for (const error of errors) {
-    const key = `${messageOf(error)}\n${error.Action} ${error.Line ?? ""}`;
+    const message = messageOf(error).replaceAll(error.Document, "");
+    const key = `${message.replace(/\d+([.,]\d+)*/g, "0")}\n${error.Action} ${error.Line ?? ""}`;
     const known = groups.get(key);
     if (known === undefined) groups.set(key, [error]);
     else known.push(error);
   }
-  return [...groups.values()].map((rows) => {
+  const largestFirst = [...groups.values()].sort((one, other) => other.length - one.length);
+  return largestFirst.map((rows) => {
     const [first] = rows as [IndexErrorRow];
     const times = rows.map(({ Timestamp }) => Date.parse(Timestamp));
     return {
       message: messageOf(first),
+      messages: new Set(rows.map(messageOf)).size,
       action: first.Action,
       line: first.Line ?? null,
       column: first.Column ?? null,

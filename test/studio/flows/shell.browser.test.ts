@@ -50,6 +50,17 @@ test("the palette runs commands, and shows shortcuts", async () => {
   await palette().waitFor({ state: "detached" });
 });
 
+test("a long list in the palette leaves its input at full height", async () => {
+  await studio.page.setViewportSize({ width: 1440, height: 480 });
+  await studio.open("databases");
+  await studio.page.keyboard.press("Control+k");
+  const dialog = studio.page.getByRole("dialog", { name: "Search or run a command" });
+  await dialog.getByRole("combobox").fill("o");
+  await expect.poll(() => dialog.getByRole("option").count()).toBeGreaterThan(10);
+  const { height } = (await dialog.locator(".ask-line").boundingBox()) ?? { height: 0 };
+  expect(height).toBe(48);
+});
+
 test("g and a letter open a page, but not during typing, or if letter shortcuts are off", async () => {
   await opened("db/shop/docs/Orders");
   await studio.page.keyboard.press("g");

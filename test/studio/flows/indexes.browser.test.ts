@@ -1,0 +1,36 @@
+/** The pages of indexes in a real browser: errors, states, and their figures. */
+import { beforeAll, expect, test } from "vitest";
+import { studioBrowser } from "../../support/studio-browser.ts";
+
+const studio = studioBrowser();
+
+beforeAll(async () => {
+  await studio.server.request("/databases/shop/studio/sample-data", { method: "POST" });
+});
+
+const deploy = (name: string, map: string) =>
+  studio.server.request("/databases/shop/admin/indexes", {
+    method: "PUT",
+    body: JSON.stringify({ Indexes: [{ Name: name, Maps: [map] }] }),
+  });
+
+test("hundreds of different errors of an index are readable", async () => {
+  const reason = "'Order ' + id(o) + ' of ' + o.Company + ': ' + o.Freight + ' is too much'";
+  await deploy("Orders/Broken", `map('Orders', o => { throw new Error(${reason}); })`);
+  await deploy(
+    "Orders/Various",
+    `map('Orders', o => { throw new Error(String(o.OrderedAt).replace(/[0-9]/g, d => 'abcdefghij'[d])); })`,
+  );
+  await studio.open("db/shop/index/Orders%2FBroken?tab=errors");
+  // Messages that differ in the id and in numbers are one group.
+  const groups = studio.page.getByRole("region", { name: /^Order / });
+  await groups.getByText(/500 documents, and 499 similar messages/).waitFor();
+  expect(await groups.count()).toBe(1);
+  await studio.open("db/shop/index/Orders%2FVarious?tab=errors");
+  await studio.page.getByText(/^and \d+ more messages$/).waitFor();
+  const heights = await studio.page
+    .locator("section.panel")
+    .evaluateAll((panels) => panels.map((panel) => panel.offsetHeight));
+  expect(heights.length).toBe(50);
+  expect(Math.min(...heights)).toBeGreaterThan(80);
+});
