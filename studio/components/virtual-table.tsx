@@ -91,6 +91,16 @@ export function VirtualTable<R>(properties: Properties<R>) {
 
   useEffect(() => need(first, last), [first, last, need]);
 
+  // Another order begins with the first row.
+  const order = `${properties.sort?.key} ${properties.sort?.isDescending}`;
+  const shownOrder = useRef(order);
+  useEffect(() => {
+    if (shownOrder.current === order) return;
+    shownOrder.current = order;
+    scroller.current?.scrollTo({ top: 0 });
+    setCurrent(0);
+  }, [order]);
+
   // The previous position was restored.
   const isAtStart = useRef(start === 0);
   useEffect(() => {

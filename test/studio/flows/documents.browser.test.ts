@@ -79,6 +79,40 @@ test("an invalid filter shows the error", async () => {
   await studio.page.getByRole("alert").waitFor();
 });
 
+test("a word is an id prefix, and an invalid condition is one sentence without old rows", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  const filter = studio.page.getByRole("combobox", { name: "Filter" });
+  await filter.fill("vinet");
+  await filter.press("Enter");
+  await studio.page.getByRole("heading", { name: "Nothing found for vinet" }).waitFor();
+  await filter.fill("orders");
+  await filter.press("Enter");
+  await studio.page.getByRole("row", { name: /orders\/1-A\b/ }).waitFor();
+  studio.expectRefusal(400);
+  await filter.fill("Freight more 7");
+  await filter.press("Enter");
+  const alert = studio.page.getByRole("alert");
+  await alert.getByText(/^Expected operator after 'Freight' field/).waitFor();
+  expect(await alert.textContent()).not.toMatch(/Raven|Exception|Query:/);
+  expect(await studio.page.getByRole("row").count()).toBe(0);
+});
+
+test("a list that is sorted at its end shows the first rows of the new order", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const grid = studio.page.getByRole("grid", { name: "Documents of Orders" });
+  await grid.getByRole("row", { name: /orders\/830-A/ }).focus();
+  await studio.page.keyboard.press("End");
+  await grid.getByRole("row", { name: /orders\/1-A\b/ }).waitFor();
+  await grid.getByRole("button", { name: /^Freight/ }).click();
+  await grid.getByRole("gridcell", { name: "0.02" }).waitFor();
+  await expect.poll(() => grid.locator(".bone").count()).toBe(0);
+  // Scrolling to the end of the new list loads it.
+  await grid.getByRole("row").nth(1).focus();
+  await studio.page.keyboard.press("End");
+  await grid.getByRole("gridcell", { name: "1007.64" }).waitFor();
+});
+
 test("chosen columns are remembered", async () => {
   await studio.open("db/shop/docs/Orders");
   const freight = studio.page.getByRole("columnheader", { name: /^Freight/ });
