@@ -16,6 +16,7 @@ import { send } from "../base/client.ts";
 import { ago, bytes, counted, moment, took, until } from "../base/format.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -285,7 +286,7 @@ function Schedule({
       {task.Error !== null && task.Error !== "" && (
         <div class="note bad edge" role="status">
           <Icon name="bad" />
-          <span>{task.Error.split("\n")[0]}</span>
+          <span>{sentenceOf(task.Error)}</span>
         </div>
       )}
       {isContinuous ? (
@@ -500,9 +501,9 @@ function BackupState({ made }: { made: Backup }) {
   const { error } = made;
   if (error !== null)
     return (
-      <span class="state bad" title={error}>
+      <span class="state bad" title={sentenceOf(error)}>
         <Icon name="bad" />
-        <span class="cut">{error.split("\n")[0]}</span>
+        <span class="cut">{sentenceOf(error)}</span>
       </span>
     );
   return (

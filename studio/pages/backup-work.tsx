@@ -16,6 +16,7 @@ import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
@@ -96,7 +97,7 @@ export function BackupWork({
     return (
       <div class="note bad" role="alert">
         <Icon name="bad" />
-        <span class="grow">{operation.error?.Message}</span>
+        <span class="grow">{sentenceOf(operation.error?.Message ?? "")}</span>
         <Close close={close} />
       </div>
     );

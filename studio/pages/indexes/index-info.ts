@@ -1,5 +1,7 @@
 /** Index statistics and definitions from the server, and derived values. */
 
+import { sentenceOf } from "../../base/server-message.ts";
+
 export interface IndexStats {
   readonly Name: string;
   readonly Type: string;
@@ -95,7 +97,7 @@ export interface ErrorGroup {
 export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
   const groups = new Map<string, IndexErrorRow[]>();
   for (const error of errors) {
-    const message = messageOf(error).replaceAll(error.Document, "");
+    const message = sentenceOf(error.Error).replaceAll(error.Document, "");
     const key = `${message.replace(/\d+([.,]\d+)*/g, "0")}\n${error.Action} ${error.Line ?? ""}`;
     const known = groups.get(key);
     if (known === undefined) groups.set(key, [error]);
@@ -106,8 +108,8 @@ export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
     const [first] = rows as [IndexErrorRow];
     const times = rows.map(({ Timestamp }) => Date.parse(Timestamp));
     return {
-      message: messageOf(first),
-      messages: new Set(rows.map(messageOf)).size,
+      message: sentenceOf(first.Error),
+      messages: new Set(rows.map((row) => sentenceOf(row.Error))).size,
       action: first.Action,
       line: first.Line ?? null,
       column: first.Column ?? null,
@@ -116,15 +118,4 @@ export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
       lastMs: Math.max(...times),
     };
   });
-}
-
-/** Returns the reason in an error's text, without details that the page shows separately. */
-function messageOf({ Error: text }: IndexErrorRow): string {
-  const reason = /Script failed for document ID '[^']*'\. (.*)$/s.exec(text)?.[1] ?? null;
-  if (reason === null) return text.replace(/^Failed to execute .*? Exception: /s, "");
-  try {
-    return (JSON.parse(reason) as { message?: string }).message ?? reason;
-  } catch {
-    return reason;
-  }
 }

@@ -34,3 +34,18 @@ test("hundreds of different errors of an index are readable", async () => {
   expect(heights.length).toBe(50);
   expect(Math.min(...heights)).toBeGreaterThan(80);
 });
+
+test("an error of a definition is one sentence, and marked in its map", async () => {
+  await studio.open("db/shop/index?new=map");
+  await studio.page.getByRole("textbox", { name: "Name of the index" }).fill("Orders/Typo");
+  await studio.page.getByRole("textbox", { name: "Map of the index" }).click();
+  await studio.page.keyboard.press("Control+a");
+  await studio.page.keyboard.type("map('Orders', o => ({ A: o. ");
+  studio.expectRefusal(400);
+  studio.expectRefusal(500);
+  await studio.page.getByRole("button", { name: "Deploy" }).click();
+  const alert = studio.page.getByRole("alert");
+  await alert.getByText(/^Unexpected token/).waitFor();
+  expect(await alert.textContent()).not.toMatch(/Raven|Exception|anonymous/);
+  await studio.page.locator(".cm-mistake").first().waitFor();
+});

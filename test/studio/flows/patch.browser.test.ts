@@ -83,6 +83,25 @@ test("a script without effect is reported as such; a failing one shows the reaso
     .waitFor();
 });
 
+test("an error of a script is one sentence, and marked in the text", async () => {
+  studio.expectRefusal(500);
+  studio.expectRefusal(400);
+  const marked = studio.page.locator(".cm-mistake");
+  const alert = role("alert");
+  const attempt = async (text: string) => {
+    await studio.open(addressOf(text));
+    await role("button", { name: "Test" }).click();
+    await marked.first().waitFor();
+    expect(await alert.textContent()).not.toMatch(/Raven|Exception|Line|Query:/);
+    return (await marked.allTextContents()).join("");
+  };
+  expect(await attempt("from Orders as o\nupdate {\n  o.N = 1;\n  throw 'reason';\n}")).toBe("'");
+  expect(await alert.textContent()).toBe("reason (orders/0)");
+  expect(await attempt("from Orders as o\nupdate { o.N = ; }")).toBe(";");
+  expect(await alert.textContent()).toBe("Update clause contains invalid script");
+  expect(await attempt("from Orders as o wher x = 1 update { o.N = 1; }")).toBe("wher");
+});
+
 test("a dry run shows counts, examples and failures; the run shows its result", async () => {
   await studio.open(
     addressOf(
