@@ -245,6 +245,23 @@ test("plots update, requests of other clients are shown, and a running query is 
   await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
 });
 
+test("queries that were slow before the page was opened are listed", async () => {
+  const { monitoring } = studio.server.running.services;
+  monitoring.figures.slowQuery({
+    atMs: Date.now(),
+    database: "shop",
+    query: "from Orders where search(Note, ?)",
+    index: "Auto/Orders/BySearch(Note)",
+    ms: 4711,
+  });
+  for (const path of ["performance?tab=slow", "db/shop/performance?tab=slow"]) {
+    await studio.open(path);
+    const row = studio.page.getByRole("table", { name: "Logged slow queries" }).getByRole("row");
+    await row.getByText("from Orders where search(Note, ?)").waitFor();
+    await row.getByText(/4[.,]7(11)? m?s/).waitFor();
+  }
+});
+
 test("the URL contains the range, and a paused page sends no requests", async () => {
   await studio.open("performance?range=1h");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
