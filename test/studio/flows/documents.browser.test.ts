@@ -510,3 +510,24 @@ test("values, identities and deleted documents have lists", async () => {
   await studio.page.getByRole("button", { name: "Restore orders/20-A" }).click();
   await expect.poll(async () => (await request("GET", "docs?id=orders/20-A")).status).toBe(200);
 });
+
+test("Enter indents as the document does", async () => {
+  await studio.open("db/shop/doc/companies%2F1-A");
+  const editor = studio.page.getByRole("textbox", { name: "Document companies/1-A" });
+  await editor.click();
+  await studio.page.keyboard.press("Control+Home");
+  await studio.page.keyboard.press("ArrowRight");
+  await studio.page.keyboard.press("Enter");
+  await studio.page.keyboard.type('"A": 1,');
+  await expect.poll(() => editor.locator(".cm-line").nth(1).textContent()).toBe('    "A": 1,');
+});
+
+test("related documents are counted only after a search", async () => {
+  await studio.open("db/shop/doc/shippers%2F1-A?side=related");
+  const tab = studio.page.getByRole("tab", { name: /^Related/ });
+  await studio.page.getByText("No value looks like an id.").waitFor();
+  expect(await tab.textContent()).toBe("Related");
+  await studio.page.getByRole("button", { name: "Search", exact: true }).click();
+  await studio.page.getByRole("link", { name: "249 Orders" }).waitFor();
+  await expect.poll(() => tab.textContent()).toBe("Related249");
+});

@@ -145,3 +145,26 @@ test("on a phone all pages are reachable", async () => {
   await studio.page.getByRole("combobox", { name: "Collection" }).selectOption("Companies");
   await studio.page.getByRole("grid", { name: "Documents of Companies" }).waitFor();
 });
+
+test("on a phone the header names the database, and switches to another one", async () => {
+  await studio.page.setViewportSize({ width: 390, height: 844 });
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("button", { name: "shop", exact: true }).click();
+  await studio.page.getByRole("menuitemradio", { name: "archive" }).click();
+  await heading("No documents in archive yet");
+  expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+});
+
+test("a part that cannot be loaded because the server is gone appears when it is back", async () => {
+  await opened("databases");
+  await studio.page.waitForTimeout(1500);
+  await studio.context.setOffline(true);
+  studio.expectOffline();
+  await studio.page.evaluate(
+    "history.pushState(null, '', '/studio/db/shop/query'), dispatchEvent(new PopStateEvent('popstate'))",
+  );
+  await studio.page.getByText(/^The server is unreachable\. This part/).waitFor();
+  expect(await studio.page.getByText("The studio was updated").count()).toBe(0);
+  await studio.context.setOffline(false);
+  await studio.page.getByRole("textbox", { name: "RQL query" }).waitFor();
+});
