@@ -15,7 +15,10 @@ export interface IndexStats {
   readonly MapErrors: number;
   readonly LockMode: "Unlock" | "LockedIgnore" | "LockedError";
   readonly Priority: "Low" | "Normal" | "High";
+  /** When the index was opened if there was no query since. */
   readonly LastQueryingTime: string | null;
+  /** Undefined for servers that do not report it. */
+  readonly QueriedSinceStart?: boolean;
   readonly LastIndexingTime: string | null;
   readonly CreatedTimestamp: string;
   readonly Collections: Readonly<Record<string, { readonly DocumentLag: number }>>;
@@ -63,13 +66,37 @@ export function kindOf({ Type }: IndexStats): string {
   return Type.endsWith("Reduce") ? "Map-reduce" : "Map";
 }
 
-/** Sorts indexes with problems first, then by name. */
-export function byAttention(left: IndexStats, right: IndexStats): number {
-  return rankOf(left) - rankOf(right) || left.Name.localeCompare(right.Name);
+const replacementPrefix = "ReplacementOf/";
+
+/** Returns the new version of an index that is being built beside it. */
+export function replacementOf(
+  { Name }: IndexStats,
+  all: readonly IndexStats[],
+): IndexStats | undefined {
+  return all.find((one) => one.Name === replacementPrefix + Name);
+}
+
+export function hasFailed({ IsInvalidIndex, State }: IndexStats): boolean {
+  return IsInvalidIndex || State === "Error";
+}
+
+/** Sorts indexes with problems first, then by name; a new version follows its index. */
+export function byAttention(all: readonly IndexStats[]): IndexStats[] {
+  const nameOf = ({ Name }: IndexStats) => Name.replace(replacementPrefix, "");
+  const rank = (index: IndexStats) => {
+    const family = all.filter((one) => nameOf(one) === nameOf(index));
+    return Math.min(...family.map(rankOf));
+  };
+  return [...all].sort(
+    (left, right) =>
+      rank(left) - rank(right) ||
+      nameOf(left).localeCompare(nameOf(right)) ||
+      left.Name.length - right.Name.length,
+  );
 }
 
 function rankOf(index: IndexStats): number {
-  if (index.IsInvalidIndex || index.State === "Error") return 0;
+  if (hasFailed(index)) return 0;
   if (index.ErrorsCount > 0) return 1;
   if (index.IsStale) return 2;
   return index.Status === "Running" ? 4 : 3;

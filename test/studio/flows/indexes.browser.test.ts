@@ -49,3 +49,25 @@ test("an error of a definition is one sentence, and marked in its map", async ()
   expect(await alert.textContent()).not.toMatch(/Raven|Exception|anonymous/);
   await studio.page.locator(".cm-mistake").first().waitFor();
 });
+
+test("an index whose new version failed says so, and links to the errors", async () => {
+  await deploy("Orders/Sound", "map('Orders', o => ({ Company: o.Company }))");
+  await deploy("Orders/Sound", "map('Orders', o => { throw new Error('bad'); })");
+  await studio.open("db/shop/indexes");
+  const row = studio.page.getByRole("row", { name: /^Orders\/Sound/ });
+  await row.getByText("New version failed").waitFor();
+  await row.getByRole("link", { name: "Orders/Sound" }).click();
+  await studio.page.getByText(/The new version failed: \d+ maps of 830 documents failed/).waitFor();
+  await studio.page.getByRole("link", { name: "Show its errors" }).click();
+  await studio.page.getByRole("region", { name: "bad" }).waitFor();
+});
+
+test("the last query of an index that was never queried is not a time", async () => {
+  await deploy("Orders/Unqueried", "map('Orders', o => ({ Company: o.Company }))");
+  await studio.open("db/shop/indexes");
+  const row = studio.page.getByRole("row", { name: /^Orders\/Unqueried/ });
+  await row.getByText("none since the start").waitFor();
+  const query = "from index 'Orders/Unqueried'";
+  await studio.server.request(`/databases/shop/queries?query=${encodeURIComponent(query)}`);
+  await row.getByText("none since the start").waitFor({ state: "detached" });
+});
