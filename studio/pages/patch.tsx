@@ -153,14 +153,19 @@ function NewPatch({ database }: { database: string }) {
         </p>
       )}
       {shownError !== null && <Failure error={shownError} />}
-      {tried !== null && <TestResult tried={tried} />}
-      {dry?.status === "running" && <DryRunning state={dry.progress} />}
-      {result !== null && (
-        <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
+      {dry?.status === "running" && <DryRunning state={dry.progress} stop={steps.stopDry} />}
+      {dry?.status === "cancelled" && (
+        <p class="note" role="status">
+          The dry run was stopped. Nothing was written.
+        </p>
       )}
       {result !== null && result.WouldChange > 0 && (
         <RunQuestion what={documentsText(result.WouldChange, collection)} steps={steps} />
       )}
+      {result !== null && (
+        <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
+      )}
+      {tried !== null && <TestResult tried={tried} />}
     </>
   );
 }
@@ -219,6 +224,9 @@ function usePatchSteps(database: string, base: string, text: string) {
     return body.OperationId;
   };
   const runDry = () => during("dry", async () => setDryRun(await start("/dry-run?sample=5")));
+  const stopDry = () => {
+    send("POST", `${base}/operations/kill?id=${dryRun}`).catch(setError);
+  };
   const run = () =>
     during("run", async () => {
       const operation = await start(`?undo=${keepsUndo}`);
@@ -243,6 +251,7 @@ function usePatchSteps(database: string, base: string, text: string) {
     setKeepsUndo,
     tryOn,
     runDry,
+    stopDry,
     run,
     next,
   };
@@ -338,10 +347,16 @@ function TestResult({ tried: { id, reply } }: { tried: TriedDocument }) {
   );
 }
 
-function DryRunning({ state }: { state: PatchCounts | null }) {
+function DryRunning({ state, stop }: { state: PatchCounts | null; stop: () => void }) {
   const { Processed = 0, Total = 0 } = state ?? {};
   return (
-    <section class="panel body" aria-label="Dry run">
+    <section class="panel body stack" aria-label="Dry run">
+      <div class="row">
+        <b class="grow">Dry run</b>
+        <button type="button" class="btn" onClick={stop}>
+          Stop
+        </button>
+      </div>
       <Progress label="Dry run" done={Processed} total={Total} unit="documents" />
     </section>
   );

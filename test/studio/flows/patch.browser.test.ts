@@ -128,6 +128,38 @@ test("a dry run shows counts, examples and failures; the run shows its result", 
   await expect.poll(() => row.textContent()).toContain("test client");
 });
 
+test("a dry run is stopped", async () => {
+  const slow = "from Orders update { for (let i = 0; i < 20000; i++) this.N = i; }";
+  await studio.open(addressOf(slow));
+  await role("button", { name: "Dry run" }).click();
+  await role("button", { name: "Stop" }).click();
+  await studio.page.getByText("The dry run was stopped. Nothing was written.").waitFor();
+  await role("button", { name: "Dry run" }).waitFor();
+  await studio.page
+    .locator("tr", { hasText: "Dry run Orders" })
+    .first()
+    .getByText("Stopped")
+    .waitFor();
+});
+
+test("the button that runs a patch is in view after the dry run, also on a phone", async () => {
+  for (const size of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ]) {
+    await studio.page.setViewportSize(size);
+    await studio.open(addressOf("from Orders as o update { o.Big = true; o.Note = 'Note'; }"));
+    await role("button", { name: "Test", exact: true }).click();
+    await role("region", { name: "Test on orders/0" }).waitFor();
+    await role("button", { name: "Dry run" }).click();
+    const run = role("button", { name: "Patch 3,000 documents of Orders" });
+    await run.waitFor();
+    const { y = Number.NaN, height = 0 } = (await run.boundingBox()) ?? {};
+    // Above the tabs at the bottom.
+    expect(y + height).toBeLessThan(size.height - 56);
+  }
+});
+
 test("a run is paused, limited, resumed and stopped, on a phone", async () => {
   await studio.page.setViewportSize({ width: 360, height: 740 });
   const id = await startPatch("from Orders update { this.Slow = 1 }", "maxOpsPerSec=50&undo=true");
