@@ -17,7 +17,15 @@ import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { DefinitionTab } from "./index-definition.tsx";
 import { ErrorsTab } from "./index-errors.tsx";
 import { EntriesTab, HistoryTab, SpeedTab, TermsTab } from "./index-figures.tsx";
-import { type Definition, hasFailed, type IndexStats, isAuto, kindOf, lagOf, replacementOf } from "./index-info.ts";
+import {
+  type Definition,
+  hasFailed,
+  type IndexStats,
+  isAuto,
+  kindOf,
+  lagOf,
+  replacementOf,
+} from "./index-info.ts";
 import { IndexState } from "./index-state.tsx";
 import { TestTab } from "./index-test.tsx";
 

@@ -13,7 +13,14 @@ import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../../components/table.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
-import { byAttention, type IndexStats, isAuto, isUnused, kindOf, replacementOf } from "./index-info.ts";
+import {
+  byAttention,
+  type IndexStats,
+  isAuto,
+  isUnused,
+  kindOf,
+  replacementOf,
+} from "./index-info.ts";
 import { IndexState } from "./index-state.tsx";
 
 type Show = "all" | "static" | "auto" | "errors" | "stale" | "unused";

@@ -531,3 +531,16 @@ test("related documents are counted only after a search", async () => {
   await studio.page.getByRole("link", { name: "249 Orders" }).waitFor();
   await expect.poll(() => tab.textContent()).toBe("Related249");
 });
+
+test("an object in the list opens its document beside the list", async () => {
+  await studio.open("db/shop/docs/Orders?cols=ShipTo,Lines");
+  const row = studio.page.getByRole("row", { name: /orders\/830-A/ });
+  await row
+    .getByRole("button", { name: /^\{ \d+ \}$/ })
+    .first()
+    .click();
+  await studio.page
+    .getByRole("complementary", { name: "orders/830-A" })
+    .getByText('"ShipTo": {')
+    .waitFor();
+});
