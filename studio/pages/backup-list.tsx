@@ -24,6 +24,7 @@ import { Failure, Skeleton } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
+import { RestoreFrom } from "./restore-from.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
 
 interface Counts {
@@ -50,6 +51,7 @@ export function BackupList({ database }: { database: string }) {
   const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
   const [isAsking, setAsking] = useState(false);
   const [restored, setRestored] = useState<Backup | null>(null);
+  const [isFinding, setFinding] = useState(false);
   const { work, setWork, error, runNow } = useWork(base);
   const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
   const runnable = schedules.filter(isRunnable);
@@ -65,7 +67,12 @@ export function BackupList({ database }: { database: string }) {
   const hasAny = schedules.length > 0 || folder !== null;
   return (
     <>
-      <Head plan={() => setForm("new")} backUp={backUp} isBusy={work !== null} />
+      <Head
+        plan={() => setForm("new")}
+        find={() => setFinding(true)}
+        backUp={backUp}
+        isBusy={work !== null}
+      />
       {error !== null && <Failure error={error} />}
       {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
       {tasks.isLoading && <Skeleton rows={4} />}
@@ -73,7 +80,12 @@ export function BackupList({ database }: { database: string }) {
         <BackupWork database={database} work={work} change={setWork} close={showDone} />
       )}
       {tasks.body !== undefined && !hasAny && work === null && (
-        <NeverBackedUp database={database} counts={stats.body} plan={() => setForm("new")} />
+        <NeverBackedUp
+          database={database}
+          counts={stats.body}
+          plan={() => setForm("new")}
+          find={() => setFinding(true)}
+        />
       )}
       {schedules.map((task) => (
         <Schedule
@@ -95,6 +107,17 @@ export function BackupList({ database }: { database: string }) {
           database={database}
           restore={setRestored}
           verify={verify}
+        />
+      )}
+      {isFinding && (
+        <RestoreFrom
+          folder={folder ?? ""}
+          found={(into) => {
+            localStorage.setItem(folderKey(database), into);
+            setFolder(into);
+          }}
+          close={() => setFinding(false)}
+          started={(id, name) => setWork({ kind: "restore", id, name })}
         />
       )}
       {isAsking && (
@@ -130,11 +153,26 @@ export function BackupList({ database }: { database: string }) {
   );
 }
 
-function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; isBusy: boolean }) {
+function Head({
+  plan,
+  find,
+  backUp,
+  isBusy,
+}: {
+  plan: () => void;
+  find: () => void;
+  backUp: () => void;
+  isBusy: boolean;
+}) {
   return (
     <div class="head">
       <h2>Backups</h2>
       <span class="grow" />
+      {may("operator") && (
+        <button type="button" class="btn" onClick={find} disabled={isBusy}>
+          Restore from a folder…
+        </button>
+      )}
       {may("database-admin") && (
         <>
           {" "}
@@ -170,33 +208,43 @@ function useWork(base: string) {
   return { work, setWork, error, runNow };
 }
 
-/** Warning for a database without a backup. */
+/** Warning for a database of which no backup is known. */
 function NeverBackedUp({
   database,
   counts,
   plan,
+  find,
 }: {
   database: string;
   counts: Counts | undefined;
   plan: () => void;
+  find: () => void;
 }) {
   const parts =
     counts === undefined
-      ? "all of it would be lost"
-      : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")} are`;
+      ? "all its data"
+      : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")}`;
   return (
     <div class="empty">
       <Icon name="warn" kind="warn" />
-      <h2>{database} has no backup</h2>
+      <h2>{database} has no backup schedule</h2>
       <p>
-        When its disk fails, {parts} gone. A schedule creates backups automatically, for example
-        every night.
+        Backups made on the command line or elsewhere are not known to this page until you show
+        their folder. If none exists, a failed disk loses {parts}. A schedule creates backups
+        automatically, for example every night.
       </p>
-      {may("database-admin") && (
-        <button type="button" class="btn" onClick={plan}>
-          Create a schedule
-        </button>
-      )}
+      <div class="row">
+        {may("database-admin") && (
+          <button type="button" class="btn" onClick={plan}>
+            Create a schedule
+          </button>
+        )}
+        {may("operator") && (
+          <button type="button" class="btn" onClick={find}>
+            Show backups in a folder…
+          </button>
+        )}
+      </div>
     </div>
   );
 }
@@ -406,10 +454,20 @@ function ByHand({
   const [error, setError] = useState<Error | null>(null);
   const mayAsk = may("operator");
   useEffect(() => {
-    if (!mayAsk) return;
-    send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
-      json: { FolderPath: folder },
-    }).then(({ body }) => setPoints(body.List), setError);
+    if (!mayAsk) return undefined;
+    const list = () => {
+      if (document.hidden) return;
+      send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
+        json: { FolderPath: folder },
+      }).then(({ body }) => {
+        setPoints(body.List);
+        setError(null);
+      }, setError);
+    };
+    list();
+    // Other programs write to the folder, too.
+    const timer = setInterval(list, pollMs);
+    return () => clearInterval(timer);
   }, [folder, mayAsk]);
   const made = (points ?? [])
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())

@@ -64,7 +64,9 @@ export function BackupWork({
   const path = work.id === null ? null : `${ofDatabase}/state?id=${work.id}`;
   const { operation, error: lost } = useOperation<Figures, Figures>(path);
   const [error, setError] = useState<Error | null>(null);
-  const { body: stats } = useResource<{ CountOfDocuments: number }>(`${base}/stats/essential`);
+  const { body: stats } = useResource<{ CountOfDocuments: number }>(
+    work.kind === "backup" ? `${base}/stats/essential` : null,
+  );
   const isMade = work.kind === "backup" && operation?.status === "completed";
   useEffect(() => {
     if (work.kind !== "verification" || work.id !== null) return;

@@ -90,7 +90,6 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
         )}
         {chosen === "series" && <Series database={database} base={base} id={id} />}
         {chosen === "related" && (
-          (
           <Related
             database={database}
             base={base}
@@ -98,7 +97,6 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
             content={version.content}
             counted={setReferring}
           />
-        )
         )}
       </div>
     </div>

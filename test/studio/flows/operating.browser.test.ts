@@ -63,7 +63,6 @@ test("a one-time backup is written to a folder, from which it can be restored", 
   await button("Close").click();
   const rows = studio.page.getByRole("region", { name: "Manual backups" }).getByRole("row");
   await rows.nth(1).getByText("Verified").waitFor();
-  await studio.page.reload();
   await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
 });
 
