@@ -11,6 +11,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useMoreColumns } from "./more-columns.ts";
 
 export interface Column<R> {
   readonly key: string;
@@ -77,7 +78,9 @@ export function VirtualTable<R>(properties: Properties<R>) {
   const { label, total, need, start = 0, selection, isFocused = false } = properties;
   const { columns, setDragged } = useDragged(properties.columns);
   const scroller = useRef<HTMLDivElement>(null);
+  const body = useRef<HTMLDivElement>(null);
   const { view, rowHeight } = useView(scroller);
+  useMoreColumns(body);
   const { current, latest, setCurrent } = useCurrent(start, properties.moved);
   const hasMoved = useRef(isFocused);
   const wholeHeight = total * rowHeight;
@@ -166,7 +169,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
       onKeyDown={onKeyDown}
     >
       <HeadRow properties={{ ...properties, columns }} template={template} drag={setDragged} />
-      <div class="vbody" style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}>
+      <div ref={body} class="vbody" style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}>
         {rows}
       </div>
     </div>

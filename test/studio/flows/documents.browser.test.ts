@@ -544,3 +544,19 @@ test("an object in the list opens its document beside the list", async () => {
     .getByText('"ShipTo": {')
     .waitFor();
 });
+
+test("a table shows that columns continue, until its end is reached", async () => {
+  const { page } = studio;
+  await page.setViewportSize({ width: 390, height: 844 });
+  await studio.open("db/shop/docs/Orders");
+  const grid = page.getByRole("grid", { name: "Documents of Orders" });
+  await grid.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  const hasMore = () => grid.evaluate((one) => getComputedStyle(one).maskImage !== "none");
+  await expect.poll(hasMore).toBe(true);
+  await grid.evaluate((one) => one.scrollTo({ left: one.scrollWidth }));
+  await expect.poll(hasMore).toBe(false);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await studio.open("db/shop/docs/Orders?cols=Company");
+  await grid.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  expect(await hasMore()).toBe(false);
+});
