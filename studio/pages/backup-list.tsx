@@ -22,6 +22,7 @@ import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure, Skeleton } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
+import { TargetFields, targetSettings, useTarget } from "./backup-target.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 import { RestoreFrom } from "./restore-from.tsx";
@@ -48,17 +49,18 @@ export function BackupList({ database }: { database: string }) {
   const tasks = useResource<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, pollMs);
   const stats = useResource<Counts>(`${base}/stats/essential`);
   const [folder, setFolder] = useState(() => localStorage.getItem(folderKey(database)));
-  const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
-  const [isAsking, setAsking] = useState(false);
-  const [restored, setRestored] = useState<Backup | null>(null);
-  const [isFinding, setFinding] = useState(false);
+  const [asked, ask] = useState<Asked | null>(null);
+  const close = () => ask(null);
+  const plan = () => ask({ kind: "schedule", definition: null });
+  const find = () => ask({ kind: "find" });
+  const restore = (made: Backup) => ask({ kind: "restore", made });
   const { work, setWork, error, runNow } = useWork(base);
   const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
   const runnable = schedules.filter(isRunnable);
 
   const [first, ...others] = runnable;
   const backUp = () =>
-    first !== undefined && others.length === 0 ? void runNow(first) : setAsking(true);
+    first !== undefined && others.length === 0 ? void runNow(first) : ask({ kind: "now" });
   const showDone = () => {
     setWork(null);
     tasks.reload();
@@ -67,12 +69,7 @@ export function BackupList({ database }: { database: string }) {
   const hasAny = schedules.length > 0 || folder !== null;
   return (
     <>
-      <Head
-        plan={() => setForm("new")}
-        find={() => setFinding(true)}
-        backUp={backUp}
-        isBusy={work !== null}
-      />
+      <Head plan={plan} find={find} backUp={backUp} isBusy={work !== null} />
       {error !== null && <Failure error={error} />}
       {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
       {tasks.isLoading && <Skeleton rows={4} />}
@@ -80,22 +77,17 @@ export function BackupList({ database }: { database: string }) {
         <BackupWork database={database} work={work} change={setWork} close={showDone} />
       )}
       {tasks.body !== undefined && !hasAny && work === null && (
-        <NeverBackedUp
-          database={database}
-          counts={stats.body}
-          plan={() => setForm("new")}
-          find={() => setFinding(true)}
-        />
+        <NeverBackedUp database={database} counts={stats.body} plan={plan} find={find} />
       )}
       {schedules.map((task) => (
         <Schedule
           key={task.TaskId}
           database={database}
           task={task}
-          edit={setForm}
+          edit={(definition) => ask({ kind: "schedule", definition })}
           changed={tasks.reload}
           run={() => void runNow(task)}
-          restore={setRestored}
+          restore={restore}
           verify={verify}
           isBusy={work !== null}
         />
@@ -105,52 +97,91 @@ export function BackupList({ database }: { database: string }) {
           key={folder}
           folder={folder}
           database={database}
-          restore={setRestored}
+          restore={restore}
           verify={verify}
         />
       )}
-      {isFinding && (
-        <RestoreFrom
-          folder={folder ?? ""}
-          found={(into) => {
+      {asked !== null && (
+        <Question
+          database={database}
+          asked={asked}
+          tasks={runnable}
+          folder={folder}
+          use={(into) => {
             localStorage.setItem(folderKey(database), into);
             setFolder(into);
           }}
-          close={() => setFinding(false)}
-          started={(id, name) => setWork({ kind: "restore", id, name })}
-        />
-      )}
-      {isAsking && (
-        <BackUpNow
-          database={database}
-          tasks={runnable}
-          folder={folder ?? ""}
           run={(task) => void runNow(task)}
-          started={(id, into) => {
-            setFolder(into);
-            setWork({ kind: "backup", id, taskId: null, folder: into });
-          }}
-          close={() => setAsking(false)}
-        />
-      )}
-      {form !== null && (
-        <ScheduleForm
-          database={database}
-          definition={form === "new" ? null : form}
           saved={tasks.reload}
-          close={() => setForm(null)}
-        />
-      )}
-      {restored !== null && (
-        <RestoreDialog
-          made={restored}
-          database={database}
-          close={() => setRestored(null)}
-          started={(id, name) => setWork({ kind: "restore", id, name })}
+          begin={setWork}
+          close={close}
         />
       )}
     </>
   );
+}
+
+/** The open dialog. */
+type Asked =
+  | { readonly kind: "now" }
+  | { readonly kind: "find" }
+  | { readonly kind: "schedule"; readonly definition: BackupDefinition | null }
+  | { readonly kind: "restore"; readonly made: Backup };
+
+function Question({
+  database,
+  asked,
+  tasks,
+  folder,
+  use,
+  run,
+  saved,
+  begin,
+  close,
+}: {
+  database: string;
+  asked: Asked;
+  tasks: readonly BackupTask[];
+  folder: string | null;
+  /** Called with the folder whose backups are shown from now on. */
+  use: (folder: string) => void;
+  run: (task: BackupTask) => void;
+  saved: () => void;
+  begin: (work: Work) => void;
+  close: () => void;
+}) {
+  const started = (id: number, name: string) => begin({ kind: "restore", id, name });
+  switch (asked.kind) {
+    case "find":
+      return <RestoreFrom folder={folder ?? ""} found={use} close={close} started={started} />;
+    case "now":
+      return (
+        <BackUpNow
+          database={database}
+          tasks={tasks}
+          folder={folder ?? ""}
+          run={run}
+          started={(id, into) => {
+            if (into !== null) use(into);
+            begin({ kind: "backup", id, taskId: null, folder: into });
+          }}
+          close={close}
+        />
+      );
+    case "schedule":
+      return (
+        <ScheduleForm
+          database={database}
+          definition={asked.definition}
+          saved={saved}
+          close={close}
+        />
+      );
+    case "restore":
+      return (
+        <RestoreDialog made={asked.made} database={database} close={close} started={started} />
+      );
+  }
 }
 
 function Head({
@@ -585,25 +616,26 @@ function BackUpNow({
   tasks: readonly BackupTask[];
   folder: string;
   run: (task: BackupTask) => void;
-  started: (operationId: number, folder: string) => void;
+  /** `folder` is null for S3. */
+  started: (operationId: number, folder: string | null) => void;
   close: () => void;
 }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const rules = useResource<{ LocalRootPath: string | null }>(
     `${base}/admin/periodic-backup/config`,
   );
-  const [typed, setTyped] = useState(folder);
+  const { typed, setTyped, isReady } = useTarget(null, folder);
   const [error, setError] = useState<Error | null>(null);
   const [isBusy, setBusy] = useState(false);
   const start = async () => {
     setBusy(true);
     try {
       const { body } = await send<StartedOperation>("POST", `${base}/admin/backup`, {
-        json: { BackupType: "Backup", LocalSettings: { FolderPath: typed } },
+        json: { BackupType: "Backup", ...targetSettings(typed, null) },
       });
-      localStorage.setItem(folderKey(database), typed);
+      const into = typed.target === "folder" ? typed.folder : null;
       close();
-      started(body.OperationId, typed);
+      started(body.OperationId, into);
     } catch (failed) {
       setError(failed as Error);
       setBusy(false);
@@ -634,32 +666,17 @@ function BackUpNow({
         class="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          if (typed !== "") void start();
+          if (isReady && !isBusy) void start();
         }}
       >
-        <label class="form">
-          Folder on the server
-          <div class="field">
-            <input
-              autofocus
-              value={typed}
-              placeholder={root ?? "/var/backups/jackdaw"}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </div>
-          <small>
-            {root == null
-              ? "An absolute path, preferably on another disk than the data."
-              : `Below ${root}: the server's settings allow no other folder.`}
-          </small>
-        </label>
+        <TargetFields typed={typed} change={setTyped} root={root} isStored={false} />
         {error !== null && <Failure error={error} />}
         <footer class="row">
           <span class="grow" />
           <button type="button" class="btn" onClick={close}>
             Cancel
           </button>
-          <button type="submit" class="btn primary" disabled={typed === "" || isBusy}>
+          <button type="submit" class="btn primary" disabled={!isReady || isBusy}>
             {isBusy ? "Starting" : `Back up ${database}`}
           </button>
         </footer>

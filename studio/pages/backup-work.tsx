@@ -20,6 +20,7 @@ import { sentenceOf } from "../base/server-message.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
+import { showToast } from "../components/toast.tsx";
 
 export type Work =
   | {
@@ -75,12 +76,16 @@ export function BackupWork({
   useEffect(() => {
     if (!isMade || work.kind !== "backup") return;
     // A new backup is verified immediately, by restoring it temporarily.
-    if (!may("operator")) close();
+    const end = () => {
+      showToast(`${database} was backed up`);
+      close();
+    };
+    if (!may("operator")) end();
     else {
       newestOf(database, work).then(
         (made) =>
           made === null || made.isEncrypted
-            ? close()
+            ? end()
             : change({ kind: "verification", made, key: "", id: null }),
         setError,
       );
@@ -183,6 +188,8 @@ async function newestOf(
   database: string,
   { taskId, folder }: { readonly taskId: number | null; readonly folder: string | null },
 ): Promise<Backup | null> {
+  // Backups in S3 are not listed here.
+  if (taskId === null && folder === null) return null;
   if (taskId === null) {
     const { body } = await send<{ List: RestorePoint[] }>(
       "POST",

@@ -104,15 +104,11 @@ export function useRows(ask: ListAsk) {
       asked.current.set(block, abort);
       const startedMs = performance.now();
       try {
+        const { signal } = abort;
+        const before = held.current?.blocks.get(block - 1);
         const found = isQuery(ask)
-          ? await queried(ask, block, waits, abort.signal)
-          : await loadFollowing(
-              ask,
-              block,
-              shift,
-              held.current?.blocks.get(block - 1),
-              abort.signal,
-            );
+          ? await queried(ask, block, waits, signal)
+          : await loadFollowing(ask, block, shift, before, signal);
         if (latest.current !== key) return;
         const ms = performance.now() - startedMs;
         // A new list replaces the previous one as soon as its first block is loaded.
