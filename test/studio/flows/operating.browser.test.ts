@@ -90,7 +90,7 @@ test("backups are encrypted with a generated key, and written to S3", async () =
   await dialog.getByRole("button", { name: "Generate a key" }).click();
   expect(Buffer.from(await field(/^Key/).inputValue(), "base64").length).toBe(32);
   await save.click();
-  await button("Run").click();
+  await button(/^Run$/).click();
   await studio.page.getByText("vault was backed up").waitFor();
   const names = [...s3.objects.keys()];
   expect(names.some((name) => name.startsWith("vault/") && name.includes("encrypted"))).toBe(true);
@@ -101,7 +101,7 @@ test("backups are encrypted with a generated key, and written to S3", async () =
   await dialog.getByRole("button", { name: "Save schedule" }).click();
   await dialog.waitFor({ state: "detached" });
   s3.objects.clear();
-  await button("Run").click();
+  await button(/^Run$/).click();
   await expect.poll(() => s3.objects.size).toBeGreaterThan(0);
 });
 
