@@ -60,7 +60,9 @@ export interface IndexStatistics {
   readonly mapErrors: number;
   readonly createdAtMicros: number;
   readonly indexedAtMicros: number;
+  /** Time of the last query, or when the index was opened if there was none since. */
   readonly queriedAtMicros: number;
+  readonly wasQueried: boolean;
 }
 
 /** Stored field values for projections, by entry. */
@@ -221,6 +223,7 @@ export abstract class OpenIndex {
       createdAtMicros: this.createdAtMicros,
       indexedAtMicros: this.indexedAtMicros,
       queriedAtMicros: this.queriedAtMicros,
+      wasQueried: this.queriedAtMicros !== this.openedAtMicros,
     };
   }
 

@@ -18,6 +18,8 @@ import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
 
 const figureDatabasesMax = 100;
 const eventsMax = 200;
+/** Maximum number of slow queries that are kept. */
+const slowQueriesMax = 100;
 const dayMs = 86_400_000;
 const tickMs = 1_000;
 /** Maximum time between the start of an operation and the first change that it made, in milliseconds. */
@@ -36,6 +38,15 @@ interface FigureEvent {
   /** Null for the server. */
   readonly database: string | null;
   readonly operationId: number | null;
+}
+
+/** A logged slow query; literals in its text are masked. */
+interface SlowQuery {
+  readonly atMs: number;
+  readonly database: string;
+  readonly query: string;
+  readonly index: string | null;
+  readonly ms: number;
 }
 
 /** Counts of one subject since the start of the process. */
@@ -109,6 +120,7 @@ export class Figures {
   /** Last observed change of each open database. */
   readonly #etags = new WeakMap<Database, number>();
   readonly #events: FigureEvent[] = [];
+  readonly #slowQueries: SlowQuery[] = [];
   /** Start time up to which operations of the server were recorded as events, in microseconds since the Unix epoch. */
   #notedMicros: number;
   readonly #lastTicks: number[];
@@ -150,6 +162,17 @@ export class Figures {
   event(event: Omit<FigureEvent, "operationId"> & { operationId?: number }): void {
     this.#events.push({ operationId: null, ...event });
     if (this.#events.length > eventsMax) this.#events.shift();
+  }
+
+  slowQuery(query: SlowQuery): void {
+    this.#slowQueries.push(query);
+    if (this.#slowQueries.length > slowQueriesMax) this.#slowQueries.shift();
+  }
+
+  /** Slow queries since the start, newest first; `database` undefined for all. */
+  slowQueries(database: Database | undefined): SlowQuery[] {
+    const name = database?.name;
+    return this.#slowQueries.filter((one) => name === undefined || one.database === name).reverse();
   }
 
   /** Takes a sample. `nowMs` is the time since the Unix epoch. */

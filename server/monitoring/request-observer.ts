@@ -148,11 +148,14 @@ export class RequestObserver {
     if (slowQueryMs === 0 || ms < slowQueryMs) return;
     const leftOut = this.#queryLimit.take();
     if (leftOut === null) return;
+    const query = maskedQuery(request.text);
+    const { indexName: index } = outcome;
+    this.figures?.slowQuery({ atMs: Date.now(), database: database.name, query, index, ms });
     const fields = {
       event: "slow-query",
       ...fieldsOf(exchange, this.#routes[exchange.routeNumber], ms),
       status: 200,
-      query: maskedQuery(request.text),
+      query,
       index: outcome.indexName,
       results: outcome.totalResults,
       scanned: outcome.scannedResults,
@@ -185,7 +188,8 @@ export class RequestObserver {
     if (slowQueryMs === 0 || ms < slowQueryMs) return;
     const leftOut = this.#queryLimit.take();
     if (leftOut === null) return;
-    const isPatch = kind === "UpdateByQuery";
+    const isDelete = kind === "DeleteByQuery";
+    const name = isDelete ? "deletion" : kind === "DryRunByQuery" ? "dry run of a patch" : "patch";
     const queryFields = {
       event: "slow-query",
       ...fields,
@@ -196,8 +200,8 @@ export class RequestObserver {
       results: state.status === "completed" ? Number(state.result["Total"] ?? 0) : null,
       leftOut,
     };
-    const message = `A ${isPatch ? "patch" : "deletion"} by query was slow`;
-    void this.#logWithPlan(message, queryFields, database, request, isPatch ? "patch" : "delete");
+    const message = `A ${name} by query was slow`;
+    void this.#logWithPlan(message, queryFields, database, request, isDelete ? "delete" : "patch");
   }
 
   /** Logs with a query plan, which is computed only for the line, so fast queries do not pay for it. */

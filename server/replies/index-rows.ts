@@ -28,6 +28,8 @@ export function statisticsRow(row: IndexDetails): object {
     MaxNumberOfOutputsPerDocument: row.outputsPerDocumentMax,
     Collections: collectionRows(row),
     LastQueryingTime: timeText(row.queriedAtMicros),
+    // Not in RavenDB's interface, whose time above is then that of the start.
+    QueriedSinceStart: row.wasQueried,
     State: row.state,
     Priority: row.priority,
     CreatedTimestamp: timeText(row.createdAtMicros),

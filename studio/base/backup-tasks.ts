@@ -30,7 +30,10 @@ export interface BackupDefinition {
   readonly Name: string;
   readonly Disabled: boolean;
   readonly LocalSettings: { readonly FolderPath: string | null } | null;
+  /** Without secrets. */
   readonly S3Settings: object | null;
+  /** Without the key. */
+  readonly BackupEncryptionSettings?: object | null;
   readonly FullBackupFrequency: string | null;
   readonly IncrementalBackupFrequency: string | null;
   readonly RetentionPolicy: Retention | null;

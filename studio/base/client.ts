@@ -6,6 +6,7 @@
  * - An error reply becomes a `ServerError`; a request that does not reach the server becomes an `OfflineError`.
  */
 
+import { sentenceOf } from "./server-message.ts";
 import { requestSession, sessionHeaders } from "./session.ts";
 import { signal } from "./signal.ts";
 
@@ -15,12 +16,19 @@ export class ServerError extends Error {
   /** Name of the exception, for example `Raven.Client.Exceptions.ConcurrencyException`. */
   readonly type: string;
   readonly hint: string | undefined;
+  /** The message verbatim, with the position; `message` is a sentence. */
+  readonly detail: string;
+  /** The map or reduce that the error is about; undefined for other errors. */
+  readonly text: string | undefined;
 
   constructor(status: number, body: ErrorBody) {
-    super(body.Message ?? `The server returned status ${status}.`);
+    const detail = body.Message ?? `The server returned status ${status}.`;
+    super(sentenceOf(detail));
+    this.detail = detail;
     this.status = status;
     this.type = body.Type ?? "";
     this.hint = body.hint;
+    this.text = body.ProblematicText;
   }
 }
 
@@ -30,6 +38,7 @@ export interface ErrorBody {
   readonly Message?: string;
   readonly Type?: string;
   readonly hint?: string;
+  readonly ProblematicText?: string;
 }
 
 interface Reply<T> {

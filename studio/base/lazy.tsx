@@ -2,20 +2,50 @@
 import { type ComponentType, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+export const retryMs = 2000;
+
+export type LoadFailure = "unreachable" | "updated";
+
+/** Returns why a chunk was not loaded: a missing one belongs to an earlier version of the studio. */
+export async function loadFailure(): Promise<LoadFailure> {
+  const reply = await fetch("/studio/favicon.svg", { cache: "no-store" }).catch(() => null);
+  return reply?.ok === true ? "updated" : "unreachable";
+}
+
+export function NotLoaded({ failure }: { failure: LoadFailure }) {
+  return (
+    <p class="note warn" role="alert">
+      {failure === "updated"
+        ? "The studio was updated. Reload this page."
+        : "The server is unreachable. This part of the page is loaded when it is reachable again."}
+    </p>
+  );
+}
+
 export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   let loaded: ComponentType<P> | null = null;
   return function Lazy(properties: P) {
     const [component, setComponent] = useState<ComponentType<P> | null>(() => loaded);
-    const [error, setError] = useState<Error | null>(null);
+    const [failure, setFailure] = useState<LoadFailure | null>(null);
     useEffect(() => {
-      if (loaded !== null) return;
-      load().then((found) => {
-        loaded = found;
-        setComponent(() => found);
-      }, setError);
+      if (loaded !== null) return undefined;
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const attempt = () =>
+        load().then(
+          (found) => {
+            loaded = found;
+            setComponent(() => found);
+          },
+          async () => {
+            const found = await loadFailure();
+            setFailure(found);
+            if (found === "unreachable") timer = setTimeout(attempt, retryMs);
+          },
+        );
+      void attempt();
+      return () => clearTimeout(timer);
     }, []);
-    // A missing chunk belongs to an earlier version of the studio.
-    if (error !== null) return <p class="note warn">The studio was updated. Reload this page.</p>;
+    if (component === null && failure !== null) return <NotLoaded failure={failure} />;
     return component === null ? null : h(component, properties);
   };
 }

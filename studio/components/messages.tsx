@@ -24,14 +24,12 @@ export function Empty({
 
 /** An error with its reason and remedy. */
 export function Failure({ error, retry }: { error: Error; retry?: () => void }) {
-  const type = error instanceof ServerError ? error.type : "";
   const hint = hintOf(error);
   return (
     <div class="note bad" role="alert">
       <Icon name="bad" />
       <div class="stack grow">
         <span>{error.message}</span>
-        {type !== "" && <code class="muted">{type}</code>}
         {hint !== undefined && <span class="soft">{hint}</span>}
       </div>
       {retry !== undefined && (
@@ -46,6 +44,8 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
 function hintOf(error: Error): string | undefined {
   if (error instanceof OfflineError) return "Check that the server is running and reachable.";
   if (!(error instanceof ServerError)) return undefined;
+  // Positions are marked in the text.
+  if (/^The error (is|occurred) at line/.test(error.hint ?? "")) return undefined;
   if (error.hint !== undefined) return error.hint;
   if (error.status === 403)
     return "Your certificate does not have this access. An operator can grant it.";

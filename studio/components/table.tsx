@@ -1,5 +1,7 @@
 /** A table with a line of column labels. */
 import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
+import { useMoreColumns } from "./more-columns.ts";
 
 interface LabeledColumn {
   readonly label: string;
@@ -32,9 +34,11 @@ export function Table({
   /** The rows. */
   children: ComponentChildren;
 }) {
+  const table = useRef<HTMLTableElement>(null);
+  useMoreColumns(table);
   const shown = columns.filter((column) => column !== false);
   return (
-    <table class={kind} aria-label={label}>
+    <table ref={table} class={kind} aria-label={label}>
       <thead>
         <tr>
           {shown.map((column) => heading(typeof column === "string" ? { label: column } : column))}

@@ -11,6 +11,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useMoreColumns } from "./more-columns.ts";
 
 export interface Column<R> {
   readonly key: string;
@@ -77,19 +78,26 @@ export function VirtualTable<R>(properties: Properties<R>) {
   const { label, total, need, start = 0, selection, isFocused = false } = properties;
   const { columns, setDragged } = useDragged(properties.columns);
   const scroller = useRef<HTMLDivElement>(null);
+  const body = useRef<HTMLDivElement>(null);
   const { view, rowHeight } = useView(scroller);
+  useMoreColumns(body);
   const { current, latest, setCurrent } = useCurrent(start, properties.moved);
   const hasMoved = useRef(isFocused);
   const wholeHeight = total * rowHeight;
   const shownHeight = Math.min(wholeHeight, heightMax);
   const space = Math.max(0, view.height - headHeight);
-  // Pixels of the table per pixel of the scroll bar.
+  // Table pixels per pixel of the scroll bar.
   const scale = shownHeight > space ? (wholeHeight - space) / (shownHeight - space) : 1;
   const top = view.top * scale;
   const first = Math.max(0, Math.floor(top / rowHeight) - extraRows);
   const last = Math.min(total, Math.ceil((top + space) / rowHeight) + extraRows);
 
   useEffect(() => need(first, last), [first, last, need]);
+
+  useFirstRow(properties.sort, () => {
+    scroller.current?.scrollTo({ top: 0 });
+    setCurrent(0);
+  });
 
   // The previous position was restored.
   const isAtStart = useRef(start === 0);
@@ -100,18 +108,7 @@ export function VirtualTable<R>(properties: Properties<R>) {
     element.scrollTop = Math.max(0, start * rowHeight - space / 2) / scale;
   }, [total]);
 
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element === null || !hasMoved.current) return;
-    const at = latest.current * rowHeight;
-    if (at < top) element.scrollTop = at / scale;
-    else if (at + rowHeight > top + space) element.scrollTop = (at + rowHeight - space) / scale;
-    const row = element.querySelector<HTMLElement>(`[aria-rowindex="${latest.current + 2}"]`);
-    // The row is rendered after scrolling to it.
-    if (row === null) return;
-    hasMoved.current = false;
-    row.focus({ preventScroll: true });
-  });
+  useCurrentInView(scroller, hasMoved, latest, { top, rowHeight, space, scale });
 
   const move = (to: number) => {
     hasMoved.current = true;
@@ -156,11 +153,52 @@ export function VirtualTable<R>(properties: Properties<R>) {
       onKeyDown={onKeyDown}
     >
       <HeadRow properties={{ ...properties, columns }} template={template} drag={setDragged} />
-      <div class="vbody" style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}>
+      <div
+        ref={body}
+        class="vbody"
+        style={{ height: `${shownHeight}px`, width: `${wholeWidth}px` }}
+      >
         {rows}
       </div>
     </div>
   );
+}
+
+interface Mutable<T> {
+  current: T;
+}
+
+/** Scrolls to the current row after the user has moved, and focuses it. */
+function useCurrentInView(
+  scroller: { readonly current: HTMLDivElement | null },
+  hasMoved: Mutable<boolean>,
+  latest: { readonly current: number },
+  view: Readonly<Record<"top" | "rowHeight" | "space" | "scale", number>>,
+): void {
+  const { top, rowHeight, space, scale } = view;
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null || !hasMoved.current) return;
+    const at = latest.current * rowHeight;
+    if (at < top) element.scrollTop = at / scale;
+    else if (at + rowHeight > top + space) element.scrollTop = (at + rowHeight - space) / scale;
+    const row = element.querySelector<HTMLElement>(`[aria-rowindex="${latest.current + 2}"]`);
+    // The row is rendered after scrolling to it.
+    if (row === null) return;
+    hasMoved.current = false;
+    row.focus({ preventScroll: true });
+  });
+}
+
+/** Another order begins with the first row. */
+function useFirstRow(sort: Sort | undefined, goToFirst: () => void): void {
+  const order = `${sort?.key} ${sort?.isDescending}`;
+  const shown = useRef(order);
+  useEffect(() => {
+    if (shown.current === order) return;
+    shown.current = order;
+    goToFirst();
+  }, [order]);
 }
 
 /** The current row for rendering, and for keys, which may arrive several times before the next rendering. */

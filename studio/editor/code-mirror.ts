@@ -24,6 +24,7 @@ import {
   foldService,
   HighlightStyle,
   indentOnInput,
+  indentUnit,
   StreamLanguage,
   syntaxHighlighting,
 } from "@codemirror/language";
@@ -118,6 +119,7 @@ const searchKeys = [
 export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const readOnly = new Compartment();
+  const indent = new Compartment();
   let isSetting = false;
   const view = new EditorView({
     root,
@@ -126,6 +128,7 @@ export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
       doc: options.text,
       extensions: [
         ...basics(options),
+        indent.of(indentUnit.of(indentOf(options.text))),
         readOnly.of(EditorState.readOnly.of(options.isReadOnly)),
         EditorView.updateListener.of((update) => {
           if (update.docChanged && !isSetting) options.changed(update.state.doc.toString());
@@ -137,7 +140,10 @@ export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
     setText(text) {
       if (view.state.doc.toString() === text) return;
       isSetting = true;
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: text },
+        effects: indent.reconfigure(indentUnit.of(indentOf(text))),
+      });
       isSetting = false;
     },
     setMarks(marks) {
@@ -149,6 +155,11 @@ export function mountEditor(host: HTMLElement, options: EditorOptions): Editor {
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
+}
+
+/** Returns the indentation of the first indented line. */
+function indentOf(text: string): string {
+  return /\n(\t|(?: {2}){1,4})(?=\S)/.exec(text)?.[1] ?? "    ";
 }
 
 function basics({ language, label, commands, complete }: EditorOptions): Extension[] {

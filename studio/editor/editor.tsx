@@ -1,5 +1,6 @@
 /** The editor component. Shows the text without an editor until the chunk is loaded. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import { type LoadFailure, loadFailure, NotLoaded, retryMs } from "../base/lazy.tsx";
 import type { Editor, EditorOptions } from "./code-mirror.ts";
 import type { Mark } from "./marks.ts";
 
@@ -17,12 +18,14 @@ export function CodeEditor(properties: Properties) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const [isThere, setThere] = useState(false);
+  const [failure, setFailure] = useState<LoadFailure | null>(null);
   // The editor always calls the handlers of the latest rendering.
   const latest = useRef(properties);
   latest.current = properties;
   useEffect(() => {
     let isGone = false;
-    void import("./code-mirror.ts").then(({ mountEditor }) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const mount = ({ mountEditor }: typeof import("./code-mirror.ts")) => {
       if (isGone || host.current === null) return;
       const { language, label, commands, complete } = latest.current;
       editor.current = mountEditor(host.current, {
@@ -42,9 +45,19 @@ export function CodeEditor(properties: Properties) {
             }),
       });
       setThere(true);
-    });
+      setFailure(null);
+    };
+    const attempt = () =>
+      import("./code-mirror.ts").then(mount, async () => {
+        const found = await loadFailure();
+        if (isGone) return;
+        setFailure(found);
+        if (found === "unreachable") timer = setTimeout(attempt, retryMs);
+      });
+    void attempt();
     return () => {
       isGone = true;
+      clearTimeout(timer);
       editor.current?.destroy();
       editor.current = null;
     };
@@ -54,6 +67,7 @@ export function CodeEditor(properties: Properties) {
   useEffect(() => editor.current?.setMarks(marks), [marks, isThere]);
   return (
     <div class="editor">
+      {failure !== null && <NotLoaded failure={failure} />}
       {!isThere && <pre class="source scroll">{text}</pre>}
       <div ref={host} class="editor-host" hidden={!isThere} />
     </div>

@@ -15,5 +15,6 @@ export { IndexesPage } from "./indexes/indexes-page.tsx";
 export { PatchPage } from "./patch.tsx";
 export { PerformancePage } from "./performance.tsx";
 export { QueryPage } from "./query/query-page.tsx";
+export { ServerRestore } from "./restore-from.tsx";
 export { SettingsPage } from "./settings.tsx";
 export { SignInPage } from "./sign-in.tsx";

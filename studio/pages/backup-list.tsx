@@ -16,13 +16,16 @@ import { send } from "../base/client.ts";
 import { ago, bytes, counted, moment, took, until } from "../base/format.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure, Skeleton } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
+import { TargetFields, targetSettings, useTarget } from "./backup-target.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
+import { RestoreFrom } from "./restore-from.tsx";
 import { ScheduleForm } from "./schedule-form.tsx";
 
 interface Counts {
@@ -46,16 +49,18 @@ export function BackupList({ database }: { database: string }) {
   const tasks = useResource<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, pollMs);
   const stats = useResource<Counts>(`${base}/stats/essential`);
   const [folder, setFolder] = useState(() => localStorage.getItem(folderKey(database)));
-  const [form, setForm] = useState<BackupDefinition | "new" | null>(null);
-  const [isAsking, setAsking] = useState(false);
-  const [restored, setRestored] = useState<Backup | null>(null);
+  const [asked, ask] = useState<Asked | null>(null);
+  const close = () => ask(null);
+  const plan = () => ask({ kind: "schedule", definition: null });
+  const find = () => ask({ kind: "find" });
+  const restore = (made: Backup) => ask({ kind: "restore", made });
   const { work, setWork, error, runNow } = useWork(base);
   const schedules = (tasks.body?.OngoingTasks ?? []).filter((one) => one.TaskType === "Backup");
   const runnable = schedules.filter(isRunnable);
 
   const [first, ...others] = runnable;
   const backUp = () =>
-    first !== undefined && others.length === 0 ? void runNow(first) : setAsking(true);
+    first !== undefined && others.length === 0 ? void runNow(first) : ask({ kind: "now" });
   const showDone = () => {
     setWork(null);
     tasks.reload();
@@ -64,7 +69,7 @@ export function BackupList({ database }: { database: string }) {
   const hasAny = schedules.length > 0 || folder !== null;
   return (
     <>
-      <Head plan={() => setForm("new")} backUp={backUp} isBusy={work !== null} />
+      <Head plan={plan} find={find} backUp={backUp} isBusy={work !== null} />
       {error !== null && <Failure error={error} />}
       {tasks.error !== undefined && <Failure error={tasks.error} retry={tasks.reload} />}
       {tasks.isLoading && <Skeleton rows={4} />}
@@ -72,17 +77,17 @@ export function BackupList({ database }: { database: string }) {
         <BackupWork database={database} work={work} change={setWork} close={showDone} />
       )}
       {tasks.body !== undefined && !hasAny && work === null && (
-        <NeverBackedUp database={database} counts={stats.body} plan={() => setForm("new")} />
+        <NeverBackedUp database={database} counts={stats.body} plan={plan} find={find} />
       )}
       {schedules.map((task) => (
         <Schedule
           key={task.TaskId}
           database={database}
           task={task}
-          edit={setForm}
+          edit={(definition) => ask({ kind: "schedule", definition })}
           changed={tasks.reload}
           run={() => void runNow(task)}
-          restore={setRestored}
+          restore={restore}
           verify={verify}
           isBusy={work !== null}
         />
@@ -92,48 +97,113 @@ export function BackupList({ database }: { database: string }) {
           key={folder}
           folder={folder}
           database={database}
-          restore={setRestored}
+          restore={restore}
           verify={verify}
         />
       )}
-      {isAsking && (
-        <BackUpNow
+      {asked !== null && (
+        <Question
           database={database}
+          asked={asked}
           tasks={runnable}
-          folder={folder ?? ""}
-          run={(task) => void runNow(task)}
-          started={(id, into) => {
+          folder={folder}
+          use={(into) => {
+            localStorage.setItem(folderKey(database), into);
             setFolder(into);
-            setWork({ kind: "backup", id, taskId: null, folder: into });
           }}
-          close={() => setAsking(false)}
-        />
-      )}
-      {form !== null && (
-        <ScheduleForm
-          database={database}
-          definition={form === "new" ? null : form}
+          run={(task) => void runNow(task)}
           saved={tasks.reload}
-          close={() => setForm(null)}
-        />
-      )}
-      {restored !== null && (
-        <RestoreDialog
-          made={restored}
-          database={database}
-          close={() => setRestored(null)}
-          started={(id, name) => setWork({ kind: "restore", id, name })}
+          begin={setWork}
+          close={close}
         />
       )}
     </>
   );
 }
 
-function Head({ plan, backUp, isBusy }: { plan: () => void; backUp: () => void; isBusy: boolean }) {
+/** The open dialog. */
+type Asked =
+  | { readonly kind: "now" }
+  | { readonly kind: "find" }
+  | { readonly kind: "schedule"; readonly definition: BackupDefinition | null }
+  | { readonly kind: "restore"; readonly made: Backup };
+
+function Question({
+  database,
+  asked,
+  tasks,
+  folder,
+  use,
+  run,
+  saved,
+  begin,
+  close,
+}: {
+  database: string;
+  asked: Asked;
+  tasks: readonly BackupTask[];
+  folder: string | null;
+  /** Called with the folder whose backups are shown from now on. */
+  use: (folder: string) => void;
+  run: (task: BackupTask) => void;
+  saved: () => void;
+  begin: (work: Work) => void;
+  close: () => void;
+}) {
+  const started = (id: number, name: string) => begin({ kind: "restore", id, name });
+  switch (asked.kind) {
+    case "find":
+      return <RestoreFrom folder={folder ?? ""} found={use} close={close} started={started} />;
+    case "now":
+      return (
+        <BackUpNow
+          database={database}
+          tasks={tasks}
+          folder={folder ?? ""}
+          run={run}
+          started={(id, into) => {
+            if (into !== null) use(into);
+            begin({ kind: "backup", id, taskId: null, folder: into });
+          }}
+          close={close}
+        />
+      );
+    case "schedule":
+      return (
+        <ScheduleForm
+          database={database}
+          definition={asked.definition}
+          saved={saved}
+          close={close}
+        />
+      );
+    case "restore":
+      return (
+        <RestoreDialog made={asked.made} database={database} close={close} started={started} />
+      );
+  }
+}
+
+function Head({
+  plan,
+  find,
+  backUp,
+  isBusy,
+}: {
+  plan: () => void;
+  find: () => void;
+  backUp: () => void;
+  isBusy: boolean;
+}) {
   return (
     <div class="head">
       <h2>Backups</h2>
       <span class="grow" />
+      {may("operator") && (
+        <button type="button" class="btn" onClick={find} disabled={isBusy}>
+          Restore from a folder…
+        </button>
+      )}
       {may("database-admin") && (
         <>
           {" "}
@@ -169,33 +239,43 @@ function useWork(base: string) {
   return { work, setWork, error, runNow };
 }
 
-/** Warning for a database without a backup. */
+/** Warning for a database of which no backup is known. */
 function NeverBackedUp({
   database,
   counts,
   plan,
+  find,
 }: {
   database: string;
   counts: Counts | undefined;
   plan: () => void;
+  find: () => void;
 }) {
   const parts =
     counts === undefined
-      ? "all of it would be lost"
-      : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")} are`;
+      ? "all its data"
+      : `${counted(counts.CountOfDocuments, "document")}, ${counted(counts.CountOfAttachments, "attachment")} and ${counted(counts.CountOfIndexes, "index", "indexes")}`;
   return (
     <div class="empty">
       <Icon name="warn" kind="warn" />
-      <h2>{database} has no backup</h2>
+      <h2>{database} has no backup schedule</h2>
       <p>
-        When its disk fails, {parts} gone. A schedule creates backups automatically, for example
-        every night.
+        Backups made on the command line or elsewhere are not known to this page until you show
+        their folder. If none exists, a failed disk loses {parts}. A schedule creates backups
+        automatically, for example every night.
       </p>
-      {may("database-admin") && (
-        <button type="button" class="btn" onClick={plan}>
-          Create a schedule
-        </button>
-      )}
+      <div class="row">
+        {may("database-admin") && (
+          <button type="button" class="btn" onClick={plan}>
+            Create a schedule
+          </button>
+        )}
+        {may("operator") && (
+          <button type="button" class="btn" onClick={find}>
+            Show backups in a folder…
+          </button>
+        )}
+      </div>
     </div>
   );
 }
@@ -285,7 +365,7 @@ function Schedule({
       {task.Error !== null && task.Error !== "" && (
         <div class="note bad edge" role="status">
           <Icon name="bad" />
-          <span>{task.Error.split("\n")[0]}</span>
+          <span>{sentenceOf(task.Error)}</span>
         </div>
       )}
       {isContinuous ? (
@@ -405,10 +485,20 @@ function ByHand({
   const [error, setError] = useState<Error | null>(null);
   const mayAsk = may("operator");
   useEffect(() => {
-    if (!mayAsk) return;
-    send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
-      json: { FolderPath: folder },
-    }).then(({ body }) => setPoints(body.List), setError);
+    if (!mayAsk) return undefined;
+    const list = () => {
+      if (document.hidden) return;
+      send<{ List: RestorePoint[] }>("POST", "/admin/restore/points?type=Local", {
+        json: { FolderPath: folder },
+      }).then(({ body }) => {
+        setPoints(body.List);
+        setError(null);
+      }, setError);
+    };
+    list();
+    // Other programs write to the folder, too.
+    const timer = setInterval(list, pollMs);
+    return () => clearInterval(timer);
   }, [folder, mayAsk]);
   const made = (points ?? [])
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
@@ -500,9 +590,9 @@ function BackupState({ made }: { made: Backup }) {
   const { error } = made;
   if (error !== null)
     return (
-      <span class="state bad" title={error}>
+      <span class="state bad" title={sentenceOf(error)}>
         <Icon name="bad" />
-        <span class="cut">{error.split("\n")[0]}</span>
+        <span class="cut">{sentenceOf(error)}</span>
       </span>
     );
   return (
@@ -526,25 +616,26 @@ function BackUpNow({
   tasks: readonly BackupTask[];
   folder: string;
   run: (task: BackupTask) => void;
-  started: (operationId: number, folder: string) => void;
+  /** `folder` is null for S3. */
+  started: (operationId: number, folder: string | null) => void;
   close: () => void;
 }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const rules = useResource<{ LocalRootPath: string | null }>(
     `${base}/admin/periodic-backup/config`,
   );
-  const [typed, setTyped] = useState(folder);
+  const { typed, setTyped, isReady } = useTarget(null, folder);
   const [error, setError] = useState<Error | null>(null);
   const [isBusy, setBusy] = useState(false);
   const start = async () => {
     setBusy(true);
     try {
       const { body } = await send<StartedOperation>("POST", `${base}/admin/backup`, {
-        json: { BackupType: "Backup", LocalSettings: { FolderPath: typed } },
+        json: { BackupType: "Backup", ...targetSettings(typed, null) },
       });
-      localStorage.setItem(folderKey(database), typed);
+      const into = typed.target === "folder" ? typed.folder : null;
       close();
-      started(body.OperationId, typed);
+      started(body.OperationId, into);
     } catch (failed) {
       setError(failed as Error);
       setBusy(false);
@@ -575,32 +666,17 @@ function BackUpNow({
         class="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          if (typed !== "") void start();
+          if (isReady && !isBusy) void start();
         }}
       >
-        <label class="form">
-          Folder on the server
-          <div class="field">
-            <input
-              autofocus
-              value={typed}
-              placeholder={root ?? "/var/backups/jackdaw"}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </div>
-          <small>
-            {root == null
-              ? "An absolute path, preferably on another disk than the data."
-              : `Below ${root}: the server's settings allow no other folder.`}
-          </small>
-        </label>
+        <TargetFields typed={typed} change={setTyped} root={root} isStored={false} />
         {error !== null && <Failure error={error} />}
         <footer class="row">
           <span class="grow" />
           <button type="button" class="btn" onClick={close}>
             Cancel
           </button>
-          <button type="submit" class="btn primary" disabled={typed === "" || isBusy}>
+          <button type="submit" class="btn primary" disabled={!isReady || isBusy}>
             {isBusy ? "Starting" : `Back up ${database}`}
           </button>
         </footer>

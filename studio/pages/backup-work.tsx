@@ -16,9 +16,11 @@ import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
+import { showToast } from "../components/toast.tsx";
 
 export type Work =
   | {
@@ -63,7 +65,9 @@ export function BackupWork({
   const path = work.id === null ? null : `${ofDatabase}/state?id=${work.id}`;
   const { operation, error: lost } = useOperation<Figures, Figures>(path);
   const [error, setError] = useState<Error | null>(null);
-  const { body: stats } = useResource<{ CountOfDocuments: number }>(`${base}/stats/essential`);
+  const { body: stats } = useResource<{ CountOfDocuments: number }>(
+    work.kind === "backup" ? `${base}/stats/essential` : null,
+  );
   const isMade = work.kind === "backup" && operation?.status === "completed";
   useEffect(() => {
     if (work.kind !== "verification" || work.id !== null) return;
@@ -72,12 +76,16 @@ export function BackupWork({
   useEffect(() => {
     if (!isMade || work.kind !== "backup") return;
     // A new backup is verified immediately, by restoring it temporarily.
-    if (!may("operator")) close();
+    const end = () => {
+      showToast(`${database} was backed up`);
+      close();
+    };
+    if (!may("operator")) end();
     else {
       newestOf(database, work).then(
         (made) =>
           made === null || made.isEncrypted
-            ? close()
+            ? end()
             : change({ kind: "verification", made, key: "", id: null }),
         setError,
       );
@@ -96,7 +104,7 @@ export function BackupWork({
     return (
       <div class="note bad" role="alert">
         <Icon name="bad" />
-        <span class="grow">{operation.error?.Message}</span>
+        <span class="grow">{sentenceOf(operation.error?.Message ?? "")}</span>
         <Close close={close} />
       </div>
     );
@@ -180,6 +188,8 @@ async function newestOf(
   database: string,
   { taskId, folder }: { readonly taskId: number | null; readonly folder: string | null },
 ): Promise<Backup | null> {
+  // Backups in S3 are not listed here.
+  if (taskId === null && folder === null) return null;
   if (taskId === null) {
     const { body } = await send<{ List: RestorePoint[] }>(
       "POST",

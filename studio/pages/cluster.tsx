@@ -112,9 +112,10 @@ function OneServer() {
         {steps}
       </pre>
       <p class="muted">
-        The databases of this server are not moved: export them, and import them into the cluster.{" "}
-        <code>docs/cluster.md</code> in the package describes several machines, certificates,
-        restarts and backups.
+        To keep the databases of this server, restart it with its data folder and the cluster
+        settings, together with two new servers: it becomes the first node, with its databases,
+        settings and certificates. Then add copies on the other nodes. <code>docs/cluster.md</code>{" "}
+        in the package describes this, several machines, restarts and backups.
       </p>
     </>
   );

@@ -6,6 +6,7 @@ import { get, send } from "../base/client.ts";
 import { type ServerStatus, statusPath } from "../base/cluster.ts";
 import { ago, bytes, count, counted } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
+import { lazy } from "../base/lazy.tsx";
 import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
@@ -19,6 +20,8 @@ import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Aside, type DatabaseFacts, type ServerFigures } from "./databases-attention.tsx";
 import { FirstStart } from "./first-start.tsx";
+
+const ServerRestore = lazy(async () => (await import("./all.ts")).ServerRestore);
 
 interface Listed {
   readonly Name: string;
@@ -45,6 +48,7 @@ export function DatabasesPage() {
   const list = useResource<{ Databases: Listed[] }>("/studio-tasks/databases", pollMs);
   const states = useResource<{ Databases: State[] }>("/studio-tasks/databases/state", pollMs);
   const [isMaking, setMaking] = useState(false);
+  const [isRestoring, setRestoring] = useState(false);
   const [deleting, setDeleting] = useState<Row | null>(null);
   const cluster = useCluster();
   const figures = useResource<ServerFigures>(
@@ -82,18 +86,24 @@ export function DatabasesPage() {
           </div>
         )}
         {may("operator") && (
+          <button type="button" class="btn" onClick={() => setRestoring(true)}>
+            Restore…
+          </button>
+        )}
+        {may("operator") && (
           <button type="button" class="btn primary" onClick={() => setMaking(true)}>
             <Icon name="plus" />
             New database
           </button>
         )}
       </div>
+      {isRestoring && <ServerRestore close={() => setRestoring(false)} />}
       {list.error !== undefined && <Failure error={list.error} retry={list.reload} />}
       {list.isLoading && <Skeleton rows={5} />}
       {list.body !== undefined &&
         rows.length === 0 &&
         (may("operator") ? (
-          <FirstStart />
+          <FirstStart restore={() => setRestoring(true)} />
         ) : (
           identity.value !== null && <AccessDenied title="No database is visible to you" />
         ))}

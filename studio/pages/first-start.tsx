@@ -6,7 +6,7 @@ import { href, open } from "../base/router.ts";
 import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
 
-export function FirstStart() {
+export function FirstStart({ restore }: { restore: () => void }) {
   const [name, setName] = useState("shop");
   const [making, setMaking] = useState<"own" | "demo" | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -83,6 +83,15 @@ export function FirstStart() {
               onClick={() => void make("demo", "demo")}
             >
               Create demo with sample data
+            </button>
+          </div>
+        </section>
+        <section class="panel card" aria-label="Restore a backup">
+          <h2>Restore a backup</h2>
+          <p class="soft">From a folder on the server, with backups of this or another server.</p>
+          <div>
+            <button type="button" class="btn" onClick={restore}>
+              Restore from a folder…
             </button>
           </div>
         </section>

@@ -3,12 +3,13 @@
  * operations of the database, each with its own page.
  */
 
-import { useEffect, useState } from "preact/hooks";
-import { get, send } from "../base/client.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get, ServerError, send } from "../base/client.ts";
 import { count } from "../base/format.ts";
 import { may } from "../base/identity.ts";
 import { useOperation } from "../base/operation.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
 import { Diff } from "../components/diff.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -16,6 +17,7 @@ import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
 import { useEditedText } from "../editor/edited-text.ts";
 import { CodeEditor } from "../editor/editor.tsx";
+import { errorMarks } from "../editor/error-marks.ts";
 import { usePage } from "../shell/page.ts";
 import { collectionOf, documentsText, type PatchCounts } from "./operation-facts.ts";
 import { OperationList } from "./operation-list.tsx";
@@ -123,7 +125,12 @@ function NewPatch({ database }: { database: string }) {
     }, setFailed);
   }, [base]);
   const collection = collectionOf(text);
-  const shownError = error ?? failed;
+  const dryError = dry?.error;
+  const shownError = useMemo(
+    () => error ?? failed ?? (dryError == null ? null : new ServerError(500, dryError)),
+    [error, failed, dryError],
+  );
+  const marks = useMemo(() => errorMarks(shownError, text), [shownError, text]);
   return (
     <>
       <section class="panel patch-text" aria-label="Patch text">
@@ -135,6 +142,7 @@ function NewPatch({ database }: { database: string }) {
           changed={edited.typed}
           commands={{ "Mod-Enter": steps.next }}
           complete={(word, before) => complete(base, word, before)}
+          marks={marks}
         />
         <Tools steps={steps} />
       </section>
@@ -145,15 +153,19 @@ function NewPatch({ database }: { database: string }) {
         </p>
       )}
       {shownError !== null && <Failure error={shownError} />}
-      {tried !== null && <TestResult tried={tried} />}
-      {dry?.status === "running" && <DryRunning state={dry.progress} />}
-      {dry?.error != null && <Failure error={new Error(dry.error.Message)} />}
-      {result !== null && (
-        <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
+      {dry?.status === "running" && <DryRunning state={dry.progress} stop={steps.stopDry} />}
+      {dry?.status === "cancelled" && (
+        <p class="note" role="status">
+          The dry run was stopped. Nothing was written.
+        </p>
       )}
       {result !== null && result.WouldChange > 0 && (
         <RunQuestion what={documentsText(result.WouldChange, collection)} steps={steps} />
       )}
+      {result !== null && (
+        <DryFound result={result} collection={collection} tryOn={(one) => void steps.tryOn(one)} />
+      )}
+      {tried !== null && <TestResult tried={tried} />}
     </>
   );
 }
@@ -212,6 +224,9 @@ function usePatchSteps(database: string, base: string, text: string) {
     return body.OperationId;
   };
   const runDry = () => during("dry", async () => setDryRun(await start("/dry-run?sample=5")));
+  const stopDry = () => {
+    send("POST", `${base}/operations/kill?id=${dryRun}`).catch(setError);
+  };
   const run = () =>
     during("run", async () => {
       const operation = await start(`?undo=${keepsUndo}`);
@@ -236,6 +251,7 @@ function usePatchSteps(database: string, base: string, text: string) {
     setKeepsUndo,
     tryOn,
     runDry,
+    stopDry,
     run,
     next,
   };
@@ -331,10 +347,16 @@ function TestResult({ tried: { id, reply } }: { tried: TriedDocument }) {
   );
 }
 
-function DryRunning({ state }: { state: PatchCounts | null }) {
+function DryRunning({ state, stop }: { state: PatchCounts | null; stop: () => void }) {
   const { Processed = 0, Total = 0 } = state ?? {};
   return (
-    <section class="panel body" aria-label="Dry run">
+    <section class="panel body stack" aria-label="Dry run">
+      <div class="row">
+        <b class="grow">Dry run</b>
+        <button type="button" class="btn" onClick={stop}>
+          Stop
+        </button>
+      </div>
       <Progress label="Dry run" done={Processed} total={Total} unit="documents" />
     </section>
   );
@@ -369,7 +391,7 @@ function DryFound({
             <div class="stack grow">
               <span>
                 <b>{count(WouldFail)} would fail</b>, the first at <code>{first.Id}</code>:{" "}
-                {first.Message.split("\n")[0]}
+                {sentenceOf(first.Message)}
               </span>
               <span class="soft">A run stops at the first failure.</span>
             </div>

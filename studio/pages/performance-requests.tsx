@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
-import { bytes, count, milliseconds } from "../base/format.ts";
+import { bytes, count, milliseconds, moment } from "../base/format.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
@@ -14,7 +14,24 @@ import { panel, Tabs } from "../components/tabs.tsx";
 type TabKey = "requests" | "slow" | "running";
 const shownMax = 50;
 
-export function Requests({ database, isHeld }: { database: string | null; isHeld: boolean }) {
+/** A query that the server has logged as slow. */
+export interface SlowQuery {
+  readonly At: string;
+  readonly Database: string;
+  readonly Query: string;
+  readonly IndexName: string | null;
+  readonly DurationInMs: number;
+}
+
+export function Requests({
+  database,
+  isHeld,
+  logged,
+}: {
+  database: string | null;
+  isHeld: boolean;
+  logged: readonly SlowQuery[];
+}) {
   const wanted = address.value.query.get("tab");
   const chosen: TabKey =
     wanted === "slow" || (wanted === "running" && database !== null) ? wanted : "requests";
@@ -49,7 +66,16 @@ export function Requests({ database, isHeld }: { database: string | null; isHeld
       </Tabs>
       <div class="scroll" {...panel("requests", chosen)}>
         {chosen === "requests" && <RequestTable requests={shown} isOpen={traffic.isOpen} />}
-        {chosen === "slow" && <SlowTable requests={shown} />}
+        {chosen === "slow" && (
+          <>
+            <LoggedTable
+              queries={logged.filter(({ Query }) =>
+                Query.toLowerCase().includes(filter.toLowerCase()),
+              )}
+            />
+            <SlowTable requests={shown} />
+          </>
+        )}
         {chosen === "running" && database !== null && (
           <RunningTable database={database} running={running} />
         )}
@@ -131,6 +157,41 @@ function whoOf({ CertificateName, ClientIP }: SeenRequest): string {
 
 const infoOf = ({ CustomInfo }: SeenRequest) => (CustomInfo === "N/A" ? "" : CustomInfo);
 
+/** Queries since the start of the server that took longer than its limit. */
+function LoggedTable({ queries }: { queries: readonly SlowQuery[] }) {
+  return (
+    <>
+      <h3 class="inset">Logged as slow by the server</h3>
+      {queries.length === 0 ? (
+        <p class="body muted">None. The setting Logs.SlowQueryInMs is the limit.</p>
+      ) : (
+        <Table
+          kind="data"
+          label="Logged slow queries"
+          columns={["Time", "Query", "Index", numeric("Duration"), actionsColumn]}
+        >
+          {queries.map(({ At, Database, Query, IndexName, DurationInMs }) => (
+            <tr key={`${At} ${Query}`}>
+              <td>{moment(At)}</td>
+              <td class="mono" title={Query}>
+                {Query}
+              </td>
+              <td>{IndexName}</td>
+              <td class="num">{milliseconds(DurationInMs)}</td>
+              <td class="act">
+                <a class="btn quiet" href={href(["db", Database, "query"], { q: Query })}>
+                  Open
+                </a>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <h3 class="inset">Since this page was opened</h3>
+    </>
+  );
+}
+
 function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
   const groups = new Map<string, { worst: number; all: number; times: number; of: SeenRequest }>();
   for (const one of requests) {
@@ -148,7 +209,7 @@ function SlowTable({ requests }: { requests: readonly SeenRequest[] }) {
     <Table
       kind="data"
       label="Slow queries"
-      columns={["Query", numeric("Count"), numeric("Maximum"), numeric("Median"), actionsColumn]}
+      columns={["Query", numeric("Count"), numeric("Maximum"), numeric("Mean"), actionsColumn]}
     >
       {rows.map(([key, { worst, all, times, of }]) => (
         <tr key={key}>

@@ -10,7 +10,7 @@ import { Failure } from "../components/messages.tsx";
 import { numeric, Table } from "../components/table.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
-import { Requests } from "./performance-requests.tsx";
+import { Requests, type SlowQuery } from "./performance-requests.tsx";
 
 const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 
@@ -27,6 +27,7 @@ interface Figures {
   readonly From: string;
   /** Undefined for servers with another format at this address. */
   readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
+  readonly SlowQueries?: readonly SlowQuery[];
   readonly Events: readonly {
     readonly At: string;
     readonly Kind: string;
@@ -40,6 +41,8 @@ const ranges = [
   { key: "1h", text: "1 h", pollMs: 10_000 },
   { key: "24h", text: "24 h", pollMs: 60_000 },
 ] as const;
+
+const noQueries: readonly SlowQuery[] = [];
 
 /** Half of the shown range around a time, in milliseconds. */
 const aroundMs = 1_800_000;
@@ -189,7 +192,13 @@ export function PerformancePage({ database }: { database: string | null }) {
         })}
       </div>
       {mayServer && !isThen && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
-      {mayServer && !isThen && <Requests database={database} isHeld={isHeld} />}
+      {mayServer && !isThen && (
+        <Requests
+          database={database}
+          isHeld={isHeld}
+          logged={main.body?.SlowQueries ?? noQueries}
+        />
+      )}
     </div>
   );
 }

@@ -30,8 +30,8 @@ export function RestoreDialog({
     try {
       const wanted = time === "" ? "" : new Date(time).toISOString();
       const id = await startRestore(made, { name, key, moment: wanted, keepsTasks });
-      close();
       started(id, name);
+      close();
     } catch (failed) {
       setError(failed as Error);
       setBusy(false);

@@ -10,6 +10,7 @@ import { may } from "../base/identity.ts";
 import { type FollowedOperation, useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { href, open } from "../base/router.ts";
+import { sentenceOf } from "../base/server-message.ts";
 import { Confirmation } from "../components/confirmation.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
@@ -302,7 +303,7 @@ function ErrorNote({ message }: { message: string }) {
   return (
     <p class="note bad" role="alert">
       <Icon name="bad" />
-      <span>{message.split("\n")[0]}</span>
+      <span>{sentenceOf(message)}</span>
     </p>
   );
 }

@@ -6,6 +6,7 @@ import { moment } from "../base/format.ts";
 import { useResource } from "../base/resource.ts";
 import { Dialog } from "../components/dialog.tsx";
 import { Failure } from "../components/messages.tsx";
+import { TargetFields, type TypedTarget, targetSettings, useTarget } from "./backup-target.tsx";
 
 /** Common schedules; cron expressions use the server's local time. */
 const kinds = [
@@ -42,7 +43,6 @@ function kindOf(definition: BackupDefinition | null): Kind {
 
 interface Typed {
   readonly name: string;
-  readonly folder: string;
   readonly kind: Kind;
   readonly full: string;
   readonly changes: string;
@@ -51,16 +51,15 @@ interface Typed {
 }
 
 /** Returns the definition to send; options that the form does not show are unchanged. */
-function definitionOf(before: BackupDefinition | null, typed: Typed): object {
+function definitionOf(before: BackupDefinition | null, typed: Typed, target: TypedTarget): object {
   const { kind, keepDays } = typed;
   const times = kind === "own" ? typed : kinds.find((one) => one.key === kind);
-  const isToS3 = before !== null && before.S3Settings !== null;
   const interval = { ...before?.Continuous, IntervalInSec: Number(typed.interval) };
   return {
     ...before,
     Name: typed.name,
     BackupType: "Backup",
-    ...(isToS3 ? {} : { LocalSettings: { FolderPath: typed.folder } }),
+    ...targetSettings(target, before),
     FullBackupFrequency: times?.full || null,
     IncrementalBackupFrequency: times?.changes || null,
     RetentionPolicy:
@@ -85,7 +84,7 @@ export function ScheduleForm({
 }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const [name, setName] = useState(definition?.Name ?? "Nightly");
-  const [folder, setFolder] = useState(definition?.LocalSettings?.FolderPath ?? "");
+  const target = useTarget(definition, "");
   const [kind, setKind] = useState<Kind>(() => kindOf(definition));
   const [full, setFull] = useState(definition?.FullBackupFrequency ?? "0 2 * * 0");
   const [changes, setChanges] = useState(definition?.IncrementalBackupFrequency ?? "");
@@ -93,14 +92,13 @@ export function ScheduleForm({
   const [keepDays, setKeepDays] = useState(() => keptDays(definition));
   const [error, setError] = useState<Error | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const isToS3 = definition !== null && definition.S3Settings !== null;
   const config = `${base}/admin/periodic-backup/config`;
   const root = useResource<{ LocalRootPath: string | null }>(config).body?.LocalRootPath;
   const save = async () => {
     setBusy(true);
     try {
-      const typed = { name, folder, kind, full, changes, interval, keepDays };
-      const json = definitionOf(definition, typed);
+      const typed = { name, kind, full, changes, interval, keepDays };
+      const json = definitionOf(definition, typed, target.typed);
       await send("POST", `${base}/admin/periodic-backup`, { json });
       saved();
       close();
@@ -109,7 +107,7 @@ export function ScheduleForm({
       setBusy(false);
     }
   };
-  const isReady = name !== "" && (isToS3 || folder !== "") && !isBusy;
+  const isReady = name !== "" && target.isReady && !isBusy;
   return (
     <Dialog
       title={`${definition === null ? "New schedule" : "Schedule"} ${definition?.Name ?? ""}`}
@@ -123,20 +121,12 @@ export function ScheduleForm({
         }}
       >
         <TextField label="Name" value={name} change={setName} isFirst />
-        {isToS3 ? (
-          <p class="soft">Backups are stored in S3; use the command line to change the target.</p>
-        ) : (
-          <TextField
-            label="Folder on the server"
-            value={folder}
-            change={setFolder}
-            hint={
-              root == null
-                ? "An absolute path, preferably on another disk than the data."
-                : `Below ${root}: the server's settings allow no other folder.`
-            }
-          />
-        )}
+        <TargetFields
+          typed={target.typed}
+          change={target.setTyped}
+          root={root}
+          isStored={definition !== null}
+        />
         <label class="form">
           When
           <select

@@ -141,8 +141,8 @@ function getDatabaseFigures(exchange: Exchange, { database, server }: DatabaseCo
 }
 
 /**
- * Replies `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…]}`; `since` limits samples and events to later
- * ones. @throws EngineError invalid-argument
+ * Replies `{"Range","StepInMs","From","Columns":{"Requests":[…],…},"Events":[…],"SlowQueries":[…]}`; `since` limits samples and
+ * events to later ones. @throws EngineError invalid-argument
  */
 function replyFigures(
   exchange: Exchange,
@@ -181,6 +181,13 @@ function replyFigures(
       Text: one.text,
       Database: one.database,
       OperationId: one.operationId,
+    })),
+    SlowQueries: figures.slowQueries(database).map((one) => ({
+      At: dateText(new Date(one.atMs)),
+      Database: one.database,
+      Query: one.query,
+      IndexName: one.index,
+      DurationInMs: Math.round(one.ms),
     })),
   });
 }

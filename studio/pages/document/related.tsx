@@ -12,6 +12,8 @@ interface Properties {
   readonly base: string;
   readonly id: string;
   readonly content: JsonMembers;
+  /** Called with the number of documents that refer to this one. */
+  counted(referring: number): void;
 }
 
 interface Reference {
@@ -39,7 +41,7 @@ export function referencesIn(content: JsonMembers, self: string): Reference[] {
   return [...found].slice(0, referencesMax).map(([id, path]) => ({ id, path }));
 }
 
-export function Related({ database, base, id, content }: Properties) {
+export function Related({ database, base, id, content, counted }: Properties) {
   const references = useMemo(() => referencesIn(content, id), [content, id]);
   const there = useExisting(base, references);
   return (
@@ -61,7 +63,7 @@ export function Related({ database, base, id, content }: Properties) {
         ))}
       </ul>
       <h3>Referring documents</h3>
-      <Referring key={id} database={database} base={base} id={id} />
+      <Referring key={id} database={database} base={base} id={id} counted={counted} />
     </div>
   );
 }
@@ -110,7 +112,7 @@ const collectionsMax = 30;
 const sampleRows = 16;
 const shownIds = 5;
 
-function Referring({ database, base, id }: { database: string; base: string; id: string }) {
+function Referring({ database, base, id, counted }: Omit<Properties, "content">) {
   const [found, setFound] = useState<readonly Found[] | null>(null);
   const [isSearching, setSearching] = useState(false);
   const [error, setError] = useState<Error | null>(null);
@@ -121,6 +123,7 @@ function Referring({ database, base, id }: { database: string; base: string; id:
       const fields = await referringFields(base, id);
       const results = await Promise.all(fields.map((field) => queryReferences(base, id, field)));
       setFound(results.filter(({ total }) => total > 0));
+      counted(results.reduce((sum, { total }) => sum + total, 0));
     } catch (failed) {
       setError(failed as Error);
     } finally {

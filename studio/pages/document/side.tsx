@@ -57,13 +57,15 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
     if (side !== undefined) choose(side);
     return side !== undefined;
   });
-  const related = useMemo(() => referencesIn(version.content, id).length, [version, id]);
+  const references = useMemo(() => referencesIn(version.content, id).length, [version, id]);
+  const [referring, setReferring] = useState<number>();
+  useEffect(() => setReferring(undefined), [id]);
   const tabs = [
     { key: "revisions", text: "Revisions", count: revisions },
     { key: "attachments", text: "Attachments", count: attachmentsOf(version).length },
     { key: "counters", text: "Counters", count: counters ?? listed("@counters") },
     { key: "series", text: "Time series", count: listed("@timeseries") },
-    { key: "related", text: "Related", count: related },
+    { key: "related", text: "Related", count: referring && references + referring },
   ] as const;
   return (
     <div class="pane">
@@ -88,7 +90,13 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
         )}
         {chosen === "series" && <Series database={database} base={base} id={id} />}
         {chosen === "related" && (
-          <Related database={database} base={base} id={id} content={version.content} />
+          <Related
+            database={database}
+            base={base}
+            id={id}
+            content={version.content}
+            counted={setReferring}
+          />
         )}
       </div>
     </div>

@@ -122,7 +122,8 @@ function useList({ base, database, collection, types }: Properties) {
   const isOfAll = collection === undefined;
   const shown = chosen ?? (isOfAll && where === "" ? [] : foundColumns(sample));
   const columns = useMemo(
-    () => columnsOf({ database, chosen: shown, sample, isOfAll, nowMs: Date.now() }),
+    () =>
+      columnsOf({ database, chosen: shown, sample, isOfAll, nowMs: Date.now(), peek: setPeeked }),
     [database, isOfAll, sample, writeChosen(shown)],
   );
   const fields = useMemo(

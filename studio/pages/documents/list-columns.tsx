@@ -8,7 +8,7 @@ import { href } from "../../base/router.ts";
 import type { Column } from "../../components/virtual-table.tsx";
 import { valueAt } from "../../json/csv.ts";
 import { type JsonNode, JsonNumber } from "../../json/json-source.ts";
-import { valueCell } from "../result-cells.tsx";
+import { sizeCell, valueCell } from "../result-cells.tsx";
 import type { ListRow } from "./list-rows.ts";
 
 /**
@@ -130,6 +130,8 @@ interface ColumnsAsk {
   readonly sample: readonly ListRow[];
   readonly isOfAll: boolean;
   readonly nowMs: number;
+  /** Shows the document of a row. */
+  peek(row: ListRow): void;
 }
 
 export function columnsOf({
@@ -138,6 +140,7 @@ export function columnsOf({
   sample,
   isOfAll,
   nowMs,
+  peek,
 }: ColumnsAsk): Column<ListRow>[] {
   const shown = chosen.filter(({ path }) => !isFixed(path));
   const widthOf = (path: string) => chosen.find((one) => one.path === path)?.width;
@@ -165,7 +168,7 @@ export function columnsOf({
         width: width ?? usualWidth(path, kind, sample),
         isNumber: kind === "num",
         canSort: kind !== "list" && kind !== "object",
-        cell: (row) => cellOf(row, path, database),
+        cell: (row) => cellOf(row, path, database, () => peek(row)),
       };
     }),
     {
@@ -201,15 +204,15 @@ function shownText(value: JsonNode | undefined): string {
   return value instanceof JsonNumber ? value.digits : "[ 00 ]";
 }
 
-function cellOf(row: ListRow, path: string, database: string): ComponentChildren {
+function cellOf(row: ListRow, path: string, database: string, show: () => void): ComponentChildren {
   const listed = row.lists.get(path);
-  if (listed instanceof JsonNumber) return <span class="obj">[ {listed.digits} ]</span>;
+  if (listed instanceof JsonNumber) return sizeCell(`[ ${listed.digits} ]`, show);
   const members = row.objects.get(path);
-  if (members instanceof JsonNumber) return <span class="obj">{`{ ${members.digits} }`}</span>;
+  if (members instanceof JsonNumber) return sizeCell(`{ ${members.digits} }`, show);
   const value = valueAt(row.members, path);
   if (value instanceof JsonNumber) return value.digits;
-  if (value instanceof Map) return <span class="obj">{`{ ${value.size} }`}</span>;
-  return valueCell(value, database);
+  if (value instanceof Map) return sizeCell(`{ ${value.size} }`, show);
+  return valueCell(value, database, { show });
 }
 
 /** Returns the collection column for the list of all documents. */

@@ -3,7 +3,7 @@
  * a preview of the collection, newest change first; otherwise from a query.
  */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { getText, sendText } from "../../base/client.ts";
+import { getText, ServerError, sendText } from "../../base/client.ts";
 import type { Sort } from "../../components/virtual-table.tsx";
 import {
   type JsonMembers,
@@ -50,8 +50,8 @@ export interface ListState {
 export const blockRows = 128;
 const blocksMax = 20;
 const pauseMs = 40;
-/** Matches an id prefix: `orders/8`, `orders/830-A`, `orders/`. */
-const idStart = /^[^\s=<>()'"]*[/|][^\s=<>()'"]*$/;
+/** Matches an id prefix: `orders/8`, `orders/`, `orders`. A condition has an operator or a function. */
+const idStart = /^[^\s=<>()'"]+$/;
 
 export function isIdStart(where: string): boolean {
   return idStart.test(where.trim());
@@ -90,6 +90,7 @@ export function useRows(ask: ListAsk) {
   const [error, setError] = useState<Error | null>(null);
   const [round, setRound] = useState(0);
   const [waits, setWaits] = useState(false);
+  const [loaded, setLoaded] = useState("");
   const asked = useRef(new Map<number, AbortController>());
   const held = useRef<ListState | null>(null);
   held.current = state;
@@ -103,23 +104,23 @@ export function useRows(ask: ListAsk) {
       asked.current.set(block, abort);
       const startedMs = performance.now();
       try {
+        const { signal } = abort;
+        const before = held.current?.blocks.get(block - 1);
         const found = isQuery(ask)
-          ? await queried(ask, block, waits, abort.signal)
-          : await loadFollowing(
-              ask,
-              block,
-              shift,
-              held.current?.blocks.get(block - 1),
-              abort.signal,
-            );
+          ? await queried(ask, block, waits, signal)
+          : await loadFollowing(ask, block, shift, before, signal);
         if (latest.current !== key) return;
         const ms = performance.now() - startedMs;
         // A new list replaces the previous one as soon as its first block is loaded.
         setState((before) => withBlock(isNew.current ? null : before, block, found, ms));
         isNew.current = false;
+        setLoaded(key);
         setError(null);
       } catch (failed) {
-        if (!abort.signal.aborted && latest.current === key) setError(failed as Error);
+        if (abort.signal.aborted || latest.current !== key) return;
+        setError(failed as Error);
+        // The rows belong to another filter.
+        if (isNew.current && failed instanceof ServerError) setState(null);
       } finally {
         if (asked.current.get(block) === abort) asked.current.delete(block);
       }
@@ -156,7 +157,8 @@ export function useRows(ask: ListAsk) {
         }
       }, pauseMs);
     },
-    [fetchBlock],
+    // A new function when a list is loaded: the table then requests the rows that it shows.
+    [fetchBlock, loaded],
   );
   return {
     state,

@@ -1,7 +1,7 @@
 /** The definition of an index: view, edit, compare with the deployed definition, test, and deploy. */
 import { Fragment } from "preact";
-import { useState } from "preact/hooks";
-import { send } from "../../base/client.ts";
+import { useMemo, useState } from "preact/hooks";
+import { ServerError, send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Dialog } from "../../components/dialog.tsx";
@@ -9,8 +9,12 @@ import { Diff } from "../../components/diff.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
 import { CodeEditor } from "../../editor/editor.tsx";
+import { errorMarks } from "../../editor/error-marks.ts";
+import type { Mark } from "../../editor/marks.ts";
 import { type Definition, hasCSharp, type IndexStats, isAuto, lagOf } from "./index-info.ts";
 import { Trial } from "./index-test.tsx";
+
+const noMarks: readonly Mark[] = [];
 
 interface Properties {
   readonly database: string;
@@ -83,6 +87,7 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
           isReadOnly={!isEdited}
           change={setTexts}
           put={put}
+          error={error}
         />
         {deployed !== null && !isEdited && <Facts definition={deployed} index={index} />}
         {isEdited && made !== null && (
@@ -182,14 +187,21 @@ function Codes({
   isReadOnly,
   change,
   put,
+  error,
 }: {
   texts: Texts;
   revision: number;
   isReadOnly: boolean;
   change: (texts: Texts) => void;
   put: (texts: Texts) => void;
+  error: Error | null;
 }) {
   const { maps, reduce, fields } = texts;
+  const marks = useMemo(() => {
+    const about = error instanceof ServerError ? error.text : undefined;
+    const marked = about === undefined ? [] : errorMarks(error, about);
+    return (text: string) => (text === about ? marked : noMarks);
+  }, [error]);
   const withMap = (at: number, map: string) => ({
     ...texts,
     maps: maps.map((one, n) => (n === at ? map : one)),
@@ -217,6 +229,7 @@ function Codes({
             language="javascript"
             label={maps.length > 1 ? `Map ${at + 1} of the index` : "Map of the index"}
             text={map}
+            marks={marks(map)}
             changed={(text) => change(withMap(at, text))}
           />
         </section>
@@ -229,6 +242,7 @@ function Codes({
             language="javascript"
             label="Reduce of the index"
             text={reduce}
+            marks={marks(reduce)}
             changed={(text) => change({ ...texts, reduce: text })}
           />
         </section>

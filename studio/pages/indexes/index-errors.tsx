@@ -19,6 +19,7 @@ import {
 } from "./index-info.ts";
 
 const shownDocuments = 6;
+const shownGroups = 50;
 /** Maximum number of ids in a query. */
 const queriedDocumentsMax = 200;
 const pollMs = 5000;
@@ -71,7 +72,7 @@ export function ErrorsTab({
             )}
           </p>
         )}
-        {groups.map((group) => (
+        {groups.slice(0, shownGroups).map((group) => (
           <Group
             key={`${group.message} ${group.line}`}
             group={group}
@@ -79,6 +80,9 @@ export function ErrorsTab({
             index={index}
           />
         ))}
+        {groups.length > shownGroups && (
+          <p class="soft">and {counted(groups.length - shownGroups, "more message")}</p>
+        )}
         <p class="soft row">
           {may("write") && (
             <button
@@ -119,7 +123,7 @@ function Group({
   database: string;
   index: IndexStats;
 }) {
-  const { message, action, line, documents, firstMs, lastMs } = group;
+  const { message, messages, action, line, documents, firstMs, lastMs } = group;
   const [first] = documents;
   const rest = documents.length - shownDocuments;
   const ids = documents.slice(0, queriedDocumentsMax).map((id) => `'${id.replaceAll("'", "\\'")}'`);
@@ -136,6 +140,7 @@ function Group({
           {action.toLowerCase()}
           {line !== null && `, line ${line}`} ·{" "}
           {isOfDocuments ? counted(documents.length, "document") : counted(documents.length, "key")}
+          {messages > 1 && `, and ${counted(messages - 1, "similar message")}`}
         </span>
         <p class="note hint">
           <Icon name="hint" />

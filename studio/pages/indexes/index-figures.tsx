@@ -1,6 +1,6 @@
 /** The content of an index, its performance, and its previous definitions. */
 import { Fragment } from "preact";
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
 import { ago, count, counted } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
@@ -8,8 +8,9 @@ import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
-import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
+import type { Column } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
+import { ResultTable, type Show } from "../result-table.tsx";
 import { codeOf } from "./index-definition.tsx";
 import type { Definition, IndexStats } from "./index-info.ts";
 
@@ -134,7 +135,6 @@ interface EntriesReply {
   readonly TotalResults: number;
 }
 const entriesMax = 500;
-const noNeed = () => undefined;
 
 export function EntriesTab({ database, index }: Properties) {
   const [reply, setReply] = useState<EntriesReply | null>(null);
@@ -155,21 +155,13 @@ export function EntriesTab({ database, index }: Properties) {
     return () => abort.abort();
   }, [database, Name, EntriesCount]);
   const rows = reply?.Results ?? [];
-  const row = useCallback((at: number) => rows[at], [rows]);
   const columns = useMemo(() => entryColumns(rows, database), [rows, database]);
   if (error !== null) return <Failure error={error} />;
   if (reply === null) return <Skeleton rows={6} />;
   if (rows.length === 0) return <Empty icon="index" title="The index has no entries" />;
   return (
     <>
-      <VirtualTable
-        label="Entries"
-        columns={columns}
-        total={rows.length}
-        row={row}
-        need={noNeed}
-        open={noNeed}
-      />
+      <ResultTable label="Entries" rows={rows} columnsOf={columns} />
       <div class="status" role="status">
         {counted(reply.TotalResults, "entry", "entries")}
         {rows.length < reply.TotalResults && `, the first ${count(rows.length)} here`}
@@ -178,15 +170,19 @@ export function EntriesTab({ database, index }: Properties) {
   );
 }
 
-function entryColumns(rows: readonly ResultRow[], database: string): Column<ResultRow>[] {
+function entryColumns(rows: readonly ResultRow[], database: string) {
   const names = [...new Set(rows.slice(0, 100).flatMap((one) => Object.keys(one)))];
-  return names
-    .sort((a, b) => Number(b === "id()") - Number(a === "id()"))
-    .map((name) => ({
+  names.sort((a, b) => Number(b === "id()") - Number(a === "id()"));
+  return (show: Show): Column<ResultRow>[] =>
+    names.map((name) => ({
       key: name,
       title: name,
       width: 200,
-      cell: (one) => valueCell(one[name], database, name === "id()"),
+      cell: (one) =>
+        valueCell(one[name], database, {
+          isId: name === "id()",
+          show: (value) => show(name, value),
+        }),
     }));
 }
 

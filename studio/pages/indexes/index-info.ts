@@ -1,5 +1,7 @@
 /** Index statistics and definitions from the server, and derived values. */
 
+import { sentenceOf } from "../../base/server-message.ts";
+
 export interface IndexStats {
   readonly Name: string;
   readonly Type: string;
@@ -13,7 +15,10 @@ export interface IndexStats {
   readonly MapErrors: number;
   readonly LockMode: "Unlock" | "LockedIgnore" | "LockedError";
   readonly Priority: "Low" | "Normal" | "High";
+  /** When the index was opened if there was no query since. */
   readonly LastQueryingTime: string | null;
+  /** Undefined for servers that do not report it. */
+  readonly QueriedSinceStart?: boolean;
   readonly LastIndexingTime: string | null;
   readonly CreatedTimestamp: string;
   readonly Collections: Readonly<Record<string, { readonly DocumentLag: number }>>;
@@ -61,13 +66,37 @@ export function kindOf({ Type }: IndexStats): string {
   return Type.endsWith("Reduce") ? "Map-reduce" : "Map";
 }
 
-/** Sorts indexes with problems first, then by name. */
-export function byAttention(left: IndexStats, right: IndexStats): number {
-  return rankOf(left) - rankOf(right) || left.Name.localeCompare(right.Name);
+const replacementPrefix = "ReplacementOf/";
+
+/** Returns the new version of an index that is being built beside it. */
+export function replacementOf(
+  { Name }: IndexStats,
+  all: readonly IndexStats[],
+): IndexStats | undefined {
+  return all.find((one) => one.Name === replacementPrefix + Name);
+}
+
+export function hasFailed({ IsInvalidIndex, State }: IndexStats): boolean {
+  return IsInvalidIndex || State === "Error";
+}
+
+/** Sorts indexes with problems first, then by name; a new version follows its index. */
+export function byAttention(all: readonly IndexStats[]): IndexStats[] {
+  const nameOf = ({ Name }: IndexStats) => Name.replace(replacementPrefix, "");
+  const rank = (index: IndexStats) => {
+    const family = all.filter((one) => nameOf(one) === nameOf(index));
+    return Math.min(...family.map(rankOf));
+  };
+  return [...all].sort(
+    (left, right) =>
+      rank(left) - rank(right) ||
+      nameOf(left).localeCompare(nameOf(right)) ||
+      left.Name.length - right.Name.length,
+  );
 }
 
 function rankOf(index: IndexStats): number {
-  if (index.IsInvalidIndex || index.State === "Error") return 0;
+  if (hasFailed(index)) return 0;
   if (index.ErrorsCount > 0) return 1;
   if (index.IsStale) return 2;
   return index.Status === "Running" ? 4 : 3;
@@ -78,9 +107,12 @@ export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
   return Maps.some((map) => /^\s*(from\s|docs\b|(timeSeries|counters)\.(?!map\())/.test(map));
 }
 
-/** Errors with the same message and position. */
+/** Errors at the same position whose messages differ only in numbers and in the document's id. */
 export interface ErrorGroup {
+  /** Message of the first error. */
   readonly message: string;
+  /** Number of distinct messages. */
+  readonly messages: number;
   readonly action: string;
   readonly line: number | null;
   readonly column: number | null;
@@ -92,16 +124,19 @@ export interface ErrorGroup {
 export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
   const groups = new Map<string, IndexErrorRow[]>();
   for (const error of errors) {
-    const key = `${messageOf(error)}\n${error.Action} ${error.Line ?? ""}`;
+    const message = sentenceOf(error.Error).replaceAll(error.Document, "");
+    const key = `${message.replace(/\d+([.,]\d+)*/g, "0")}\n${error.Action} ${error.Line ?? ""}`;
     const known = groups.get(key);
     if (known === undefined) groups.set(key, [error]);
     else known.push(error);
   }
-  return [...groups.values()].map((rows) => {
+  const largestFirst = [...groups.values()].sort((one, other) => other.length - one.length);
+  return largestFirst.map((rows) => {
     const [first] = rows as [IndexErrorRow];
     const times = rows.map(({ Timestamp }) => Date.parse(Timestamp));
     return {
-      message: messageOf(first),
+      message: sentenceOf(first.Error),
+      messages: new Set(rows.map((row) => sentenceOf(row.Error))).size,
       action: first.Action,
       line: first.Line ?? null,
       column: first.Column ?? null,
@@ -110,15 +145,4 @@ export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
       lastMs: Math.max(...times),
     };
   });
-}
-
-/** Returns the reason in an error's text, without details that the page shows separately. */
-function messageOf({ Error: text }: IndexErrorRow): string {
-  const reason = /Script failed for document ID '[^']*'\. (.*)$/s.exec(text)?.[1] ?? null;
-  if (reason === null) return text.replace(/^Failed to execute .*? Exception: /s, "");
-  try {
-    return (JSON.parse(reason) as { message?: string }).message ?? reason;
-  } catch {
-    return reason;
-  }
 }

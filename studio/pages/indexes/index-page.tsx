@@ -8,6 +8,7 @@ import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { AccessDenied } from "../../components/access-denied.tsx";
+import { Icon } from "../../components/icon.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
@@ -16,13 +17,22 @@ import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { DefinitionTab } from "./index-definition.tsx";
 import { ErrorsTab } from "./index-errors.tsx";
 import { EntriesTab, HistoryTab, SpeedTab, TermsTab } from "./index-figures.tsx";
-import { type Definition, type IndexStats, isAuto, kindOf, lagOf } from "./index-info.ts";
+import {
+  type Definition,
+  hasFailed,
+  type IndexStats,
+  isAuto,
+  kindOf,
+  lagOf,
+  replacementOf,
+} from "./index-info.ts";
 import { IndexState } from "./index-state.tsx";
 import { TestTab } from "./index-test.tsx";
 
 type TabKey = "definition" | "errors" | "test" | "terms" | "entries" | "speed" | "history";
 
 const pollMs = 2000;
+const listPollMs = 5000;
 
 export function IndexPage({ database, name }: { database: string; name: string | undefined }) {
   return name === undefined ? (
@@ -108,6 +118,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
     `${base}/indexes/stats?${query}`,
     pollMs,
   );
+  const all = useResource<{ Results: readonly IndexStats[] }>(`${base}/indexes/stats`, listPollMs);
   const definitions = useResource<{ Results: readonly Definition[] } | null>(
     `${base}/indexes?${query}`,
   );
@@ -128,6 +139,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
     work().then(reload, setError);
   };
   const list = href(["db", database, "indexes"]);
+  const replacement = replacementOf(index, all.body?.Results ?? []);
   const remove = () =>
     act(async () => {
       await send("DELETE", `${base}/indexes?${query}`);
@@ -137,7 +149,7 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
     <div class="pane">
       <div class="tools">
         <h1 class="mono">{index.Name}</h1>
-        <IndexState index={index} />
+        <IndexState index={index} replacement={replacement} />
         <span class="soft cut wide-only">
           {kindOf(index)} · {counted(index.EntriesCount, "entry", "entries")}
           {lagOf(index) > 0 && ` · ${count(lagOf(index))} documents left`}
@@ -155,6 +167,21 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
         {!isAuto(index) && may("write") && <EditLink index={index} />}
       </div>
       {error !== null && <Failure error={error} />}
+      {replacement !== undefined && hasFailed(replacement) && (
+        <p class="note bad edge" role="status">
+          <Icon name="bad" />
+          <span class="grow">
+            The new version failed: {counted(replacement.MapErrors, "map")} of{" "}
+            {counted(replacement.MapAttempts, "document")} failed. The old version serves queries.
+          </span>
+          <a
+            class="btn"
+            href={href(["db", database, "index", replacement.Name], { tab: "errors" })}
+          >
+            Show its errors
+          </a>
+        </p>
+      )}
       <IndexTabs database={database} index={index} definition={definition} act={act} />
       {deleting && <DeleteIndex index={index} close={() => setDeleting(false)} remove={remove} />}
     </div>

@@ -1,11 +1,18 @@
 /** State of an index in a word; normal states are inconspicuous. */
 import { count, counted } from "../../base/format.ts";
 import { Icon } from "../../components/icon.tsx";
-import { type IndexStats, lagOf } from "./index-info.ts";
+import { hasFailed, type IndexStats, lagOf } from "./index-info.ts";
 
-export function IndexState({ index }: { index: IndexStats }) {
-  const { State, Status, ErrorsCount, IsInvalidIndex, IsStale } = index;
-  if (IsInvalidIndex || State === "Error") {
+/** `replacement` is the new version of the index that is being built, if any. */
+export function IndexState({
+  index,
+  replacement,
+}: {
+  index: IndexStats;
+  replacement?: IndexStats | undefined;
+}) {
+  const { State, Status, ErrorsCount, IsStale } = index;
+  if (hasFailed(index)) {
     return (
       <span class="state bad">
         <Icon name="bad" />
@@ -18,6 +25,14 @@ export function IndexState({ index }: { index: IndexStats }) {
       <span class="state bad">
         <Icon name="bad" />
         {counted(ErrorsCount, "error")}
+      </span>
+    );
+  }
+  if (replacement !== undefined && hasFailed(replacement)) {
+    return (
+      <span class="state bad" title="The old version serves queries">
+        <Icon name="bad" />
+        New version failed
       </span>
     );
   }

@@ -13,7 +13,14 @@ import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../../components/table.tsx";
 import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
-import { byAttention, type IndexStats, isAuto, isUnused, kindOf } from "./index-info.ts";
+import {
+  byAttention,
+  type IndexStats,
+  isAuto,
+  isUnused,
+  kindOf,
+  replacementOf,
+} from "./index-info.ts";
 import { IndexState } from "./index-state.tsx";
 
 type Show = "all" | "static" | "auto" | "errors" | "stale" | "unused";
@@ -153,7 +160,7 @@ function List({
 }) {
   const nowMs = Date.now();
   const fits = shows.find(([key]) => key === shown())?.[2] ?? (() => true);
-  const rows = all.filter((index) => fits(index, nowMs)).sort(byAttention);
+  const rows = byAttention(all.filter((index) => fits(index, nowMs)));
   if (rows.length === 0) return <Empty icon="find" title="No matching indexes" />;
   return (
     <>
@@ -184,13 +191,15 @@ function List({
                 </a>
               </td>
               <td class="l2">
-                <IndexState index={index} />
+                <IndexState index={index} replacement={replacementOf(index, all)} />
               </td>
               <td class="l0">{kindOf(index)}</td>
               <td class="l0">{overText(index)}</td>
               <td class="num l3">{count(index.EntriesCount)}</td>
               <td class="l0 soft">
-                {index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)}
+                {index.LastQueryingTime === null || index.QueriedSinceStart === false
+                  ? "none since the start"
+                  : ago(index.LastQueryingTime, nowMs)}
               </td>
               <td class="act">
                 {may("write") && <Menu label={`More about ${index.Name}`} items={actions(index)} />}

@@ -9,6 +9,7 @@ import { Separator } from "../../components/separator.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
+import { errorMarks } from "../../editor/error-marks.ts";
 import { usePage } from "../../shell/page.ts";
 import { codeOf, type Language, languages } from "./query-code.ts";
 import { complete, forgetFields } from "./query-completion.ts";
@@ -17,7 +18,7 @@ import { HistoryDialog, SavedDialog } from "./query-lists.tsx";
 import { addressText, history, remember, textOfAddress } from "./query-memory.ts";
 import { PlanPanel } from "./query-plan.tsx";
 import { type Answer, type Asked, Results, type View } from "./query-results.tsx";
-import { formatted, isUpdate, parametersOf, positionOf } from "./query-text.ts";
+import { formatted, isUpdate, parametersOf } from "./query-text.ts";
 
 type Values = Readonly<Record<string, string>>;
 
@@ -132,8 +133,7 @@ function useConsole(database: string, base: string) {
   };
   const marks = useMemo(() => {
     const { error } = failure?.text === text ? failure : { error: null };
-    const place = error === null ? null : positionOf(error.message, text);
-    return place === null ? [] : [{ ...place, message: error?.message.split("\n")[0] ?? "" }];
+    return errorMarks(error, text);
   }, [failure, text]);
   return {
     ...{ edited, values, setValues, names, changes, marks, isElsewhere: given === null },

@@ -1,11 +1,12 @@
 /** The result of a query: a table, JSON, or included documents. */
-import { useCallback, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { count, counted, milliseconds } from "../../base/format.ts";
 import { href } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Empty } from "../../components/messages.tsx";
-import { type Column, VirtualTable } from "../../components/virtual-table.tsx";
+import type { Column } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
+import { idOf, ResultTable, type Show } from "../result-table.tsx";
 
 export interface Answer {
   readonly Results: readonly ResultRow[];
@@ -26,7 +27,6 @@ export interface Asked {
 export type View = "table" | "json" | "includes";
 
 const columnsMax = 40;
-const noNeed = () => undefined;
 
 export function Results({
   asked: { answer, ms, request },
@@ -41,7 +41,6 @@ export function Results({
 }) {
   const rows = answer.Results;
   const columns = useMemo(() => columnsOf(rows, database), [rows, database]);
-  const row = useCallback((index: number) => rows[index], [rows]);
   const text = useMemo(() => (view === "json" ? JSON.stringify(rows, null, 4) : ""), [rows, view]);
   return (
     <>
@@ -60,14 +59,7 @@ export function Results({
       {view !== "includes" && rows.length === 0 && <Empty icon="find" title="Nothing found" />}
       {view === "json" && rows.length > 0 && <pre class="source scroll">{text}</pre>}
       {view === "table" && rows.length > 0 && (
-        <VirtualTable
-          label="Results"
-          columns={columns}
-          total={rows.length}
-          row={row}
-          need={noNeed}
-          open={noNeed}
-        />
+        <ResultTable label="Results" rows={rows} columnsOf={columns} />
       )}
       <div class="status" role="status">
         <span>
@@ -146,19 +138,19 @@ function Includes({ includes, database }: { includes: Answer["Includes"]; databa
   );
 }
 
-function columnsOf(rows: readonly ResultRow[], database: string): Column<ResultRow>[] {
+function columnsOf(rows: readonly ResultRow[], database: string) {
   const sample = rows.slice(0, 100);
   const names = [...new Set(sample.flatMap((row) => Object.keys(row)))].filter(
     (name) => name !== "@metadata",
   );
-  const hasIds = sample.some((row) => row["@metadata"]?.["@id"] != null);
+  const hasIds = sample.some((row) => idOf(row) !== "");
   const id: Column<ResultRow> = {
     key: "@id",
     title: "Id",
     width: 200,
-    cell: (row) => valueCell(row["@metadata"]?.["@id"], database, true),
+    cell: (row) => valueCell(idOf(row), database, { isId: true }),
   };
-  const fields = names.slice(0, columnsMax).map((name): Column<ResultRow> => {
+  const fieldOf = (name: string, show: Show): Column<ResultRow> => {
     const lengths = sample.map((row) =>
       typeof row[name] === "object" ? 0 : String(row[name] ?? "").length,
     );
@@ -168,8 +160,14 @@ function columnsOf(rows: readonly ResultRow[], database: string): Column<ResultR
       title: name,
       width: Math.min(320, Math.max(90, 8 * longest + 26)),
       isNumber: sample.some((row) => typeof row[name] === "number"),
-      cell: (row) => valueCell(row[name], database),
+      cell: (row) =>
+        valueCell(row[name], database, {
+          show: (value) => show(`${idOf(row)} ${name}`, value),
+        }),
     };
-  });
-  return hasIds ? [id, ...fields] : fields;
+  };
+  return (show: Show) => [
+    ...(hasIds ? [id] : []),
+    ...names.slice(0, columnsMax).map((name) => fieldOf(name, show)),
+  ];
 }

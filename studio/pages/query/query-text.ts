@@ -78,16 +78,3 @@ function isBetween(before: string): boolean {
 function isDot(bare: string, at: number): boolean {
   return bare[at - 1] === "." || bare[at - 1] === "$";
 }
-
-/** Returns the position in a message of the server such as `1:19 Unable to parse…`, or null. */
-export function positionOf(message: string, text: string): { from: number; to: number } | null {
-  const found = /^(\d+):(\d+) /.exec(message);
-  if (found === null) return null;
-  const [line, column] = [Number(found[1]), Number(found[2])];
-  const lines = text.split("\n");
-  const before = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
-  // A line feed counts as the first column of the following line.
-  const from = Math.min(text.length, before + column - (line > 1 ? 2 : 1));
-  const word = /^\S*/.exec(text.slice(from))?.[0].length ?? 0;
-  return word === 0 ? { from: Math.max(0, from - 1), to: from } : { from, to: from + word };
-}

@@ -57,6 +57,10 @@ test.each([
     waitedForIndex: true,
     plan: "index Auto/Items/BynAndsecret: (secret != ? and n >= ?); rows by script",
   });
+  const metrics = (await client.json("GET metrics")) as { SlowQueries: unknown[] };
+  const [listed] = metrics.SlowQueries;
+  expect(listed).toMatchObject({ Database: "db", IndexName: "Auto/Items/BynAndsecret" });
+  expect(JSON.stringify(listed)).not.toContain("s3cret");
 });
 
 test("a filter is logged with its cost, without its values", async () => {
@@ -74,13 +78,15 @@ test("a filter is logged with its cost, without its values", async () => {
 
 test.each([
   ["PATCH", "A patch by query was slow", " update { this.done = 's3cret'; }", 400],
+  ["PATCH", "A dry run of a patch by query was slow", " update { this.done = 's3cret'; }", 400],
   ["DELETE", "A deletion by query was slow", "", 400],
 ])(
   "an operation started by %s is logged when it has ended",
   async (method, message, tail, results) => {
     const Query = `from Items${tail}`;
     const body = method === "PATCH" ? { Query: { Query } } : { Query };
-    expect((await client.send(`${method} queries`, body)).status).toBe(200);
+    const path = message.includes("dry run") ? "queries/dry-run" : "queries";
+    expect((await client.send(`${method} ${path}`, body)).status).toBe(200);
     const line = await reported(message);
     expect(line).toMatchObject({
       method,

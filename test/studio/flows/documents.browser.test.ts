@@ -79,6 +79,40 @@ test("an invalid filter shows the error", async () => {
   await studio.page.getByRole("alert").waitFor();
 });
 
+test("a word is an id prefix, and an invalid condition is one sentence without old rows", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  const filter = studio.page.getByRole("combobox", { name: "Filter" });
+  await filter.fill("vinet");
+  await filter.press("Enter");
+  await studio.page.getByRole("heading", { name: "Nothing found for vinet" }).waitFor();
+  await filter.fill("orders");
+  await filter.press("Enter");
+  await studio.page.getByRole("row", { name: /orders\/1-A\b/ }).waitFor();
+  studio.expectRefusal(400);
+  await filter.fill("Freight more 7");
+  await filter.press("Enter");
+  const alert = studio.page.getByRole("alert");
+  await alert.getByText(/^Expected operator after 'Freight' field/).waitFor();
+  expect(await alert.textContent()).not.toMatch(/Raven|Exception|Query:/);
+  expect(await studio.page.getByRole("row").count()).toBe(0);
+});
+
+test("a list that is sorted at its end shows the first rows of the new order", async () => {
+  await studio.open("db/shop/docs/Orders");
+  const grid = studio.page.getByRole("grid", { name: "Documents of Orders" });
+  await grid.getByRole("row", { name: /orders\/830-A/ }).focus();
+  await studio.page.keyboard.press("End");
+  await grid.getByRole("row", { name: /orders\/1-A\b/ }).waitFor();
+  await grid.getByRole("button", { name: /^Freight/ }).click();
+  await grid.getByRole("gridcell", { name: "0.02" }).waitFor();
+  await expect.poll(() => grid.locator(".bone").count()).toBe(0);
+  // Scrolling to the end of the new list loads it.
+  await grid.getByRole("row").nth(1).focus();
+  await studio.page.keyboard.press("End");
+  await grid.getByRole("gridcell", { name: "1007.64" }).waitFor();
+});
+
 test("chosen columns are remembered", async () => {
   await studio.open("db/shop/docs/Orders");
   const freight = studio.page.getByRole("columnheader", { name: /^Freight/ });
@@ -475,4 +509,55 @@ test("values, identities and deleted documents have lists", async () => {
   await studio.page.getByRole("link", { name: "Deleted, kept" }).click();
   await studio.page.getByRole("button", { name: "Restore orders/20-A" }).click();
   await expect.poll(async () => (await request("GET", "docs?id=orders/20-A")).status).toBe(200);
+});
+
+test("Enter indents as the document does", async () => {
+  await studio.open("db/shop/doc/companies%2F1-A");
+  const editor = studio.page.getByRole("textbox", { name: "Document companies/1-A" });
+  await editor.click();
+  await studio.page.keyboard.press("Control+Home");
+  await studio.page.keyboard.press("ArrowRight");
+  await studio.page.keyboard.press("Enter");
+  await studio.page.keyboard.type('"A": 1,');
+  await expect.poll(() => editor.locator(".cm-line").nth(1).textContent()).toBe('    "A": 1,');
+});
+
+test("related documents are counted only after a search", async () => {
+  await studio.open("db/shop/doc/shippers%2F1-A?side=related");
+  const tab = studio.page.getByRole("tab", { name: /^Related/ });
+  await studio.page.getByText("No value looks like an id.").waitFor();
+  expect(await tab.textContent()).toBe("Related");
+  await studio.page.getByRole("button", { name: "Search", exact: true }).click();
+  await studio.page.getByRole("link", { name: "249 Orders" }).waitFor();
+  await expect.poll(() => tab.textContent()).toBe("Related249");
+});
+
+test("an object in the list opens its document beside the list", async () => {
+  await studio.open("db/shop/docs/Orders?cols=ShipTo,Lines");
+  const row = studio.page.getByRole("row", { name: /orders\/830-A/ });
+  await row
+    .getByRole("button", { name: /^\{ \d+ \}$/ })
+    .first()
+    .click();
+  await studio.page
+    .getByRole("complementary", { name: "orders/830-A" })
+    .getByText('"ShipTo": {')
+    .waitFor();
+});
+
+test("a table shows that columns continue, until its end is reached", async () => {
+  const { page } = studio;
+  await page.setViewportSize({ width: 390, height: 844 });
+  await studio.open("db/shop/docs/Orders");
+  const grid = page.getByRole("grid", { name: "Documents of Orders" });
+  await grid.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  const style = "getComputedStyle(document.querySelector('.vtable')).maskImage";
+  const hasMore = async () => (await page.evaluate(style)) !== "none";
+  await expect.poll(hasMore).toBe(true);
+  await grid.evaluate((one) => one.scrollTo({ left: one.scrollWidth }));
+  await expect.poll(hasMore).toBe(false);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await studio.open("db/shop/docs/Orders?cols=Company");
+  await grid.getByRole("row", { name: /orders\/830-A/ }).waitFor();
+  expect(await hasMore()).toBe(false);
 });

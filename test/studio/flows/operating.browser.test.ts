@@ -5,8 +5,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ChangesSocket } from "../../support/changes-socket.ts";
+import { S3Server } from "../../support/s3-server.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
 import { unzip } from "../../support/unzip.ts";
 
@@ -63,8 +64,45 @@ test("a one-time backup is written to a folder, from which it can be restored", 
   await button("Close").click();
   const rows = studio.page.getByRole("region", { name: "Manual backups" }).getByRole("row");
   await rows.nth(1).getByText("Verified").waitFor();
-  await studio.page.reload();
   await rows.nth(1).getByRole("button", { name: "Restore…" }).waitFor();
+});
+
+test("backups are encrypted with a generated key, and written to S3", async () => {
+  const s3 = await S3Server.start();
+  onTestFinished(() => s3.stop());
+  await make("vault");
+  const put = { method: "PUT", body: "{}" };
+  await studio.server.request("/databases/vault/docs?id=items/1", put);
+  await studio.open("db/vault/backup");
+  await button("New schedule").click();
+  const dialog = studio.page.getByRole("dialog");
+  const field = (name: string | RegExp) => dialog.getByRole("textbox", { name });
+  await dialog.getByRole("combobox", { name: "Target" }).selectOption("s3");
+  await field("Bucket").first().fill(s3.access.BucketName);
+  await field("Region").fill(s3.access.AwsRegionName);
+  await field("Folder in the bucket").fill("vault");
+  await field("Access key").fill(s3.access.AwsAccessKey);
+  await dialog.getByLabel("Secret key").fill(s3.access.AwsSecretKey);
+  await field(/^Server/).fill(s3.access.CustomServerUrl);
+  await dialog.getByRole("checkbox", { name: "Encrypt backups" }).check();
+  const save = dialog.getByRole("button", { name: "Save schedule" });
+  expect(await save.isDisabled()).toBe(true);
+  await dialog.getByRole("button", { name: "Generate a key" }).click();
+  expect(Buffer.from(await field(/^Key/).inputValue(), "base64").length).toBe(32);
+  await save.click();
+  await button(/^Run$/).click();
+  await studio.page.getByText("vault was backed up").waitFor();
+  const names = [...s3.objects.keys()];
+  expect(names.some((name) => name.startsWith("vault/") && name.includes("encrypted"))).toBe(true);
+  // Secrets that are not typed again are retained.
+  await button("Edit").click();
+  await dialog.getByLabel("Secret key").waitFor();
+  expect(await dialog.getByLabel("Secret key").inputValue()).toBe("");
+  await dialog.getByRole("button", { name: "Save schedule" }).click();
+  await dialog.waitFor({ state: "detached" });
+  s3.objects.clear();
+  await button(/^Run$/).click();
+  await expect.poll(() => s3.objects.size).toBeGreaterThan(0);
 });
 
 test("dropped JSON lines are previewed before the import, and existing documents are not changed", async () => {
@@ -243,6 +281,23 @@ test("plots update, requests of other clients are shown, and a running query is 
   expect((await slow).status).toBeGreaterThanOrEqual(400);
   await studio.page.getByText("No queries are running.").waitFor();
   await studio.server.request("/databases/shop/admin/indexes/start", { method: "POST" });
+});
+
+test("queries that were slow before the page was opened are listed", async () => {
+  const { monitoring } = studio.server.running.services;
+  monitoring.figures.slowQuery({
+    atMs: Date.now(),
+    database: "shop",
+    query: "from Orders where search(Note, ?)",
+    index: "Auto/Orders/BySearch(Note)",
+    ms: 4711,
+  });
+  for (const path of ["performance?tab=slow", "db/shop/performance?tab=slow"]) {
+    await studio.open(path);
+    const row = studio.page.getByRole("table", { name: "Logged slow queries" }).getByRole("row");
+    await row.getByText("from Orders where search(Note, ?)").waitFor();
+    await row.getByText(/4[.,]7(11)? m?s/).waitFor();
+  }
 });
 
 test("the URL contains the range, and a paused page sends no requests", async () => {

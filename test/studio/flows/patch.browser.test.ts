@@ -83,6 +83,25 @@ test("a script without effect is reported as such; a failing one shows the reaso
     .waitFor();
 });
 
+test("an error of a script is one sentence, and marked in the text", async () => {
+  studio.expectRefusal(500);
+  studio.expectRefusal(400);
+  const marked = studio.page.locator(".cm-mistake");
+  const alert = role("alert");
+  const attempt = async (text: string) => {
+    await studio.open(addressOf(text));
+    await role("button", { name: "Test" }).click();
+    await marked.first().waitFor();
+    expect(await alert.textContent()).not.toMatch(/Raven|Exception|Line|Query:/);
+    return (await marked.allTextContents()).join("");
+  };
+  expect(await attempt("from Orders as o\nupdate {\n  o.N = 1;\n  throw 'reason';\n}")).toBe("'");
+  expect(await alert.textContent()).toBe("reason (orders/0)");
+  expect(await attempt("from Orders as o\nupdate { o.N = ; }")).toBe(";");
+  expect(await alert.textContent()).toBe("Update clause contains invalid script");
+  expect(await attempt("from Orders as o wher x = 1 update { o.N = 1; }")).toBe("wher");
+});
+
 test("a dry run shows counts, examples and failures; the run shows its result", async () => {
   await studio.open(
     addressOf(
@@ -107,6 +126,38 @@ test("a dry run shows counts, examples and failures; the run shows its result", 
   // The list shows who started it.
   const row = role("row", { name: /Patch Orders/ }).first();
   await expect.poll(() => row.textContent()).toContain("test client");
+});
+
+test("a dry run is stopped", async () => {
+  const slow = "from Orders update { for (let i = 0; i < 20000; i++) this.N = i; }";
+  await studio.open(addressOf(slow));
+  await role("button", { name: "Dry run" }).click();
+  await role("button", { name: "Stop" }).click();
+  await studio.page.getByText("The dry run was stopped. Nothing was written.").waitFor();
+  await role("button", { name: "Dry run" }).waitFor();
+  await studio.page
+    .locator("tr", { hasText: "Dry run Orders" })
+    .first()
+    .getByText("Stopped")
+    .waitFor();
+});
+
+test("the button that runs a patch is in view after the dry run, also on a phone", async () => {
+  for (const size of [
+    { width: 1440, height: 900 },
+    { width: 390, height: 844 },
+  ]) {
+    await studio.page.setViewportSize(size);
+    await studio.open(addressOf("from Orders as o update { o.Big = true; o.Note = 'Note'; }"));
+    await role("button", { name: "Test", exact: true }).click();
+    await role("region", { name: "Test on orders/0" }).waitFor();
+    await role("button", { name: "Dry run" }).click();
+    const run = role("button", { name: "Patch 3,000 documents of Orders" });
+    await run.waitFor();
+    const { y = Number.NaN, height = 0 } = (await run.boundingBox()) ?? {};
+    // Above the tabs at the bottom.
+    expect(y + height).toBeLessThan(size.height - 56);
+  }
 });
 
 test("a run is paused, limited, resumed and stopped, on a phone", async () => {

@@ -351,3 +351,21 @@ test("indexes and a single index fit a phone, in the dark theme", async () => {
     expect(await studio.page.evaluate("document.documentElement.scrollWidth"), path).toBe(360);
   }
 });
+
+test("lists, objects and time series in results open beside the table", async () => {
+  const text =
+    "from Companies where id() = 'companies/1-A' select Name, Address, timeseries(from StockPrices) as Prices";
+  await studio.open(`db/shop/query?q=${encodeURIComponent(text)}`);
+  const row = studio.page.getByRole("grid", { name: "Results" }).getByRole("row").nth(1);
+  await row.getByRole("button", { name: /^\{ 7 \}$/ }).click();
+  const beside = (name: string) => studio.page.getByRole("complementary", { name });
+  await beside("companies/1-A Address").getByText('"Country": "Germany"').waitFor();
+  await row.getByRole("button").last().click();
+  await beside("companies/1-A Prices").getByText('"Results": [').waitFor();
+  await studio.page.keyboard.press("Escape");
+  await beside("companies/1-A Prices").waitFor({ state: "detached" });
+  // Enter opens the row.
+  await row.focus();
+  await studio.page.keyboard.press("Enter");
+  await beside("companies/1-A").getByText('"Name": "Alfreds Futterkiste"').waitFor();
+});

@@ -50,6 +50,17 @@ test("the palette runs commands, and shows shortcuts", async () => {
   await palette().waitFor({ state: "detached" });
 });
 
+test("a long list in the palette leaves its input at full height", async () => {
+  await studio.page.setViewportSize({ width: 1440, height: 480 });
+  await opened("db/shop/docs");
+  await studio.page.keyboard.press("Control+k");
+  const dialog = studio.page.getByRole("dialog", { name: "Search or run a command" });
+  await dialog.getByRole("combobox").fill("e");
+  await expect.poll(() => dialog.getByRole("option").count()).toBeGreaterThan(10);
+  const { height } = (await dialog.locator(".ask-line").boundingBox()) ?? { height: 0 };
+  expect(height).toBe(48);
+});
+
 test("g and a letter open a page, but not during typing, or if letter shortcuts are off", async () => {
   await opened("db/shop/docs/Orders");
   await studio.page.keyboard.press("g");
@@ -133,4 +144,27 @@ test("on a phone all pages are reachable", async () => {
   await studio.page.goBack();
   await studio.page.getByRole("combobox", { name: "Collection" }).selectOption("Companies");
   await studio.page.getByRole("grid", { name: "Documents of Companies" }).waitFor();
+});
+
+test("on a phone the header names the database, and switches to another one", async () => {
+  await studio.page.setViewportSize({ width: 390, height: 844 });
+  await studio.open("db/shop/docs/Orders");
+  await studio.page.getByRole("button", { name: "shop", exact: true }).click();
+  await studio.page.getByRole("menuitemradio", { name: "archive" }).click();
+  await heading("No documents in archive yet");
+  expect(await studio.page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+});
+
+test("a part that cannot be loaded because the server is gone appears when it is back", async () => {
+  await opened("databases");
+  await studio.page.waitForTimeout(1500);
+  await studio.context.setOffline(true);
+  studio.expectOffline();
+  await studio.page.evaluate(
+    "history.pushState(null, '', '/studio/db/shop/query'), dispatchEvent(new PopStateEvent('popstate'))",
+  );
+  await studio.page.getByText(/^The server is unreachable\. This part/).waitFor();
+  expect(await studio.page.getByText("The studio was updated").count()).toBe(0);
+  await studio.context.setOffline(false);
+  await studio.page.getByRole("textbox", { name: "RQL query" }).waitFor();
 });

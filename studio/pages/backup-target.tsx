@@ -1,0 +1,202 @@
+/** Form fields for the target of backups: a folder of the server or S3, and encryption with a key of the user. */
+import { useState } from "preact/hooks";
+import type { BackupDefinition } from "../base/backup-tasks.ts";
+
+type Target = "folder" | "s3";
+
+export interface TypedTarget {
+  readonly target: Target;
+  readonly folder: string;
+  readonly s3: Readonly<Record<S3Field, string>>;
+  readonly isEncrypted: boolean;
+  /** In Base64; "" retains the stored key. */
+  readonly key: string;
+}
+
+const s3Fields = [
+  { name: "BucketName", label: "Bucket", isRequired: true },
+  { name: "AwsRegionName", label: "Region", isRequired: true },
+  { name: "RemoteFolderName", label: "Folder in the bucket", isRequired: false },
+  { name: "AwsAccessKey", label: "Access key", isRequired: true },
+  { name: "AwsSecretKey", label: "Secret key", isRequired: false },
+  { name: "CustomServerUrl", label: "Server, if it is not Amazon's", isRequired: false },
+] as const;
+type S3Field = (typeof s3Fields)[number]["name"];
+
+const keyBytes = 32;
+
+/** The target of an existing schedule, or an empty one with this folder. */
+export function useTarget(definition: BackupDefinition | null, folder: string) {
+  const stored = (definition?.S3Settings ?? {}) as Partial<Record<S3Field, string | null>>;
+  const [typed, setTyped] = useState<TypedTarget>(() => ({
+    target: definition?.S3Settings == null ? "folder" : "s3",
+    folder: definition?.LocalSettings?.FolderPath ?? folder,
+    s3: Object.fromEntries(s3Fields.map(({ name }) => [name, stored[name] ?? ""])) as Record<
+      S3Field,
+      string
+    >,
+    isEncrypted: definition?.BackupEncryptionSettings != null,
+    key: "",
+  }));
+  const { target, s3, isEncrypted, key } = typed;
+  const hasKey = key !== "" || (isEncrypted && definition?.BackupEncryptionSettings != null);
+  // A stored secret is retained if it is not sent.
+  const hasSecret = s3.AwsSecretKey !== "" || definition?.S3Settings != null;
+  const isComplete =
+    target === "folder"
+      ? typed.folder !== ""
+      : hasSecret && s3Fields.every(({ name, isRequired }) => !isRequired || s3[name] !== "");
+  return { typed, setTyped, isReady: isComplete && (!isEncrypted || hasKey) };
+}
+
+/** Returns the members of a definition. */
+export function targetSettings(
+  { target, folder, s3, isEncrypted, key }: TypedTarget,
+  before: BackupDefinition | null,
+): object {
+  const given = Object.entries(s3).filter(([, value]) => value !== "");
+  const s3Settings = {
+    ...before?.S3Settings,
+    ...Object.fromEntries(given),
+    // Other servers rarely have a host name for each bucket.
+    ...(s3.CustomServerUrl === "" ? {} : { ForcePathStyle: true }),
+  };
+  return {
+    LocalSettings: target === "folder" ? { FolderPath: folder } : null,
+    S3Settings: target === "s3" ? s3Settings : null,
+    BackupEncryptionSettings: isEncrypted
+      ? { ...(key === "" ? {} : { Key: key }), EncryptionMode: "UseProvidedKey" }
+      : null,
+  };
+}
+
+export function TargetFields({
+  typed,
+  change,
+  root,
+  isStored,
+}: {
+  typed: TypedTarget;
+  change: (typed: TypedTarget) => void;
+  /** The only folder that the settings of the server allow; null for any. */
+  root: string | null | undefined;
+  /** True if the server has stored secrets of this target. */
+  isStored: boolean;
+}) {
+  const { target, folder, s3 } = typed;
+  return (
+    <>
+      <label class="form">
+        Target
+        <select
+          class="field"
+          value={target}
+          onChange={(event) => change({ ...typed, target: event.currentTarget.value as Target })}
+        >
+          <option value="folder">Folder on the server</option>
+          <option value="s3">S3, or a server with its interface</option>
+        </select>
+      </label>
+      {target === "folder" ? (
+        <TextField
+          label="Folder on the server"
+          value={folder}
+          change={(value) => change({ ...typed, folder: value })}
+          placeholder={root ?? "/var/backups/jackdaw"}
+          hint={
+            root == null
+              ? "An absolute path, preferably on another disk than the data."
+              : `Below ${root}: the server's settings allow no other folder.`
+          }
+        />
+      ) : (
+        s3Fields.map(({ name, label }) => (
+          <TextField
+            key={name}
+            label={label}
+            value={s3[name]}
+            change={(value) => change({ ...typed, s3: { ...s3, [name]: value } })}
+            isSecret={name === "AwsSecretKey"}
+            {...(name === "AwsSecretKey" && isStored ? { hint: "Empty: unchanged." } : {})}
+          />
+        ))
+      )}
+      <Encryption typed={typed} change={change} isStored={isStored} />
+    </>
+  );
+}
+
+function Encryption({
+  typed,
+  change,
+  isStored,
+}: {
+  typed: TypedTarget;
+  change: (typed: TypedTarget) => void;
+  isStored: boolean;
+}) {
+  const { isEncrypted, key } = typed;
+  const generate = () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(keyBytes));
+    change({ ...typed, key: btoa(String.fromCharCode(...bytes)) });
+  };
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isEncrypted}
+          onChange={(event) => change({ ...typed, isEncrypted: event.currentTarget.checked })}
+        />
+        <span>Encrypt backups</span>
+      </label>
+      {isEncrypted && (
+        <>
+          <TextField
+            label="Key: 32 bytes, in Base64"
+            value={key}
+            change={(value) => change({ ...typed, key: value })}
+            hint={`Store it elsewhere: without it, a backup cannot be restored.${isStored ? " Empty: unchanged." : ""}`}
+          />
+          <div>
+            <button type="button" class="btn" onClick={generate}>
+              Generate a key
+            </button>
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+function TextField({
+  label,
+  value,
+  change,
+  hint,
+  placeholder,
+  isSecret = false,
+}: {
+  label: string;
+  value: string;
+  change: (value: string) => void;
+  hint?: string;
+  placeholder?: string;
+  isSecret?: boolean;
+}) {
+  return (
+    <label class="form">
+      {label}
+      <div class="field">
+        <input
+          {...(isSecret ? { type: "password" as const } : {})}
+          autocomplete="off"
+          value={value}
+          placeholder={placeholder}
+          onInput={(event) => change(event.currentTarget.value)}
+        />
+      </div>
+      {hint !== undefined && <small>{hint}</small>}
+    </label>
+  );
+}
