@@ -182,8 +182,9 @@ function failureOf(
   let message = `The server returned status ${status} for ${path}`;
   let type = "";
   try {
-    const sent = JSON.parse(body) as { Message?: unknown; Type?: unknown };
+    const sent = JSON.parse(body) as { Message?: unknown; Type?: unknown; hint?: unknown };
     if (typeof sent.Message === "string") message = sent.Message.split("\n")[0] ?? message;
+    if (typeof sent.hint === "string") message = `${message.replace(/[.!]+$/, "")}. ${sent.hint}`;
     if (typeof sent.Type === "string") type = sent.Type;
   } catch {
     // The body is not an error object: report the status.

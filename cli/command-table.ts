@@ -21,7 +21,7 @@ const parameter: Option = {
 };
 const format: Option = {
   value: "FORMAT",
-  about: "dump, jsonl or csv; default: by file extension (.jsonl, .csv, .gz)",
+  about: "dump, json, jsonl or csv; default: by file extension (.json, .jsonl, .csv, .gz)",
 };
 const ofFiles: Readonly<Record<string, Option>> = {
   days: { value: "COUNT", about: "validity in days; default: five years" },
@@ -220,7 +220,8 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "export",
-    about: "export a database to a dump file (.ravendbdump), or its documents to JSON Lines or CSV",
+    about:
+      "export a database to a dump file (.ravendbdump), or its documents to JSON, JSON Lines or CSV",
     arguments: name("FILE"),
     options: {
       collection: {
@@ -230,7 +231,7 @@ export const commandTable: readonly Command[] = [
         about: "export only this collection",
       },
       types: { value: "LIST", about: "item types of a dump, e.g. Documents,Attachments" },
-      query: { value: "RQL", about: "export the rows of this query, as JSON Lines or CSV" },
+      query: { value: "RQL", about: "export the rows of this query, as JSON, JSON Lines or CSV" },
       format,
     },
     example: "jackdaw export -d shop users.csv --collection Users",
@@ -239,7 +240,7 @@ export const commandTable: readonly Command[] = [
   },
   {
     name: "import",
-    about: "import a dump file, JSON Lines or CSV into a database",
+    about: "import a dump file, JSON, JSON Lines or CSV into a database",
     arguments: name("FILE"),
     options: {
       collection: {
@@ -250,6 +251,9 @@ export const commandTable: readonly Command[] = [
       "id-field": { value: "NAME", about: "field to use as the id" },
       "id-prefix": { value: "TEXT", about: "prefix of the ids, e.g. users/" },
       text: { about: "import all CSV cells as strings" },
+      mongodb: {
+        about: "convert MongoDB extended JSON, as mongoexport writes it; _id becomes the id",
+      },
       format,
     },
     example:

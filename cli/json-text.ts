@@ -58,7 +58,8 @@ export function cellOf(text: string): unknown {
   return /^[-\d{[]/.test(text) ? new RawJson(text) : JSON.parse(text);
 }
 
-function objectText(members: readonly JsonMember[]): string {
+/** Returns an object of members, whose values are JSON text. */
+export function objectText(members: readonly JsonMember[]): string {
   return `{${members.map(({ name, text }) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 

@@ -3,13 +3,15 @@ import { setTimeout as wait } from "node:timers/promises";
 import { inDatabase } from "./client.ts";
 import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
-import { durationText } from "./output.ts";
+import { countText, durationText, sizeText } from "./output.ts";
 import { ProgressLine, rateText } from "./progress.ts";
 
 interface OperationState {
   readonly Status: "InProgress" | "Completed" | "Faulted" | "Canceled";
   readonly Progress: Readonly<Record<string, unknown>> | null;
   readonly Result: Readonly<Record<string, unknown>> | null;
+  /** Counts of a completed patch or deletion by query. */
+  readonly Reached?: { readonly Total: number; readonly Changed: number };
 }
 
 const pollMs = 100;
@@ -73,13 +75,15 @@ function failureOf(id: number, { Status, Result }: OperationState): Failure {
 
 /** Returns the progress of an operation on one line, with rate and remaining time if the total is known. */
 function progressText(progress: OperationState["Progress"], elapsedMs: number): string {
+  const bytes = Number(progress?.["ProcessedBytes"] ?? Number.NaN);
+  if (!Number.isNaN(bytes)) {
+    return rateText(bytes, Number(progress?.["TotalBytes"]), elapsedMs, sizeText);
+  }
   const processed = Number(progress?.["Processed"] ?? Number.NaN);
   const total = Number(progress?.["Total"] ?? Number.NaN);
   if (Number.isNaN(processed)) {
     const message = progress?.["Message"];
     return `${typeof message === "string" ? message : "running"}, ${durationText(elapsedMs)}`;
   }
-  return rateText(processed, total > 0 ? total : undefined, elapsedMs, (count) =>
-    count.toLocaleString("en"),
-  );
+  return rateText(processed, total > 0 ? total : undefined, elapsedMs, countText);
 }

@@ -84,6 +84,11 @@ export function csvLine(values: readonly unknown[]): string {
     .join(",");
 }
 
+/** Formats a count: `20,000`. */
+export function countText(count: number): string {
+  return count.toLocaleString("en");
+}
+
 export function sizeText(bytes: number): string {
   const units = ["bytes", "KB", "MB", "GB", "TB"];
   let value = bytes;

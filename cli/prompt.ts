@@ -28,9 +28,15 @@ const commands: Readonly<Record<string, string>> = {
   "\\more": "show the next rows (or enter an empty line)",
   "\\plan": "show the plan of the last query, with counts and times",
   "\\watch [SECONDS]": "repeat the last query until Ctrl-C",
-  "\\?": "list the commands",
-  "\\q": "quit (or press Ctrl-D)",
+  "\\?": "list the commands (or help)",
+  "\\q": "quit (or exit, quit, Ctrl-D)",
 };
+/** Words that are commands if they are a whole line. */
+const words = new Map([
+  ["exit", "\\q"],
+  ["quit", "\\q"],
+  ["help", "\\?"],
+]);
 const watchSecondsDefault = 2;
 const watchSecondsMax = 86_400;
 
@@ -87,7 +93,7 @@ class Prompt {
   }
 
   async begin(): Promise<void> {
-    this.#say("\\? lists commands, \\q quits; end a query with ; or an empty line");
+    this.#say("help lists commands, exit quits; end a query with ; or an empty line");
     this.#ready();
   }
 
@@ -125,7 +131,9 @@ class Prompt {
   }
 
   async #work(line: string, signal: AbortSignal): Promise<void> {
-    const text = line.trim();
+    const typed = line.trim();
+    const word = words.get(typed.replace(/;$/, "").toLowerCase());
+    const text = this.#lines.length === 0 && word !== undefined ? word : typed;
     if (this.#lines.length === 0 && text.startsWith("\\")) {
       await this.#command(text, signal);
       return;

@@ -1,5 +1,5 @@
 /**
- * Reads documents from JSON Lines and CSV files. Independent of servers.
+ * Reads documents from JSON, JSON Lines and CSV files. Independent of servers.
  *
  * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` and
  * `@metadata.@collection` are the id and the collection. A quoted cell is a string, or an array or object in JSON. An
@@ -8,8 +8,9 @@
  */
 import { pipeline, type Readable } from "node:stream";
 import { type Cell, cellJson, JsonBuilder } from "./csv-cells.ts";
+import { fromExtendedJson } from "./extended-json.ts";
 import { Failure } from "./failure.ts";
-import { type JsonMember, jsonMembers } from "./json-text.ts";
+import { type JsonMember, jsonMembers, objectText } from "./json-text.ts";
 
 /** Maximum line length, in bytes. */
 const lineBytesMax = 64 * 1024 * 1024;
@@ -55,23 +56,127 @@ export async function* linesOf(source: Readable): AsyncGenerator<{ line: number;
   if (heldBytes > 0) yield taken();
 }
 
-/** Yields the documents of a JSON Lines file. @throws Failure failed with the line number */
-export async function* jsonLines(source: Readable): AsyncGenerator<FileRow> {
+/**
+ * Yields the documents of a JSON Lines file. With `isExtended`, converts MongoDB extended JSON. @throws Failure failed with
+ * the line number
+ */
+export async function* jsonLines(source: Readable, isExtended = false): AsyncGenerator<FileRow> {
   for await (const { line, text } of linesOf(source)) {
-    if (text.trim() === "") continue;
-    let fields: Fields;
-    try {
-      fields = JSON.parse(text) as Fields;
-    } catch (error) {
-      throw new Failure("failed", `line ${line} is not valid JSON (${(error as Error).message})`, {
-        cause: error,
-      });
-    }
-    if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
-      throw new Failure("failed", `line ${line} is not a JSON object`);
-    }
-    yield rowOf(line, text.trim(), fields);
+    if (text.trim() !== "") yield jsonRow(line, text.trim(), isExtended);
   }
+}
+
+/** Yields the documents of a JSON file: an array of objects, or objects one after the other. As `jsonLines` otherwise. */
+export async function* jsonArray(source: Readable, isExtended = false): AsyncGenerator<FileRow> {
+  for await (const { line, text } of valuesOf(source)) yield jsonRow(line, text, isExtended);
+}
+
+function jsonRow(line: number, text: string, isExtended: boolean): FileRow {
+  const fields = objectOf(line, text);
+  if (isExtended) return extendedRow(line, fromExtendedJson(text));
+  const { _id: id } = fields;
+  if (typeof id === "object" && id !== null && "$oid" in id) {
+    throw new Failure("failed", `line ${line} is MongoDB extended JSON; convert it with --mongodb`);
+  }
+  return rowOf(line, text, fields);
+}
+
+/** Returns a document of MongoDB, whose `_id` is the id instead of a field. */
+function extendedRow(line: number, text: string): FileRow {
+  const fields = objectOf(line, text);
+  const members = jsonMembers(text).filter(({ name }) => name !== "_id");
+  const { _id: id } = fields;
+  const isId = typeof id === "string" || typeof id === "number";
+  return { ...rowOf(line, objectText(members), fields), id: isId ? String(id) : undefined };
+}
+
+function objectOf(line: number, text: string): Fields {
+  let fields: Fields;
+  try {
+    fields = JSON.parse(text) as Fields;
+  } catch (error) {
+    throw new Failure("failed", `line ${line} is not valid JSON (${(error as Error).message})`, {
+      cause: error,
+    });
+  }
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
+    throw new Failure("failed", `line ${line} is not a JSON object`);
+  }
+  return fields;
+}
+
+const [lineFeed, quote, backslash, comma] = [10, 34, 92, 44];
+const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
+
+/**
+ * Yields the text of each value of an array, or of values one after the other, with the line on which it begins.
+ * Hot: every byte of a file is visited.
+ */
+async function* valuesOf(source: Readable): AsyncGenerator<{ line: number; text: string }> {
+  let held: Buffer[] = [];
+  let heldBytes = 0;
+  let line = 1;
+  let firstLine = 1;
+  let depth = 0;
+  let isInArray = false;
+  let isInText = false;
+  let isEscaped = false;
+  let isFirst = true;
+  const taken = () => {
+    const text = Buffer.concat(held)
+      .toString("utf8")
+      .replace(/^\uFEFF/, "")
+      .trim();
+    held = [];
+    heldBytes = 0;
+    return { line: firstLine, text };
+  };
+  for await (const chunk of source as AsyncIterable<Buffer>) {
+    let from = 0;
+    const hold = (end: number) => {
+      held.push(chunk.subarray(from, end));
+      heldBytes += end - from;
+      from = end;
+    };
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at];
+      if (byte === lineFeed) line++;
+      if (isInText) {
+        if (isEscaped) isEscaped = false;
+        else if (byte === backslash) isEscaped = true;
+        else if (byte === quote) isInText = false;
+      } else if (byte === quote) isInText = true;
+      else if (byte === openBracket && isFirst) {
+        isInArray = true;
+        held = [];
+        from = at + 1;
+      } else if (byte === openBrace || byte === openBracket) {
+        if (depth++ === 0) firstLine = line;
+      } else if (depth > 0 && (byte === closeBrace || byte === closeBracket)) {
+        if (--depth > 0) continue;
+        hold(at + 1);
+        yield taken();
+      } else if (depth === 0 && isInArray && (byte === comma || byte === closeBracket)) {
+        hold(at);
+        from = at + 1;
+        isInArray = byte === comma;
+        const value = taken();
+        if (value.text !== "") yield { ...value, line };
+      }
+      if (isFirst && byte !== undefined && byte > 32 && byte < 128) isFirst = false;
+    }
+    hold(chunk.length);
+    if (heldBytes > lineBytesMax) {
+      throw new Failure(
+        "failed",
+        `the value at line ${firstLine} is longer than ${lineBytesMax} bytes`,
+      );
+    }
+  }
+  const { text } = taken();
+  if (text === "" && isInArray)
+    throw new Failure("failed", `line ${line}: the array is not closed`);
+  if (text !== "") yield { line: depth > 0 ? firstLine : line, text };
 }
 
 function rowOf(line: number, text: string, fields: Fields): FileRow {

@@ -63,7 +63,10 @@ export async function runCommand(
 /** Prints an error on one line, and with --verbose its stack trace. */
 function reportError(error: unknown, words: readonly string[], { errors }: Streams): number {
   const failure = asFailure(error);
-  errors.write(`jackdaw: ${failure.message.replace(/[.!?]+$/, "")}.\n`);
+  const { message } = failure;
+  errors.write(
+    `jackdaw: ${message.endsWith("?") ? message : `${message.replace(/[.!]+$/, "")}.`}\n`,
+  );
   if (words.includes("--verbose") || words.includes("-v")) {
     const { cause } = failure;
     errors.write(`${failure.stack}\n${cause instanceof Error ? `${cause.stack}\n` : ""}`);

@@ -166,6 +166,7 @@ export {
   type QueryOutcome,
   type RowSink,
 } from "./queries/execution/results.ts";
+export { rqlKeywords } from "./queries/syntax/words.ts";
 export { runConsoleScript } from "./scripting/console-script.ts";
 export { type ScriptSettings, setScriptLimits } from "./scripting/language/script-values.ts";
 export type {

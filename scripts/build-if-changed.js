@@ -1,9 +1,9 @@
 /**
  * Builds if a source has changed since the last build, so that `npm start` and tests of the build start without
- * delay.
+ * delay. Prints each step of the build and its duration. npm must run it, because the steps are commands of node_modules.
  */
 import { spawnSync } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const sources = [
@@ -45,6 +45,16 @@ function builtMs() {
 }
 
 if (Math.max(...sources.map(changedMs)) > builtMs()) {
-  const { status } = spawnSync("npm", ["run", "--silent", "build"], { stdio: "inherit" });
-  process.exitCode = status ?? 1;
+  const { scripts } = JSON.parse(readFileSync("package.json", "utf8"));
+  const commands = scripts.build.split(" && ");
+  console.error(
+    "Building, because a source has changed since the last build (one to two minutes):",
+  );
+  for (const [at, command] of commands.entries()) {
+    process.stderr.write(`  ${at + 1} of ${commands.length}: ${command} …`);
+    const beganMs = performance.now();
+    const { status } = spawnSync(command, { shell: true, stdio: "inherit" });
+    process.stderr.write(` ${Math.round((performance.now() - beganMs) / 1000)} s\n`);
+    if (status !== 0) process.exit(status ?? 1);
+  }
 }

@@ -1,8 +1,9 @@
 /**
- * Runs the documentation: every fenced block of README.md and of docs/ is executed, in order, with
- * a server of the built code, and must print the output in the page (test/support/page.ts defines
- * the comparison). A page of docs/ continues after README.md: it gets its own server with a copy of
- * that data folder, so pages can be read in any order.
+ * Runs the documentation: every fenced block of README.md and of docs/ is executed with a server of
+ * the built code, and must print the output in the page (test/support/page.ts defines the
+ * comparison). All pages of docs/ run one after the other, in the order of docs/README.md, and leave
+ * no files in the tree. Each page also runs alone after docs/first-steps.md, with a copy of its data,
+ * so pages can be read in any order.
  *
  * Lists in the pages are also compared with the tables of the code that they describe, and links
  * with existing files and headings.
@@ -18,7 +19,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { functions } from "../engine/queries/functions/function-table.ts";
 import { globals } from "../engine/scripting/built-ins/built-ins.ts";
 import { indexGlobals } from "../engine/scripting/index-functions.ts";
@@ -33,6 +34,7 @@ import { projectRoot } from "./support/project-root.ts";
 const scratch = mkdtempSync(join(tmpdir(), "jackdaw-docs-"));
 const names = readdirSync(join(projectRoot, "docs")).filter((name) => name.endsWith(".md"));
 const readme = readPage(projectRoot, "README.md");
+const contents = readPage(projectRoot, "docs/README.md");
 const pages = names.sort().map((name) => readPage(projectRoot, `docs/${name}`));
 const others = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map((path) =>
   readPage(projectRoot, path),
@@ -51,6 +53,17 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
     begins: "npm ci && npm test",
     because: "this test would run inside itself",
   },
+  {
+    page: "README.md",
+    begins: "npm i jackdaw-db",
+    because:
+      "test/package.long.test.ts installs the package; here the server for development is started first",
+  },
+  {
+    page: "docs/recipes.md",
+    begins: "// orders.test.js",
+    because: "it needs vitest; docs/testing.md has the same test for node:test",
+  },
   ...[
     ["export ROUTES=", "it starts three nodes, which need nats-server"],
     ["openssl req -x509", "it needs openssl"],
@@ -61,55 +74,81 @@ const notRun: readonly { page: string; begins: string; because: string }[] = [
 
 function isRun(page: Page, block: Block): boolean {
   if (block.language === "ts") return false; // test/package.long.test.ts compiles them.
+  if (["nginx", "yaml"].includes(block.language)) return false; // configurations of other programs
   return !notRun.some(({ page: path, begins }) => {
     return path === page.path && block.text.startsWith(begins);
   });
 }
 
-/** The shell functions used in the pages, which README.md defines. */
-const setup = readme.blocks.find(({ text }) => text.includes("jackdaw() {"))?.text ?? "";
+const firstSteps = pageOf("docs/first-steps.md");
+/** The shell functions used in the pages, which docs/first-steps.md defines. */
+const setup = firstSteps.blocks.find(({ text }) => text.includes("api() {"))?.text ?? "";
 
-/** Runs a page's blocks in `folder`, and returns the blocks whose result differs from the page. */
-async function tryPage(page: Page, folder: string): Promise<void> {
-  const server = await PageServer.start(projectRoot, folder);
+/** Runs pages in `folder`, one after the other with one server. Blocks must print what the page shows. */
+async function tryPages(tried: readonly Page[], folder: string, kind?: "dev"): Promise<void> {
+  const server = await PageServer.start(projectRoot, folder, kind);
   try {
-    const blocks = page.blocks.filter((block) => isRun(page, block));
-    const ran = await server.run(page, blocks, setup);
-    const wrong = ran.filter(({ block: { shown }, printed, hasFailed }) => {
-      // A block that is meant to fail has curl's error message as its output.
-      if (hasFailed && !shown?.includes("curl: (22)")) return true;
-      return shown !== null && !isShown(printed, shown);
-    });
-    const report = wrong.map(
-      ({ where, block, printed, hasFailed }) =>
-        `${where}${hasFailed ? " (a command failed)" : ""}\n${block.text}` +
-        `--- printed\n${printed.slice(0, 4000)}\n--- shown\n${block.shown ?? "(nothing)"}`,
-    );
-    expect(report.join("\n\n")).toBe("");
+    const reports: string[] = [];
+    for (const page of tried) reports.push(...(await tryPage(page, server)));
+    expect(reports.join("\n\n")).toBe("");
+    expect(server.leftFiles()).toEqual([]);
   } finally {
     expect(await server.stop()).toBe(0);
   }
 }
 
-const firstFolder = join(scratch, "README");
+/** Returns a report for each block whose result differs from the page. */
+async function tryPage(page: Page, server: PageServer): Promise<string[]> {
+  const blocks = page.blocks.filter((block) => isRun(page, block));
+  const ran = await server.run(page, blocks, page === readme || page === firstSteps ? "" : setup);
+  const wrong = ran.filter(({ block: { shown }, printed, hasFailed }) => {
+    // A block that is meant to fail has curl's error message as its output.
+    if (hasFailed && !shown?.includes("curl: (22)")) return true;
+    return shown !== null && !isShown(printed, shown);
+  });
+  return wrong.map(
+    ({ where, block, printed, hasFailed }) =>
+      `${where}${hasFailed ? " (a command failed)" : ""}\n${block.text}` +
+      `--- printed\n${printed.slice(0, 4000)}\n--- shown\n${block.shown ?? "(nothing)"}`,
+  );
+}
+
+const folderOf = (name: string) => {
+  const folder = join(scratch, name.replace(/\W/g, "-"));
+  mkdirSync(folder);
+  return folder;
+};
+const firstFolder = folderOf("first");
 /** Timeout of a page: all pages run concurrently, perhaps beside other programs. */
 const timeoutMs = 120_000;
 
-beforeAll(() => mkdirSync(firstFolder));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe("every block prints the output shown in its page", () => {
-  test("README.md", () => tryPage(readme, firstFolder), timeoutMs);
+  test("README.md", () => tryPages([readme], folderOf("README"), "dev"), timeoutMs);
+  test("docs/first-steps.md", () => tryPages([firstSteps], firstFolder), timeoutMs);
 
+  const tried = pages.filter((page) => page.blocks.length > 0 && page !== firstSteps);
   describe.concurrent("and continues from there:", () => {
-    const tried = pages.filter(({ blocks }) => blocks.length > 0);
     test.each(tried)("$path", { timeout: timeoutMs }, async (page) => {
-      const folder = join(scratch, page.path.replace(/\W/g, "-"));
-      mkdirSync(folder);
+      const folder = folderOf(page.path);
       cpSync(join(firstFolder, "data"), join(folder, "data"), { recursive: true });
-      await tryPage(page, folder);
+      await tryPages([page], folder);
     });
   });
+
+  test(
+    "all of docs/, in the order of its table of contents, in one folder",
+    async () => {
+      const order = contents.links.map(({ target }) => `docs/${target.split("#")[0]}`);
+      const inOrder = [...new Set(order)].flatMap((path) =>
+        pages.filter((page) => page.path === path),
+      );
+      expect(inOrder.filter(({ blocks }) => blocks.length > 0)).toHaveLength(tried.length + 1);
+      await tryPages(inOrder, folderOf("all"));
+    },
+    10 * timeoutMs,
+  );
 
   test("which is compared as text, except for … and white space", () => {
     expect(isShown('{"a":1,"b":[2]}', '{"a": 1,\n "b": [2]}')).toBe(true);
@@ -148,9 +187,10 @@ describe("links", () => {
     expect(broken.map(({ page, line, target }) => `${page.path}:${line} ${target}`)).toEqual([]);
   });
 
-  test("README.md leads to every page", () => {
-    const linked = new Set(readme.links.map(({ target }) => target.split("#")[0]));
-    expect(pages.map(({ path }) => path).filter((path) => !linked.has(path))).toEqual([]);
+  test("docs/README.md leads to every page", () => {
+    const linked = new Set(contents.links.map(({ target }) => `docs/${target.split("#")[0]}`));
+    const others = pages.filter(({ path }) => path !== contents.path);
+    expect(others.map(({ path }) => path).filter((path) => !linked.has(path))).toEqual([]);
   });
 });
 

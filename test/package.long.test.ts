@@ -284,7 +284,7 @@ function programsOf(path: string, language: string): string[] {
 
 test.each(["README.md", "docs/library.md"])("programs of %s are complete", async (path) => {
   const programs = programsOf(path, "js");
-  expect(programs.length).toBeGreaterThan(1);
+  expect(programs.length).toBeGreaterThan(0);
   for (const [at, text] of programs.entries()) {
     const name = `${path.replace(/\W/g, "-")}-${at}.mjs`;
     writeFileSync(join(folder, name), text);

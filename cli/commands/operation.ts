@@ -13,6 +13,8 @@ interface ListedOperation {
   readonly Description: {
     readonly Description: string;
     readonly TaskType: string;
+    /** Query of a patch or deletion, then its parameters on a new line. */
+    readonly DetailedDescription?: { readonly Query?: string } | null;
     readonly StartTime: string;
     readonly StartedBy?: string;
   };
@@ -119,7 +121,7 @@ async function list(context: CommandContext): Promise<void> {
     stateText(State),
     Description.StartTime.slice(0, 19),
     Description.StartedBy ?? "",
-    Description.Description,
+    Description.DetailedDescription?.Query?.replace(/\n\{\}$/, "") ?? Description.Description,
   ]);
   const paint = painter(streams.output.isTTY === true, environment);
   const header = ["database", "id", "type", "state", "started", "by", "description"];

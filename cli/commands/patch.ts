@@ -7,6 +7,7 @@ import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { jsonMember, jsonMembers } from "../json-text.ts";
 import { waitForOperation } from "../operations.ts";
+import { countText } from "../output.ts";
 import { askQuestion, isInteractive } from "../question.ts";
 import { withoutUpdate } from "../update-clause.ts";
 import { numberOr } from "../values.ts";
@@ -27,8 +28,14 @@ export async function run(context: CommandContext): Promise<void> {
     await dryRun(context, query);
     return;
   }
-  if (!options.is("yes") && isInteractive(streams)) {
-    const total = await matching(context, query);
+  if (!options.is("yes")) {
+    const total = countText(await matching(context, query));
+    if (!isInteractive(streams)) {
+      throw new Failure(
+        "usage",
+        `${total} documents match and would be patched; add --yes to confirm, or --dry-run to see the changes`,
+      );
+    }
     const answer = await askQuestion(streams, `${total} documents match now. Patch them? [y/N] `);
     if (!/^y(es)?$/i.test(answer)) throw new Failure("failed", "Nothing was changed");
   }
@@ -40,10 +47,12 @@ export async function run(context: CommandContext): Promise<void> {
     },
     body: { Query: query },
   })) as { OperationId: number };
-  const { Result } = await waitForOperation(context, database(), started.OperationId);
+  const { Result, Reached } = await waitForOperation(context, database(), started.OperationId);
   if (options.is("json")) print(JSON.stringify(Result));
   else {
-    print(`${Number(Result?.["Total"] ?? 0)} documents`);
+    print(
+      `changed ${countText(Reached?.Changed ?? 0)} of ${countText(Reached?.Total ?? 0)} documents`,
+    );
     if (options.is("undo"))
       print(`'jackdaw operation undo ${started.OperationId} -d ${database()}' restores them`);
   }

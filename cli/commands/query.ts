@@ -3,12 +3,14 @@
  * or a prompt.
  */
 import { text as textOf } from "node:stream/consumers";
+import { nearestName } from "../../server/settings/nearest-name.ts";
 import { inDatabase } from "../client.ts";
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { readInput } from "../input-file.ts";
 import { cellOf, jsonMember, jsonMembers } from "../json-text.ts";
 import { csvLine, painter, tableLines } from "../output.ts";
+import { Schema } from "../schema.ts";
 import { numberOr } from "../values.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -62,7 +64,7 @@ export async function run(context: CommandContext): Promise<void> {
   const text = await sendQuery(context, Query, 0, rows, interrupted, isPlan ? "plan" : undefined);
   if (options.is("json")) print(text);
   else if (isPlan) showPlan(context, JSON.parse(text) as PlanReply);
-  else show(context, replyOf(text));
+  else await show(context, Query, replyOf(text));
 }
 
 /** Runs the prompt. A page has as many rows as fit on the screen, or the given limit. */
@@ -74,7 +76,7 @@ async function prompt(context: CommandContext): Promise<void> {
   await runPrompt(context, {
     rows: async (text, start, signal) => {
       const reply = replyOf(await sendQuery(context, text, start, page, signal));
-      show(context, reply);
+      await show(context, text, reply);
       return { rows: reply.rows.length, total: reply.CappedMaxResults ?? reply.TotalResults };
     },
     plan: async (text, signal) => {
@@ -114,15 +116,34 @@ function replyOf(text: string): QueryReply {
   return { ...(JSON.parse(text) as Omit<QueryReply, "rows">), rows };
 }
 
-function show(context: CommandContext, reply: QueryReply): void {
+async function show(context: CommandContext, query: string, reply: QueryReply): Promise<void> {
   const { options, print, streams } = context;
   if (options.is("jsonl")) for (const row of reply.rows) print(row);
   else printColumns(context, reply);
-  if (options.is("quiet") || options.is("jsonl") || options.is("csv")) return;
+  if (options.is("quiet")) return;
+  const unknown = reply.TotalResults === 0 ? await unknownCollection(context, query) : undefined;
+  if (unknown !== undefined) streams.errors.write(`${unknown}\n`);
+  if (unknown !== undefined || options.is("jsonl") || options.is("csv")) return;
   const stale = reply.IsStale ? ", stale; use --wait to wait for the index" : "";
   streams.errors.write(
     `${reply.rows.length} of ${reply.TotalResults} rows, ${reply.DurationInMs} ms, ${reply.IndexName}${stale}\n`,
   );
+}
+
+/** Returns a message if the collection of a query does not exist. */
+async function unknownCollection(
+  { client, database }: CommandContext,
+  query: string,
+): Promise<string | undefined> {
+  const found = /\bfrom\s+(?!index\b)(?:'([^']+)'|"([^"]+)"|([\w-]+))/i.exec(query);
+  const name = found?.[1] ?? found?.[2] ?? found?.[3];
+  if (name === undefined) return undefined;
+  const known = Object.keys(await new Schema(client(), database()).collections());
+  if (known.some((one) => one.toLowerCase() === name.toLowerCase())) return undefined;
+  const near = nearestName(name, known);
+  const hint =
+    near === undefined ? "'from @all_docs' returns all documents" : `did you mean '${near}'?`;
+  return `Collection '${name}' does not exist; ${hint}`;
 }
 
 /** Prints the steps of a query plan, and the recommended index. */

@@ -1,6 +1,6 @@
 /**
- * `jackdaw export` and `import`: dumps use the smuggler (dumps.ts); JSON Lines and CSV use streams and bulk insert,
- * for documents only.
+ * `jackdaw export` and `import`: dumps use the smuggler (dumps.ts); JSON, JSON Lines and CSV use streams and bulk
+ * insert, for documents only.
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -14,11 +14,20 @@ import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
 import { unreadable } from "../input-file.ts";
 import { inCollection } from "../json-text.ts";
+import { countText } from "../output.ts";
 import { ProgressLine, rateText } from "../progress.ts";
-import { cellsOf, csvRows, csvText, type FileRow, jsonLines, linesOf } from "../row-files.ts";
+import {
+  cellsOf,
+  csvRows,
+  csvText,
+  type FileRow,
+  jsonArray,
+  jsonLines,
+  linesOf,
+} from "../row-files.ts";
 import { ByteCounter, run as runDump } from "./dumps.ts";
 
-const formats = ["dump", "jsonl", "csv"] as const;
+const formats = ["dump", "json", "jsonl", "csv"] as const;
 type Format = (typeof formats)[number];
 
 /** Maximum characters of bulk-insert commands per chunk. */
@@ -41,8 +50,9 @@ function formatOf(path: string, given: string | undefined): Format {
     if (format !== undefined) return format;
     throw new Failure("usage", `--format '${given}' must be one of ${formats.join(", ")}`);
   }
-  const ending = /\.(jsonl|ndjson|csv)(\.gz)?$/i.exec(path)?.[1]?.toLowerCase();
-  return ending === undefined ? "dump" : ending === "csv" ? "csv" : "jsonl";
+  const ending = /\.(json|jsonl|ndjson|csv)(\.gz)?$/i.exec(path)?.[1]?.toLowerCase();
+  if (ending === "ndjson") return "jsonl";
+  return formats.find((one) => one === ending) ?? "dump";
 }
 
 const isZipped = (path: string) => path.toLowerCase().endsWith(".gz");
@@ -56,6 +66,7 @@ async function exportRows(context: CommandContext, path: string, format: Format)
   try {
     const lines = documentLines(context, counted, progress);
     if (format === "jsonl") await writeLines(partial, isZipped(path), lines);
+    else if (format === "json") await writeLines(partial, isZipped(path), arrayLines(lines));
     else {
       // The columns are known only after all documents were read.
       const columns = new Set<string>();
@@ -112,7 +123,17 @@ async function* documentLines(
   }
 }
 
-const countText = (count: number) => count.toLocaleString("en");
+/** Yields the lines of a JSON array. */
+async function* arrayLines(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let last: string | undefined;
+  for await (const line of lines) {
+    yield last === undefined ? "[" : `${last},`;
+    last = line;
+  }
+  if (last === undefined) yield "[";
+  else yield last;
+  yield "]";
+}
 
 async function* collectColumns(
   lines: AsyncIterable<string>,
@@ -175,7 +196,11 @@ async function importRows(context: CommandContext, path: string, format: Format)
     // An error of the pipeline also fails reads of `source`, which may start later.
     source.on("error", () => undefined);
     pipeline(createReadStream(path), passed.stream, source, () => undefined);
-    const rows = format === "csv" ? csvRows(source, options.is("text")) : jsonLines(source);
+    const isExtended = options.is("mongodb");
+    const rows =
+      format === "csv"
+        ? csvRows(source, options.is("text"))
+        : (format === "json" ? jsonArray : jsonLines)(source, isExtended);
     const { Id } = (await client().json(
       inDatabase(database(), "operations/next-operation-id"),
     )) as {

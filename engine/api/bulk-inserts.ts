@@ -21,6 +21,7 @@ export class BulkInserts {
     operationId: number,
     chunks: AsyncIterable<Buffer>,
     options: BulkInsertOptions,
+    startedBy?: string,
   ): StartedOperation {
     const insert = new BulkInsert(this.#database, options);
     return this.#database.operations.startWithId(
@@ -28,6 +29,7 @@ export class BulkInserts {
       "BulkInsert",
       "Bulk Insert",
       (progress, signal) => insert.run(chunks, progress, signal),
+      { startedBy },
     );
   }
 }

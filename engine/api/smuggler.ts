@@ -17,6 +17,7 @@ import { type ImportSettings, importDump } from "../services/smuggler/import.ts"
 import { SmugglerResult } from "../services/smuggler/smuggler-result.ts";
 import type { OperationFigures, StartedOperation } from "../state/store/operations.ts";
 import type { OpenDatabase } from "./database/open-database.ts";
+import { databaseCounts } from "./database/statistics.ts";
 
 export type { BackupMark, DumpOptions, SmugglerResult };
 
@@ -52,6 +53,7 @@ export class Smuggler {
     operationId: number,
     options: DumpOptions,
     send: (dump: AsyncGenerator<Buffer>) => Promise<void>,
+    startedBy?: string,
   ): StartedOperation {
     const database = this.#database;
     const result = this.newResult();
@@ -63,6 +65,7 @@ export class Smuggler {
         await send(exportDump(database, options, result, progress, signal));
         return result.toJson(true);
       },
+      { startedBy },
     );
   }
 
@@ -75,6 +78,7 @@ export class Smuggler {
     dump: AsyncIterable<Buffer>,
     options: DumpOptions,
     settings: ImportSettings,
+    startedBy?: string,
   ): StartedOperation {
     const database = this.#database;
     const result = this.newResult();
@@ -86,11 +90,13 @@ export class Smuggler {
         await importDump(database, dump, options, settings, result, progress, signal);
         return result.toJson(true);
       },
+      { startedBy },
     );
   }
 
   /**
-   * Starts an operation that creates a backup: `send` consumes the text, and returns the result of the operation.
+   * Starts an operation that creates a backup: `send` consumes the text, and returns the result of the operation. The
+   * progress of a full backup includes `Processed` and `Total`, which count documents and revisions.
    * @param since an incremental backup contains only changes after this etag; 0: everything
    * @param id a new one when undefined
    */
@@ -99,14 +105,22 @@ export class Smuggler {
     description: string,
     since: number,
     send: (run: BackupRun) => Promise<OperationFigures>,
+    startedBy?: string,
   ): Promise<StartedOperation> {
     const database = this.#database;
-    const work = async (progress: BackupRun["progress"], signal: AbortSignal) => {
+    const work = async (report: BackupRun["progress"], signal: AbortSignal) => {
       const result = this.newResult();
+      const counts = databaseCounts(database);
+      const Total = counts.CountOfDocuments + counts.CountOfRevisionDocuments;
+      const progress: BackupRun["progress"] = (figures) => {
+        const Processed =
+          result.of("Documents").readCount + result.of("RevisionDocuments").readCount;
+        report(since > 0 ? figures : { ...figures, Processed, Total });
+      };
       const dump = exportDump(database, backupOptions({ since }), result, progress, signal);
       return await send({ dump, result, progress, signal });
     };
-    return await database.operations.start("DatabaseBackup", description, work, { id });
+    return await database.operations.start("DatabaseBackup", description, work, { id, startedBy });
   }
 
   /**

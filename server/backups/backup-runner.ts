@@ -33,6 +33,8 @@ interface BackupPlan {
   readonly place: BackupStorage;
   /** Null for no encryption. */
   readonly key: Buffer | null;
+  /** Name of the caller; undefined for a scheduled backup. */
+  readonly startedBy: string | undefined;
   /** The earlier backup that this one continues, or null for a full one. */
   readonly continued: { readonly place: BackupStorage; readonly etag: number } | null;
 }
@@ -77,6 +79,7 @@ export class BackupRunner {
           await finished(backup);
           return result;
         },
+        plan.startedBy,
       );
       void started.ended.then(() => {
         this.#current = null;

@@ -94,7 +94,11 @@ export class Backups {
    * Starts a one-time backup, an operation of the database.
    * @throws EngineError, RequestError for unsupported settings, or while another backup runs
    */
-  async makeOne(database: Database, sent: JsonObject): Promise<StartedOperation> {
+  async makeOne(
+    database: Database,
+    sent: JsonObject,
+    startedBy: string | undefined,
+  ): Promise<StartedOperation> {
     const path = oneTimeFolder(sent);
     const { files, rules } = this.#host;
     const { place, key } = await destinationOf({ files, rules }, sent);
@@ -111,6 +115,7 @@ export class Backups {
       taskName: `One Time Backup #${++this.#oneTimeCount}`,
       place,
       key,
+      startedBy,
       continued: null,
     };
     return await this.#runner.start(database, plan, undefined, async () => undefined);

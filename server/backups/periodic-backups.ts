@@ -262,6 +262,7 @@ export class PeriodicBackups {
     taskId: number,
     isFull: boolean,
     operationId: number | undefined,
+    startedBy?: string,
   ): Promise<StartedOperation> {
     const task = this.find(database, taskId);
     if (task === undefined) {
@@ -280,7 +281,7 @@ export class PeriodicBackups {
         `Backup task id: ${taskId} is a continuous backup, which is always running. GET /periodic-backup/status returns its progress.`,
       );
     }
-    return await this.#run(database, task, isFull, operationId, false);
+    return await this.#run(database, task, isFull, operationId, false, startedBy);
   }
 
   /** @throws EngineError if the destination is not usable */
@@ -320,6 +321,7 @@ export class PeriodicBackups {
     wantsFull: boolean,
     operationId: number | undefined,
     isDue: boolean,
+    startedBy?: string,
   ): Promise<StartedOperation> {
     const { runner } = this.#host;
     const taskId = task.TaskId;
@@ -334,6 +336,7 @@ export class PeriodicBackups {
       taskName: task.Name,
       place,
       key: encryptionKey,
+      startedBy,
       continued,
     };
     const ended = (id: number): EndedRun => ({

@@ -107,7 +107,7 @@ export class Restores {
    * Starts an operation of the server that restores the backup described by `sent`.
    * @throws EngineError invalid-argument, not-supported
    */
-  async start(sent: JsonObject): Promise<StartedOperation> {
+  async start(sent: JsonObject, startedBy: string | undefined): Promise<StartedOperation> {
     const request = restoreRequest(sent);
     const place = await this.#existingPlace(request);
     return await this.#host.operations.start(
@@ -123,6 +123,7 @@ export class Restores {
             return figures;
           },
         ),
+      { startedBy },
     );
   }
 
@@ -131,7 +132,7 @@ export class Restores {
    * compares it with the sums of the backup and with the database `CompareWith`, and removes it. Its result has
    * `Verification`. @throws as `start`
    */
-  async verify(sent: JsonObject): Promise<StartedOperation> {
+  async verify(sent: JsonObject, startedBy: string | undefined): Promise<StartedOperation> {
     const name = `verification-${randomBytes(6).toString("hex")}`;
     const request = restoreRequest({ ...sent, DatabaseName: name, DisableOngoingTasks: true });
     const place = await this.#existingPlace(request);
@@ -158,6 +159,7 @@ export class Restores {
             return { ...restored.figures, Verification };
           },
         ),
+      { startedBy },
     );
   }
 
@@ -241,7 +243,9 @@ export class Restores {
     const { name } = request;
     const micros = request.throughMicros ?? Number.MAX_SAFE_INTEGER;
     const chosen = await continuousToRestore(folders, request.throughMicros);
-    const names = [chosen.base, ...chosen.frames].map((file) => file.name);
+    const files = [chosen.base, ...chosen.frames];
+    const names = files.map((file) => file.name);
+    const TotalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
     const own = keptRecord(name, {}, undefined, index, dateText(new Date()));
     const record = (found: JsonObject): JsonObject => ({
       ...found,
@@ -252,10 +256,13 @@ export class Restores {
       DatabaseState: restoringState,
     });
     const made = await databases.createFromShipped(name, record, micros, async (restore) => {
-      for (const [i, file] of names.entries()) {
+      let ProcessedBytes = 0;
+      for (const [i, { name: file, bytes }] of files.entries()) {
         signal.throwIfAborted();
-        progress(restoredFiles(false, file, i + 1, names.length));
+        const reached = restoredFiles(false, file, i + 1, names.length);
+        progress({ ...reached, ProcessedBytes, TotalBytes });
         await restore.add(chosen.folder.place.where(file), chosen.folder.read(file));
+        ProcessedBytes += bytes;
         if (restore.isDone) break;
       }
       for (const content of chosen.contents) {
@@ -287,6 +294,15 @@ export class Restores {
   ): Promise<OperationFigures> {
     const source: OpenDestination = { place, key };
     const result: SmugglerResult = database.smuggler.newResult();
+    const stored = await place.files();
+    const TotalBytes = stored.reduce(
+      (sum, { name, bytes }) => sum + (names.includes(name) ? bytes : 0),
+      0,
+    );
+    let ProcessedBytes = 0;
+    const counting = (bytes: number) => {
+      ProcessedBytes += bytes;
+    };
     const guest = database.enter(true);
     try {
       const last = names.at(-1) as string; // never empty
@@ -295,9 +311,14 @@ export class Restores {
         result.add("INFO", `Restoring file ${i + 1}/${names.length}`);
         const hasSuccessor = isComplete && i < names.length - 1;
         const tell = (figures: OperationFigures) =>
-          progress({ ...figures, ...restoredFiles(false, name, i + 1, names.length) });
+          progress({
+            ...figures,
+            ...restoredFiles(false, name, i + 1, names.length),
+            ProcessedBytes,
+            TotalBytes,
+          });
         await database.smuggler.restore(
-          dumpText(readDump(source, name), true),
+          dumpText(readDump(source, name, counting), true),
           { hasSuccessor, skipsIndexes },
           () => this.#host.nextIndex(),
           result,
@@ -452,9 +473,23 @@ async function filesToRestore(
   return chosen.map(({ name }) => name);
 }
 
-function readDump({ place, key }: OpenDestination, name: string): AsyncGenerator<Buffer> {
-  const bytes = place.read(name);
+function readDump(
+  { place, key }: OpenDestination,
+  name: string,
+  counting: (bytes: number) => void = () => undefined,
+): AsyncGenerator<Buffer> {
+  const bytes = counted(place.read(name), counting);
   return key === null ? bytes : decrypted(key, bytes, place.where(name));
+}
+
+async function* counted(
+  source: AsyncIterable<Buffer>,
+  counting: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  for await (const piece of source) {
+    counting(piece.length);
+    yield piece;
+  }
 }
 
 /** Returns the beginning of the text of a backup. */

@@ -32,7 +32,7 @@ import { hasPermission, isAllowed, refusalMessage } from "../security/access.ts"
 import { confirmLeading } from "./barriers.ts";
 import { hintOf, type KnownNames } from "./error-hints.ts";
 import { ForwardedRequests } from "./forwarded-requests.ts";
-import { refusalPage } from "./refusal-page.ts";
+import { isBrowser, replyRefusal } from "./refusal-page.ts";
 import { positionHeader, RequestForwarder } from "./request-forwarding.ts";
 import { RequestScheduler } from "./request-scheduler.ts";
 import { RequestShares } from "./request-shares.ts";
@@ -138,7 +138,7 @@ export class Dispatcher {
     const reply = errorReply(error, exchange.target, this.logError, hint);
     if (exchange.isReplied) exchange.abort();
     else if (reply.status === 403 && isBrowser(exchange)) {
-      exchange.reply(403, { "content-type": "text/html; charset=utf-8" }, refusalPage);
+      replyRefusal(exchange, 403);
     } else exchange.replyJson(reply.status, reply.body, reply.headers);
   }
 
@@ -327,10 +327,6 @@ function knownEtag(exchange: Exchange, header: string): number | undefined {
 }
 
 /** Returns whether the client is a browser that shows a page. */
-function isBrowser(exchange: Exchange): boolean {
-  return exchange.method === "GET" && exchange.header("accept")?.includes("text/html") === true;
-}
-
 /** Refuses requests of pages of other sites, which must not use the browser's certificate. */
 function checkOrigin(exchange: Exchange): void {
   const origin = exchange.header("origin");

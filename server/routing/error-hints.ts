@@ -5,8 +5,9 @@
  * The key `hint` is ours: clients of RavenDB do not read it.
  */
 
-import { closest } from "fastest-levenshtein";
+import { closest, distance } from "fastest-levenshtein";
 import { EngineError, type ErrorCode } from "../../engine/base/errors.ts";
+import { rqlKeywords } from "../../engine/engine.ts";
 import { RequestError } from "../http/request-error.ts";
 import { nearestName } from "../settings/nearest-name.ts";
 
@@ -83,7 +84,28 @@ function placeHint({ message }: EngineError): string | undefined {
   const found = /^(\d+):(\d+) /.exec(message);
   if (found === null) return undefined;
   const [line, column] = [Number(found[1]), Number(found[2])];
-  return `The error is at line ${line}, column ${line === 1 ? column : column - 1} of the query.`;
+  const place = `The error is at line ${line}, column ${line === 1 ? column : column - 1} of the query.`;
+  const keyword = meantKeyword(message);
+  return keyword === undefined ? place : `Did you mean '${keyword}'? ${place}`;
+}
+
+/** Returns the keyword that a syntax error misspells: the unexpected word, or the word before it, parsed as an alias. */
+function meantKeyword(message: string): string | undefined {
+  const got = /^.* but got: (\w+)/.exec(message)?.[1];
+  if (got === undefined) return undefined;
+  const alias = /^\S+ Expected end of query/.test(message)
+    ? new RegExp(`(?<!\\bfrom\\s+)\\b(\\w+)\\s+${got}\\b`, "i").exec(message)?.[1]
+    : undefined;
+  const similar = (word = "") => rqlKeywords.find((keyword) => isMisspelled(word, keyword));
+  return similar(got) ?? similar(alias);
+}
+
+/** Whether one letter differs, or two letters are swapped. */
+function isMisspelled(word: string, keyword: string): boolean {
+  const lower = word.toLowerCase();
+  const edits = distance(lower, keyword);
+  const isSwapped = edits === 2 && [...lower].sort().join("") === [...keyword].sort().join("");
+  return lower.length > 2 && keyword.length > 1 && (edits === 1 || isSwapped);
 }
 
 function scriptHint({ details }: EngineError): string | undefined {

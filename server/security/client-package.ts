@@ -1,4 +1,7 @@
-/** Generates the files for a new client: certificate, key, and both in a `.pfx`. Loaded on first use. */
+/**
+ * Generates the files for a new client: certificate, key, both in a `.pfx`, and the server's generated CA, which the client
+ * has to trust. Loaded on first use.
+ */
 import { createPrivateKey, randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import {
@@ -23,8 +26,8 @@ export async function makeClientPackage(
   password: string,
   notAfter: Date | undefined,
 ): Promise<ClientPackage> {
-  const authority = await findAuthority(config);
-  const pair = await makeClientCertificate(authority, name, {
+  const own = await findAuthority(config);
+  const pair = await makeClientCertificate(own ?? (await makeAuthority(randomUUID())), name, {
     keyType: "rsa",
     ...(notAfter === undefined ? {} : { notAfter }),
   });
@@ -35,20 +38,19 @@ export async function makeClientPackage(
       { name: `${name}.pfx`, content: await writePfx(pair, password, name) },
       { name: `${name}.crt`, content: pair.certificate },
       { name: `${name}.key`, content: key },
+      ...(own === undefined ? [] : [{ name: "ca.crt", content: own.certificate }]),
     ],
   };
 }
 
 /**
  * Returns the CA of our own certificate set. A server with an operator's certificate has none: a CA is then generated for
- * this certificate alone and discarded, because clients are authorized by thumbprint, not by issuer.
+ * the client's certificate alone and discarded, because clients are authorized by thumbprint, not by issuer.
  */
-async function findAuthority(config: Config): Promise<CertificatePair> {
-  if (config.certificatePath === undefined) {
-    const paths = await findCertificateFolder(join(resolve(config.dataFolder), "certs"));
-    if (paths !== undefined) return readAuthority(paths);
-  }
-  return makeAuthority(randomUUID());
+async function findAuthority(config: Config): Promise<CertificatePair | undefined> {
+  if (config.certificatePath !== undefined) return undefined;
+  const paths = await findCertificateFolder(join(resolve(config.dataFolder), "certs"));
+  return paths === undefined ? undefined : readAuthority(paths);
 }
 
 function encryptKey(key: string, password: string): string {

@@ -4,8 +4,9 @@ import type { RunningServer } from "./run.ts";
 /** The last line is "Server available on: <url>". */
 export function startupLines({ address, certificate }: RunningServer): string[] {
   const available = `Server available on: ${address.url}`;
+  const studio = `Studio:             ${address.url}/studio`;
   if (certificate === undefined) {
-    return [`Try it:             curl ${address.url}/build/version`, available];
+    return [`Try it:             curl ${address.url}/build/version`, studio, available];
   }
   const { authorityPath, admin, path } = certificate;
   const url = `${address.url}/build/version`;
@@ -19,6 +20,7 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
     return [
       `Server certificate: ${path} (a cluster admin as a client)`,
       `Try it:             curl -k ${shown} ${url}`,
+      `${studio} (or run: jackdaw studio)`,
       available,
     ];
   }
@@ -28,6 +30,7 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
     `Client certificate: ${admin.certificate}`,
     `Client key:         ${admin.key}`,
     `Try it:             curl ${trust} --cert ${quote(admin.certificate)} --key ${quote(admin.key)} ${url}`,
+    `${studio} (or run: jackdaw studio)`,
     available,
   ];
 }

@@ -143,8 +143,13 @@ function CreatedCertificate({
         with <code>.key</code> for other clients. With curl:
       </p>
       <pre class="panel body scroll">
-        curl --cert {name}.crt --key {name}.key {window.location.origin}/databases
+        curl --cacert ca.crt --cert {shellQuoted(`${name}.crt`)} --key {shellQuoted(`${name}.key`)}{" "}
+        {window.location.origin}/databases
       </pre>
+      <p class="soft">
+        Omit <code>--cacert</code> if the download has no <code>ca.crt</code>: the server then uses
+        a certificate of your own issuer.
+      </p>
       <footer class="row">
         <span class="grow" />
         <button type="button" class="btn primary" onClick={close}>
@@ -153,6 +158,11 @@ function CreatedCertificate({
       </footer>
     </Dialog>
   );
+}
+
+/** Returns a text as one word of a POSIX shell. */
+export function shellQuoted(text: string): string {
+  return /^[\w.@+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Fields for name, clearance and access. */
@@ -238,6 +248,12 @@ function RightsGrid({ rights, change }: { rights: Rights; change: (rights: Right
           {given.map((name) => (
             <RightsRow key={name} name={name} access={rights[name]} set={set} />
           ))}
+        </div>
+      )}
+      {given.length === 0 && (
+        <div class="note warn" role="status">
+          <Icon name="warn" />
+          <span>Without a database, this certificate can read and write nothing.</span>
         </div>
       )}
       {others.length > 0 && (

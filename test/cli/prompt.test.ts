@@ -73,7 +73,8 @@ test("supports queries of several lines, and pages of rows", async () => {
   expect(await terminal.type("\\more\r", /shop> $/)).toContain("There are no more rows.");
   expect(await terminal.type("form Users;\r", /shop> $/)).toMatch(/error: /);
   expect(await terminal.type("\\x\r", /shop> $/)).toContain("Unknown command '\\x'");
-  await terminal.type("\\q\r", "");
+  expect(await terminal.type("help\r", /shop> $/)).toContain("\\watch [SECONDS]");
+  await terminal.type("exit\r", "");
   expect(await terminal.ended).toBe(0);
   const kept = readFileSync(historyFile(), "utf8").split("\n");
   expect(kept.slice(0, 3)).toEqual(["from Users", "order by id()", "select Name;"]);
@@ -89,7 +90,7 @@ test("recalls history with the arrow keys, and stores it only if permitted", asy
   expect(await terminal.ended).toBe(0);
   expect(readFileSync(historyFile(), "utf8")).toBe(before);
   const again = await openPrompt();
-  await again.type("\u001b[A\u001b[A", /form Users;|\\x/);
+  await again.type("\u001b[A\u001b[A\u001b[A", /form Users;|\\x/);
   again.input.end();
   expect(await again.ended).toBe(0);
 });

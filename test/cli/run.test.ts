@@ -186,6 +186,21 @@ describe("documents and queries", () => {
     );
   });
 
+  test("report the hint of the server, and a collection that does not exist", async () => {
+    const { code, err } = await jackdaw(["query", "from Users whre Age > 3"]);
+    expect([code, err]).toEqual([
+      failureCodes.failed,
+      "jackdaw: 1:17 Expected end of query but got: Age. Did you mean 'where'? The error is at line 1, column 17 of the query.\n",
+    ]);
+    expect((await jackdaw(["query", "from User where Age > 3"])).err).toBe(
+      "Collection 'User' does not exist; did you mean 'Users'?\n",
+    );
+    expect((await jackdaw(["query", "from 'Elsewhere'", "--csv"])).err).toContain(
+      "Collection 'Elsewhere' does not exist; 'from @all_docs' returns all documents",
+    );
+    expect((await jackdaw(["query", "from Users where Age > 9999"])).err).toContain("0 of 0 rows");
+  });
+
   test("are patched, after a dry run", async () => {
     const words = ["patch", "from Users update { this.Age += args.by }", "-p", "by=100"];
     const tried = await jackdaw([...words, "--dry-run", "--sample", "1"]);
@@ -198,16 +213,25 @@ describe("documents and queries", () => {
     });
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 30 });
     expect((await jackdaw(["patch", "from Users", "--dry-run"])).code).toBe(2);
-    expect((await jackdaw(words)).out).toBe("3 documents\n");
+    const unconfirmed = await jackdaw(words);
+    expect([unconfirmed.code, unconfirmed.err]).toEqual([
+      failureCodes.usage,
+      "jackdaw: 3 documents match and would be patched; add --yes to confirm, or --dry-run to see the changes.\n",
+    ]);
+    expect((await jackdaw([...words, "--yes"])).out).toBe("changed 3 of 3 documents\n");
     expect(await json(["get", "users/30"])).toMatchObject({ Age: 130 });
+    const same = ["patch", "from Users update { this.Age += 0 }", "--yes"];
+    expect((await jackdaw(same)).out).toBe("changed 0 of 3 documents\n");
+    const { out } = await jackdaw(["operation", "list"]);
+    expect(out).toMatch(/UpdateByQuery +Completed .* from Users update \{ this\.Age \+= 0 \}/);
   });
 
   test("are reverted after a patch with undo", async () => {
     const before = await json(["get", "users/30"]);
     const words = ["patch", "from Users update { if (this.Age > 999) throw 'old'; this.Age = -1 }"];
-    const patched = await jackdaw([...words, "--undo"]);
+    const patched = await jackdaw([...words, "--undo", "--yes"]);
     const id = /operation undo (\d+) -d shop/.exec(patched.out)?.[1] ?? "";
-    expect(patched.out).toMatch(/^3 documents\n/);
+    expect(patched.out).toMatch(/^changed 3 of 3 documents\n/);
     expect(await json(["get", "users/30"])).toMatchObject({ Age: -1 });
     expect((await jackdaw(["operation", "undo", id])).out).toBe("3 documents were restored\n");
     expect(await json(["get", "users/30"])).toMatchObject({ Age: (before as { Age: number }).Age });
@@ -266,6 +290,11 @@ describe("the server and its databases", () => {
     expect((await jackdaw(["operation", "wait", String(backup?.Id)])).out).toContain(
       "is completed",
     );
+    const { out: listed } = await jackdaw(["operation", "list"], {
+      environment: { JACKDAW_DATABASE: "" },
+    });
+    for (const type of ["DatabaseBackup", "DatabaseExport", "DatabaseRestore"])
+      expect(listed).toMatch(new RegExp(`${type} +Completed +\\S+ +admin\\.client\\.`));
     expect((await jackdaw(["operation", "kill", "99999"])).code).toBe(failureCodes.missing);
     expect((await jackdaw(["compact"])).out).toBe("shop was compacted\n");
   });
@@ -325,7 +354,7 @@ describe("an inaccessible server", () => {
   });
 
   test("an interrupted command exits, and the operation continues", async () => {
-    const words = ["patch", "from Users update { this.Age += 1 }", "--max-per-second", "1"];
+    const words = ["patch", "from Users update { this.Age += 1 }", "-y", "--max-per-second", "1"];
     const { code, err } = await jackdaw(words, { signal: AbortSignal.abort() });
     expect([code, err]).toEqual([130, expect.stringContaining("operation wait")]);
   });

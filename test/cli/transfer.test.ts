@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { failureCodes } from "../../cli/failure.ts";
-import { cellsOf, csvRows, jsonLines, linesOf } from "../../cli/row-files.ts";
+import { cellsOf, csvRows, jsonArray, jsonLines, linesOf } from "../../cli/row-files.ts";
 import { type CommandLine, startCommandLine } from "../support/command-line.ts";
 
 let line: CommandLine;
@@ -49,6 +49,41 @@ describe("files", () => {
       "line 2 is not valid JSON",
     );
     await expect(all(jsonLines(inPieces("[1]")))).rejects.toThrow("line 1 is not a JSON object");
+  });
+
+  test("of JSON are an array, or objects one after the other", async () => {
+    const array = '\uFEFF [\n {"a":"}],[{\\"","n":1.50},\n\n{"b":[{},[]]}\n]\n';
+    const rows = await all(jsonArray(inPieces(array)));
+    expect(rows.map(({ line, text }) => [line, text])).toEqual([
+      [2, '{"a":"}],[{\\"","n":1.50}'],
+      [4, '{"b":[{},[]]}'],
+    ]);
+    const objects = await all(jsonArray(inPieces('{\n"a":1\n}\n{"b":2}')));
+    expect(objects.map(({ line, text }) => [line, text])).toEqual([
+      [1, '{\n"a":1\n}'],
+      [4, '{"b":2}'],
+    ]);
+    expect(await all(jsonArray(inPieces("[]")))).toEqual([]);
+  });
+
+  test.each([
+    ['[{"a":1},\n1]', "line 2 is not a JSON object"],
+    ['[{"a":1},\n{"a":}]', "line 2 is not valid JSON"],
+    ['[{"a":1},\n{"a":1', "line 2 is not valid JSON"],
+    ['[{"a":1},\n', "the array is not closed"],
+    ['[{"_id":{"$oid":"1"}}]', "line 1 is MongoDB extended JSON; convert it with --mongodb"],
+  ])("of malformed JSON are reported with the line: %j", async (text, message) => {
+    await expect(all(jsonArray(inPieces(text)))).rejects.toThrow(message);
+  });
+
+  test("of MongoDB have their ids and types converted", async () => {
+    const text = '{"_id":{"$oid":"5f"},"n":{"$numberLong":"9007199254740993"}}\n{"_id":7}\n{"a":1}';
+    const rows = await all(jsonLines(inPieces(text), true));
+    expect(rows.map(({ id, text }) => [id, text])).toEqual([
+      ["5f", '{"n":9007199254740993}'],
+      ["7", "{}"],
+      [undefined, '{"a":1}'],
+    ]);
   });
 
   test("of CSV have types by their spelling, texts in quotes, and objects by dots", async () => {
@@ -126,6 +161,22 @@ describe("a database", () => {
       "2 documents\n",
     );
     expect(await json(["get", "people/bob", "-d", "copy"])).toMatchObject({ Name: "Bob" });
+  });
+
+  test("imports a JSON array of MongoDB, and exports JSON", async () => {
+    const given = '[{"_id":{"$oid":"a1"},"at":{"$date":"2026-01-02T03:04:05Z"}},{"_id":"x"}]';
+    writeFileSync(path("mongo.json"), given);
+    const words = ["import", path("mongo.json"), "-c", "Things", "--id-prefix", "things/"];
+    expect((await jackdaw(words)).err).toContain("convert it with --mongodb");
+    expect((await jackdaw([...words, "--mongodb"])).out).toBe("2 documents\n");
+    expect(await json(["get", "things/a1"])).toMatchObject({ at: "2026-01-02T03:04:05Z" });
+    await jackdaw(["export", path("things.json"), "-c", "Things"]);
+    const things = JSON.parse(readFileSync(path("things.json"), "utf8")) as object[];
+    expect(things.map((one) => Object.keys(one))).toEqual([["at", "@metadata"], ["@metadata"]]);
+    await jackdaw(["export", path("one.json"), "--query", "from Things where at > '2026'"]);
+    expect(JSON.parse(readFileSync(path("one.json"), "utf8"))).toHaveLength(1);
+    await jackdaw(["export", path("none.json"), "-c", "Nothing"]);
+    expect(readFileSync(path("none.json"), "utf8")).toBe("[\n]\n");
   });
 
   test("imports CSV with ids from a field, and exports every column of every document", async () => {

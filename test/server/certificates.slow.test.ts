@@ -137,7 +137,8 @@ describe("generating", () => {
     expect(reply.status).toBe(200);
     expect(reply.headers["content-disposition"]).toContain('filename="bob.zip"');
     const files = unzip(reply.body);
-    expect(Object.keys(files).sort()).toEqual(["bob.crt", "bob.key", "bob.pfx"]);
+    expect(Object.keys(files).sort()).toEqual(["bob.crt", "bob.key", "bob.pfx", "ca.crt"]);
+    expect(String(files["ca.crt"])).toBe(server.authority.certificate);
     const pair = {
       certificate: String(files["bob.crt"]),
       key: String(files["bob.key"]),

@@ -1,45 +1,57 @@
 /**
  * Runs the code blocks of a documentation page in order, in a shell, against a server of the built code started as by
- * `npm start`. The working directory has links to the parts of the project that the commands use.
+ * `npm start`. The working directory has links to the parts of the project that the commands use. Pages of docs/ run in
+ * its folder `try`.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import type { Block, Page } from "./page.ts";
 
-/** The server's URL in the pages. */
-const shownUrl = "https://127.0.0.1:8443";
+/** Arguments that start a server, and its URL in the pages. README.md uses a server for development. */
+const kinds = {
+  serve: {
+    words: ["--ServerUrl=https://127.0.0.1:0", "--DataDir=data"],
+    shown: "https://127.0.0.1:8443",
+  },
+  dev: { words: ["dev", "--memory", "--no-open", "--port", "0"], shown: "http://127.0.0.1:8080" },
+} as const;
+type Kind = keyof typeof kinds;
+
+/** The part of the project that the pages use, as links in the working directory. */
+const linked = ["bin", "dist", "package.json", "node_modules"];
 
 export class PageServer {
   readonly folder: string;
   readonly url: string;
   readonly #process: ChildProcess;
+  readonly #kind: Kind;
 
-  private constructor(folder: string, url: string, process: ChildProcess) {
+  private constructor(folder: string, url: string, process: ChildProcess, kind: Kind) {
     this.folder = folder;
     this.url = url;
     this.#process = process;
+    this.#kind = kind;
   }
 
   /** `folder`: working directory of the commands; may contain an existing `data`. */
-  static async start(root: string, folder: string): Promise<PageServer> {
+  static async start(root: string, folder: string, kind: Kind = "serve"): Promise<PageServer> {
     if (!existsSync(join(root, "dist/server/main.js"))) throw new Error("run npm run build first");
     mkdirSync(join(folder, "node_modules"), { recursive: true });
     for (const name of ["bin", "dist", "package.json"])
       symlinkSync(join(root, name), join(folder, name));
     symlinkSync(root, join(folder, "node_modules/jackdaw-db"));
     symlinkSync(join(root, "node_modules/ravendb"), join(folder, "node_modules/ravendb"));
-    const server = spawn(
-      process.execPath,
-      ["bin/jackdaw", "--ServerUrl=https://127.0.0.1:0", "--DataDir=data"],
-      { cwd: folder, stdio: ["pipe", "pipe", "inherit"] },
-    );
+    const server = spawn(process.execPath, ["bin/jackdaw", ...kinds[kind].words], {
+      cwd: folder,
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     for await (const line of createInterface({ input: server.stdout })) {
-      const url = /^Server available on: (.*)$/.exec(line)?.[1];
-      if (url !== undefined) return new PageServer(folder, url, server);
+      const url = /^(?:Server available on|Jackdaw for development): (.*)$/.exec(line)?.[1];
+      if (url !== undefined) return new PageServer(folder, url, server, kind);
     }
     throw new Error("the server exited during startup");
   }
@@ -49,9 +61,17 @@ export class PageServer {
     const { exitCode } = this.#process;
     if (exitCode !== null) return exitCode;
     const gone = once(this.#process, "exit");
-    this.#process.stdin?.write("shutdown\n");
+    if (this.#kind === "dev") this.#process.kill("SIGINT");
+    else this.#process.stdin?.write("shutdown\n");
     const [code] = (await gone) as [number | null];
     return code;
+  }
+
+  /** Returns the names in the working directory besides links, the server's data, and files that git ignores. */
+  leftFiles(): string[] {
+    return readdirSync(this.folder).filter(
+      (name) => !linked.includes(name) && !/^(data|try|example.*)$/.test(name),
+    );
   }
 
   /** Runs `setup`, then the blocks, in order in one shell; a failing command does not stop it. */
@@ -66,7 +86,8 @@ export class PageServer {
         return `${failed}\n${this.#commandOf(page, block)}\nprintf '\\n%s\\n' '${separator}'`;
       }),
     ].join("\n");
-    const shell = spawn("bash", ["-c", script.replaceAll(shownUrl, this.url)], {
+    const { shown } = kinds[this.#kind];
+    const shell = spawn("bash", ["-c", script.replaceAll(shown, this.url)], {
       cwd: this.folder,
       stdio: ["ignore", "pipe", "ignore", "pipe"],
     });
@@ -75,7 +96,7 @@ export class PageServer {
       text(shell.stdio[3] as NodeJS.ReadableStream),
     ]);
     const failed = new Set(failures.split("\n"));
-    const outputs = printed.replaceAll(this.url, shownUrl).split(`\n${separator}\n`);
+    const outputs = printed.replaceAll(this.url, shown).split(`\n${separator}\n`);
     return blocks.map((block, index) => ({
       where: `${page.path}:${block.line}`,
       block,
@@ -86,8 +107,10 @@ export class PageServer {
 
   #commandOf(page: Page, { language, line, text: source }: Block): string {
     if (language === "sh") return source;
-    const name = `${page.path.replaceAll(/\W/g, "-")}-${line}.mjs`;
-    writeFileSync(join(this.folder, name), source.replaceAll(shownUrl, this.url));
+    const name = `example-${page.path.replaceAll(/\W/g, "-")}-${line}.mjs`;
+    const folder = join(this.folder, this.#kind === "dev" ? "." : "try");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, name), source.replaceAll(kinds[this.#kind].shown, this.url));
     return `node ${name}`;
   }
 }

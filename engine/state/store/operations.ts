@@ -273,12 +273,13 @@ export class Operations {
     kind: string,
     description: string,
     work: OperationWork,
+    details: OperationDetails = {},
   ): StartedOperation {
     this.#assertRunning();
     if (this.#slots.get(id)?.info.state.status === "running") {
       throw new EngineError("invalid-operation", `Operation ${id} is running already.`);
     }
-    const slot = this.#open(id, kind, description);
+    const slot = this.#open(id, kind, description, details);
     const recorded = this.#record(slot.info);
     recorded.catch(() => undefined); // the work's own writes fail too, and report why
     return { id, ended: this.#run(slot, work) };

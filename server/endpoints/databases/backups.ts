@@ -13,6 +13,7 @@ import { databaseMissing, forbidden } from "../../http/request-error.ts";
 import type { Context, DatabaseContext, Route } from "../../routing/route.ts";
 import type { ServerServices } from "../../routing/services.ts";
 import { hasPermission, refusalMessage } from "../../security/access.ts";
+import { callerName } from "../../security/caller-name.ts";
 
 const admin = "/databases/:database/admin";
 
@@ -108,7 +109,11 @@ async function postBackup(
   exchange: Exchange,
   { database, server }: DatabaseContext,
 ): Promise<void> {
-  const { id } = await server.backups.makeOne(database, await jsonBody(exchange));
+  const { id } = await server.backups.makeOne(
+    database,
+    await jsonBody(exchange),
+    callerName(server, exchange),
+  );
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: database.nodeTag });
 }
 
@@ -118,7 +123,13 @@ async function postRun(exchange: Exchange, { database, server }: DatabaseContext
   const isFull = query.bool("isFullBackup", true);
   const operationId = query.long("operationId", undefined);
   const taskId = requiredTaskId(exchange);
-  const { id } = await server.backups.periodic.runNow(database, taskId, isFull, operationId);
+  const { id } = await server.backups.periodic.runNow(
+    database,
+    taskId,
+    isFull,
+    operationId,
+    callerName(server, exchange),
+  );
   exchange.replyJson(200, { ResponsibleNode: database.nodeTag, OperationId: id });
 }
 
@@ -193,13 +204,19 @@ async function postRestorePoints(exchange: Exchange, { server }: Context): Promi
 
 /** POST /admin/restore/database `{"Type","DatabaseName","BackupLocation",…}`: starts an operation of the server */
 async function postRestore(exchange: Exchange, { server }: Context): Promise<void> {
-  const { id } = await server.backups.restores.start(await jsonBody(exchange));
+  const { id } = await server.backups.restores.start(
+    await jsonBody(exchange),
+    callerName(server, exchange),
+  );
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 
 /** POST /admin/backups/verify: as a restore, with `CompareWith`; the result of the operation has `Verification` */
 async function postVerify(exchange: Exchange, { server }: Context): Promise<void> {
-  const { id } = await server.backups.restores.verify(await jsonBody(exchange));
+  const { id } = await server.backups.restores.verify(
+    await jsonBody(exchange),
+    callerName(server, exchange),
+  );
   exchange.replyJson(200, { OperationId: id, OperationNodeTag: server.config.nodeTag });
 }
 

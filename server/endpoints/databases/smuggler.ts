@@ -28,6 +28,7 @@ import type { ReplyStream } from "../../http/reply-stream.ts";
 import type { DatabaseContext, Route } from "../../routing/route.ts";
 import { refuseLifting } from "../../routing/script-rights.ts";
 import { isAllowed, requirements } from "../../security/access.ts";
+import { callerName } from "../../security/caller-name.ts";
 
 const path = "/databases/:database/smuggler";
 
@@ -59,12 +60,18 @@ const gzipLevel = 3;
 const gzipChunkBytes = 256 * 1024;
 
 /** POST smuggler/export?operationId=…, body options (or a form with `DownloadOptions`): replies with the dump */
-async function postExport(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+async function postExport(
+  exchange: Exchange,
+  { database, server }: DatabaseContext,
+): Promise<void> {
   const options = exportOptions(exchange, await exchange.body());
   requireTransform(exchange, options);
   const id = await operationId(exchange, database);
-  const started = database.smuggler.startExport(id, options, (dump) =>
-    sendDump(exchange, dump, dumpName(database)),
+  const started = database.smuggler.startExport(
+    id,
+    options,
+    (dump) => sendDump(exchange, dump, dumpName(database)),
+    callerName(server, exchange),
   );
   const { error } = await started.ended;
   if (error === undefined) return;
@@ -177,11 +184,14 @@ async function importInto(
     exchange.databaseName,
   );
   const id = await operationId(exchange, database);
-  const started = database.smuggler.startImport(id, dumpText(source), options, {
+  const settings = {
     mayChangeRecord: mayAdminister,
     mayDeployCSharp: mayAdminister,
     nextIndex: () => server.commandIndex.next(),
-  });
+  };
+  const startedBy = callerName(server, exchange);
+  const dump = dumpText(source);
+  const started = database.smuggler.startImport(id, dump, options, settings, startedBy);
   const { info, error } = await started.ended;
   if (error !== undefined) throw error;
   assert(info.state.status === "completed", "work that throws nothing has a result");

@@ -5,6 +5,7 @@
 import type { Exchange } from "../../http/exchange.ts";
 import { lateBody } from "../../http/late-body.ts";
 import type { DatabaseContext, Route } from "../../routing/route.ts";
+import { callerName } from "../../security/caller-name.ts";
 import { requiredId } from "../databases/operations.ts";
 
 export const bulkInsertRoutes: readonly Route[] = [
@@ -28,10 +29,9 @@ async function postBulkInsert(
 ): Promise<void> {
   const id = requiredId(exchange);
   const skipsUnchanged = exchange.query.bool("skipOverwriteIfUnchanged", false);
-  const { ended } = database.bulkInserts.start(id, lateBody(exchange), {
-    skipsUnchanged,
-    documentBytesMax: server.config.limits.bodyBytesMax,
-  });
+  const options = { skipsUnchanged, documentBytesMax: server.config.limits.bodyBytesMax };
+  const startedBy = callerName(server, exchange);
+  const { ended } = database.bulkInserts.start(id, lateBody(exchange), options, startedBy);
   const { error } = await ended;
   if (error !== undefined) throw error;
   exchange.reply(201);

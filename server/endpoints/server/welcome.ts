@@ -2,7 +2,7 @@
 
 import type { Exchange } from "../../http/exchange.ts";
 import { interfaceVersion } from "../../http/response.ts";
-import { refusalPage } from "../../routing/refusal-page.ts";
+import { replyRefusal } from "../../routing/refusal-page.ts";
 import type { Context, Route } from "../../routing/route.ts";
 import { studioStartOf } from "../studio/studio-page.ts";
 
@@ -21,7 +21,7 @@ function getAlive(exchange: Exchange): void {
 
 /** Instructions for clients without a certificate. */
 function getAuthError(exchange: Exchange): void {
-  exchange.reply(200, html, refusalPage);
+  replyRefusal(exchange, 200);
 }
 
 /** Redirects to the studio where there is one, else shows a page that names this server. */

@@ -5,8 +5,10 @@ import type { Exchange } from "../../http/exchange.ts";
 import { folderFiles } from "../../http/file-source.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { type FileRequest, pageHeaders, StaticFiles } from "../../http/static-files.ts";
+import { isBrowser, replyRefusal } from "../../routing/refusal-page.ts";
 import type { Context, Route } from "../../routing/route.ts";
 import type { ServerServices } from "../../routing/services.ts";
+import { isAllowed, requirements } from "../../security/access.ts";
 
 export const studioStart = "/studio/databases";
 
@@ -52,16 +54,24 @@ function builtFolder(): string {
   return places.find((place) => existsSync(`${place}/index.html`)) ?? (places[0] as string);
 }
 
-/** GET /studio: 302 to the first page */
+/** GET /studio: 302 to the first page; instructions to a browser without access */
 function getStart(exchange: Exchange, { server }: Context): void {
-  exchange.reply(302, { location: studioStartOf(server) ?? studioStart });
+  if (isRefused(exchange)) replyRefusal(exchange, 403);
+  else exchange.reply(302, { location: studioStartOf(server) ?? studioStart });
 }
 
-/** GET /studio/*: a file of the studio, or the page */
+/** GET /studio/*: a file of the studio, or the page; instructions to a browser without access */
 async function getFile(exchange: Exchange, { server }: Context): Promise<void> {
   const { ravenStudio } = server;
-  if (ravenStudio === undefined) await replyStudioFile(exchange, builtStudio);
+  if (isRefused(exchange)) replyRefusal(exchange, 403);
+  else if (ravenStudio === undefined) await replyStudioFile(exchange, builtStudio);
   else await replyRavenStudioFile(exchange, ravenStudio);
+}
+
+/** Whether a browser without access requests a page; other clients receive the files, which contain no data. */
+function isRefused(exchange: Exchange): boolean {
+  const isKnown = isAllowed(exchange.identity, requirements["valid-user"], undefined);
+  return !isKnown && isBrowser(exchange);
 }
 
 /** Serves RavenDB's Studio, a single page whose locations are in the fragment of the URL. */

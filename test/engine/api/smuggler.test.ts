@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { OpenDatabase } from "../../../engine/api/database/open-database.ts";
 import { Database } from "../../../engine/api/database.ts";
 import { parseDumpOptions, wholeDump } from "../../../engine/services/smuggler/dump-options.ts";
@@ -59,4 +59,32 @@ test("an operation fails if nobody reads its output", async () => {
     Promise.reject(new Error("gone")),
   );
   expect(await ended).toMatchObject({ info: { state: { status: "failed" } } });
+});
+
+test("a full backup reports how much of the documents and revisions it has read, and who started it", async () => {
+  await putAll(opened, "Things", { a: { n: 1 }, b: { n: 2 } });
+  const seen: unknown[] = [];
+  let nowMs = performance.now();
+  vi.spyOn(opened.clock, "monotonicMs").mockImplementation(() => (nowMs += 1000));
+  const backup = async (since: number) => {
+    const started = await database.smuggler.startBackup(
+      9 + since,
+      "backup",
+      since,
+      async ({ dump }) => {
+        for await (const _ of dump) {
+          const state = database.operations.get(9 + since)?.state;
+          if (state?.status === "running") seen.push(state.progress);
+        }
+        return {};
+      },
+      "Ann",
+    );
+    return (await started.ended).info;
+  };
+  expect(await backup(0)).toMatchObject({ startedBy: "Ann", state: { status: "completed" } });
+  expect(seen.at(-1)).toMatchObject({ Processed: 2, Total: 2 });
+  await backup(1);
+  expect(seen.at(-1)).not.toHaveProperty("Total");
+  vi.restoreAllMocks();
 });

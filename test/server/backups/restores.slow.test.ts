@@ -101,6 +101,25 @@ test("a restored database has the content of the backup", async () => {
   ]);
 });
 
+test("reports how many bytes it has read", async () => {
+  const folder = await backedUp(client, join(base, "bytes"));
+  const seen: Json[] = [];
+  const { operations } = client.server.running.services;
+  const stop = operations.listen(({ state }) => {
+    if (state.status === "running" && state.progress !== null) seen.push(state.progress);
+  });
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 1000));
+  const state = await restoring(client, { DatabaseName: "counted", BackupLocation: folder });
+  clock.mockRestore();
+  stop();
+  expect(state["Status"]).toBe("Completed");
+  const { ProcessedBytes, TotalBytes } = seen.at(-1) ?? {};
+  expect(TotalBytes).toBeGreaterThan(0);
+  expect(ProcessedBytes).toBe(TotalBytes);
+  await client.send("DELETE /admin/databases", { DatabaseNames: ["counted"], HardDelete: true });
+});
+
 test("changes no existing database", async () => {
   const folder = await backedUp(client, join(base, "two"));
   await client.send("PUT /databases/copy/docs?id=mine", { a: 1 });

@@ -48,6 +48,26 @@ test("has the position of an error in the text, as editors count", async () => {
   );
 });
 
+test("suggests the keyword that a query misspells", async () => {
+  const meant = {
+    "from Orders whre Age > 3": "where",
+    "from Orders where Age > 3 ordr by Age": "order",
+    "from Orders where Age > 3 adn Name = 'x'": "and",
+    "form Orders": "from",
+  };
+  for (const [query, keyword] of Object.entries(meant))
+    expect((await hint(query)).hint).toMatch(
+      new RegExp(`^Did you mean '${keyword}'\\? The error is at`),
+    );
+  for (const query of [
+    "from Orders where where",
+    "from Orders o Age",
+
+    "from Orders ordering x",
+  ])
+    expect((await hint(query)).hint).toMatch(/^The error is at/);
+});
+
 test("an error without a hint lacks the key", async () => {
   const { json } = await client.send("PUT docs?id=x", "[1]");
   expect(Object.keys(json as object)).not.toContain("hint");

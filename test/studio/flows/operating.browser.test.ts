@@ -198,13 +198,22 @@ test("a certificate is created, used and revoked, which closes its open connecti
   await button("New certificate").click();
   const dialog = studio.page.getByRole("dialog");
   await dialog.getByRole("textbox", { name: "Name" }).fill("ci-runner");
+  const warning = dialog.getByText(
+    "Without a database, this certificate can read and write nothing.",
+  );
+  await warning.waitFor();
   await dialog.getByRole("combobox", { name: "Add a database" }).selectOption("shop");
+  await warning.waitFor({ state: "detached" });
   await dialog.getByRole("radio", { name: "shop, read", exact: true }).check();
   const download = studio.page.waitForEvent("download");
   await button("Create and download").click();
   const path = join(folder, "ci-runner.zip");
   await (await download).saveAs(path);
   await studio.page.getByText("It contains the only copy of the key.").waitFor();
+  const command = await studio.page.locator("pre").textContent();
+  expect(command?.replace(/\s+/g, " ").trim()).toBe(
+    `curl --cacert ca.crt --cert ci-runner.crt --key ci-runner.key ${studio.server.url}/databases`,
+  );
   const files = Object.entries(unzip(readFileSync(path)));
   const file = (ending: string) =>
     String(files.find(([name]) => name.endsWith(ending) && !name.startsWith("ca"))?.[1]);

@@ -9,6 +9,7 @@ import {
   studioPageRoutes,
 } from "../../../../server/endpoints/studio/studio-page.ts";
 import type { Exchange } from "../../../../server/http/exchange.ts";
+import { refusalPage } from "../../../../server/routing/refusal-page.ts";
 import type { Route } from "../../../../server/routing/route.ts";
 import {
   noCertificate,
@@ -78,4 +79,22 @@ test("a server built without it reports so", async () => {
   const reply = await other.request("/studio/databases", {}, noCertificate);
   expect(reply.status).toBe(404);
   expect(reply.text).toContain("built without the studio");
+});
+
+test("a browser without a certificate gets the same instructions everywhere", async () => {
+  const other = await startTestServer({});
+  const headers = { accept: "text/html", host: "localhost:8443" };
+  const texts = new Set<string>();
+  const paths = ["/", "/studio", "/studio/databases", "/studio/x.js", "/databases"];
+  for (const path of paths) {
+    const reply = await other.request(path, { headers }, noCertificate);
+    expect(reply.status, path).toBe(403);
+    texts.add(reply.text);
+  }
+  const [text = "", ...others] = texts;
+  expect(others).toEqual([]);
+  expect(text).toContain("jackdaw studio --url https://localhost:8443<");
+  expect((await other.request("/studio", { headers })).status).toBe(302);
+  expect((await other.request("/studio", {}, noCertificate)).status).toBe(302);
+  expect(refusalPage("a<b>")).toContain("<code>jackdaw studio</code>");
 });
