@@ -7,7 +7,7 @@
  * - A name that cannot be determined statically is an error, never omitted.
  * - Results are in the order of the code: the same source gives the same result.
  */
-import { dirname, relative } from "node:path";
+import { relative } from "node:path";
 import ts from "typescript";
 
 /** Methods of `QueryString` that read a parameter. */
@@ -334,8 +334,8 @@ class Walk {
     const declaration = symbol?.valueDeclaration;
     if (declaration === undefined) return undefined;
     const path = relative(this.server, declaration.getSourceFile().fileName);
-    if (!analyzedFolders.includes(`${dirname(path)}/`) || path === "http/exchange.ts")
-      return undefined;
+    const isAnalyzed = analyzedFolders.some((folder) => path.startsWith(folder));
+    if (!isAnalyzed || path === "http/exchange.ts") return undefined;
     if (ts.isVariableDeclaration(declaration)) return declaration.initializer;
     return ts.isParameter(declaration) ? undefined : declaration;
   }
