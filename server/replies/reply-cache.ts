@@ -5,6 +5,7 @@
  *
  * A reply is cached at the second occurrence of its request, so requests that are not repeated cost next to nothing: only
  * a hash of them is computed and stored.
+ * A repeated query takes 0.44 to 0.59 times the processor time of all threads (docs/measured.md).
  *
  * Invariants:
  * - The key of a request covers everything that its reply depends on besides the state: the database and its settings, the

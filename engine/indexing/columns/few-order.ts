@@ -2,7 +2,7 @@
  * The sort keys of few entries of a field that has many terms: their terms are compared with each other, instead of with
  * all. The rules of the order are in entry-order.ts.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/query.bench.ts. A range of some entries ordered by a number takes 60 µs instead of 105 (docs/measured.md).
  */
 import type { SortForm } from "./entry-order.ts";
 import type { FieldColumn } from "./field-column.ts";

@@ -4,6 +4,8 @@
  *
  * Invariants:
  * - The result equals that of `analyzeQuery` for the same text and options.
+ *
+ * In process, `Name = $a` takes 10.2 µs instead of 16 (docs/measured.md).
  */
 
 import type { Comparison, ComparisonOperator, Expression, Query } from "../syntax/ast.ts";

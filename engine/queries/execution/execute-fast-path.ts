@@ -9,7 +9,8 @@
  *   does nothing and returns null.
  * - Nothing waits except a sink, which then receives copies of rows.
  *
- * Hot: bench/query.bench.ts.
+ * Hot: bench/query.bench.ts. In process, `Name = $a` takes 10.2 µs instead of 18.6, and a constant condition 21 instead of 35
+ * (docs/measured.md).
  */
 
 import { acquireText, releaseText } from "../../base/json/json-text.ts";
