@@ -326,7 +326,6 @@ function knownEtag(exchange: Exchange, header: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Returns whether the client is a browser that shows a page. */
 /** Refuses requests of pages of other sites, which must not use the browser's certificate. */
 function checkOrigin(exchange: Exchange): void {
   const origin = exchange.header("origin");
