@@ -14,7 +14,7 @@ export function replyRefusal(exchange: Exchange, status: 200 | 403): void {
     "content-security-policy": policy,
     "cache-control": "no-store",
   };
-  exchange.reply(status, headers, refusalPage(exchange.header("host")));
+  exchange.reply(status, headers, refusalPage(exchange.authority));
 }
 
 /** @param host host and port of the request, shown if it contains only characters of a host */

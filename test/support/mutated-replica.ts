@@ -11,7 +11,7 @@ import type { CreateReplica } from "../simulation/replication-schedules.ts";
 import { projectRoot } from "./project-root.ts";
 
 export interface Mutation {
-  /** The file in engine/replication/. */
+  /** The file in engine/storage/replication/. */
   readonly file: string;
   /** A text that occurs once in the file, and its replacement. */
   readonly from: string;
@@ -23,11 +23,11 @@ export async function mutatedReplica({ file, from, to }: Mutation): Promise<Crea
   const folder = mkdtempSync(join(tmpdir(), "jackdaw-spoiled-"));
   try {
     writeFileSync(join(folder, "package.json"), '{"type":"module"}');
-    const names = readdirSync(join(projectRoot, "engine/replication"));
-    const all = names.map((name) => `replication/${name}`);
+    const names = readdirSync(join(projectRoot, "engine/storage/replication"));
+    const all = names.map((name) => `storage/replication/${name}`);
     for (const path of [...all, "base/assert.ts", "base/limits.ts"]) {
       let text = readFileSync(join(projectRoot, "engine", path), "utf8");
-      if (path === `replication/${file}`) {
+      if (path === `storage/replication/${file}`) {
         if (text.split(from).length !== 2)
           throw new Error(`${file} does not contain exactly once: ${from}`);
         text = text.replace(from, to);
@@ -42,7 +42,7 @@ export async function mutatedReplica({ file, from, to }: Mutation): Promise<Crea
       mkdirSync(join(folder, path, ".."), { recursive: true });
       writeFileSync(join(folder, path.replace(/\.ts$/, ".js")), outputText);
     }
-    const { href } = pathToFileURL(join(folder, "replication/replica.js"));
+    const { href } = pathToFileURL(join(folder, "storage/replication/replica.js"));
     const { Replica } = await import(/* @vite-ignore */ href);
     return (options, effects) => new Replica(options, effects);
   } finally {

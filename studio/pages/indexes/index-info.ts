@@ -111,7 +111,7 @@ export function hasCSharp({ Maps }: Pick<Definition, "Maps">): boolean {
 export interface ErrorGroup {
   /** Message of the first error. */
   readonly message: string;
-  /** Number of distinct messages. */
+  /** Number of distinct messages, apart from the id. */
   readonly messages: number;
   readonly action: string;
   readonly line: number | null;
@@ -121,11 +121,14 @@ export interface ErrorGroup {
   readonly lastMs: number;
 }
 
+function withoutId({ Error: error, Document }: IndexErrorRow): string {
+  return sentenceOf(error).replaceAll(Document, "");
+}
+
 export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
   const groups = new Map<string, IndexErrorRow[]>();
   for (const error of errors) {
-    const message = sentenceOf(error.Error).replaceAll(error.Document, "");
-    const key = `${message.replace(/\d+([.,]\d+)*/g, "0")}\n${error.Action} ${error.Line ?? ""}`;
+    const key = `${withoutId(error).replace(/\d+([.,]\d+)*/g, "0")}\n${error.Action} ${error.Line ?? ""}`;
     const known = groups.get(key);
     if (known === undefined) groups.set(key, [error]);
     else known.push(error);
@@ -136,7 +139,7 @@ export function errorGroups(errors: readonly IndexErrorRow[]): ErrorGroup[] {
     const times = rows.map(({ Timestamp }) => Date.parse(Timestamp));
     return {
       message: sentenceOf(first.Error),
-      messages: new Set(rows.map((row) => sentenceOf(row.Error))).size,
+      messages: new Set(rows.map(withoutId)).size,
       action: first.Action,
       line: first.Line ?? null,
       column: first.Column ?? null,
