@@ -10,7 +10,7 @@ import { pipeline, type Readable } from "node:stream";
 import { type Cell, cellJson, JsonBuilder } from "./csv-cells.ts";
 import { fromExtendedJson } from "./extended-json.ts";
 import { Failure } from "./failure.ts";
-import { type JsonMember, jsonMembers, objectText } from "./json-text.ts";
+import { type JsonMember, jsonMember, jsonMembers, objectText } from "./json-text.ts";
 
 /** Maximum line length, in bytes. */
 const lineBytesMax = 64 * 1024 * 1024;
@@ -81,13 +81,15 @@ function jsonRow(line: number, text: string, isExtended: boolean): FileRow {
   return rowOf(line, text, fields);
 }
 
-/** Returns a document of MongoDB, whose `_id` is the id instead of a field. */
+/** Returns a document of MongoDB: an `_id` that is a string or a number is the id instead of a field. */
 function extendedRow(line: number, text: string): FileRow {
   const fields = objectOf(line, text);
-  const members = jsonMembers(text).filter(({ name }) => name !== "_id");
-  const { _id: id } = fields;
-  const isId = typeof id === "string" || typeof id === "number";
-  return { ...rowOf(line, objectText(members), fields), id: isId ? String(id) : undefined };
+  const id = jsonMember(text, "_id") ?? "";
+  if (!/^["\d-]/.test(id)) return { ...rowOf(line, text, fields), id: undefined };
+  const others = jsonMembers(text).filter(({ name }) => name !== "_id");
+  // The digits of a number, which may be more than a double has.
+  const name = id.startsWith('"') ? (JSON.parse(id) as string) : id;
+  return { ...rowOf(line, objectText(others), fields), id: name };
 }
 
 function objectOf(line: number, text: string): Fields {
@@ -122,6 +124,8 @@ async function* valuesOf(source: Readable): AsyncGenerator<{ line: number; text:
   let isInText = false;
   let isEscaped = false;
   let isFirst = true;
+  /** What precedes in the array. */
+  let before: "bracket" | "value" | "comma" = "bracket";
   const taken = () => {
     const text = Buffer.concat(held)
       .toString("utf8")
@@ -151,10 +155,14 @@ async function* valuesOf(source: Readable): AsyncGenerator<{ line: number; text:
         held = [];
         from = at + 1;
       } else if (byte === openBrace || byte === openBracket) {
+        if (depth === 0 && isInArray && before === "value") {
+          throw new Failure("failed", `line ${line}: a comma is missing between two values`);
+        }
         if (depth++ === 0) firstLine = line;
       } else if (depth > 0 && (byte === closeBrace || byte === closeBracket)) {
         if (--depth > 0) continue;
         hold(at + 1);
+        before = "value";
         yield taken();
       } else if (depth === 0 && isInArray && (byte === comma || byte === closeBracket)) {
         hold(at);
@@ -162,6 +170,10 @@ async function* valuesOf(source: Readable): AsyncGenerator<{ line: number; text:
         isInArray = byte === comma;
         const value = taken();
         if (value.text !== "") yield { ...value, line };
+        else if (before === "comma" || (before === "bracket" && isInArray)) {
+          throw new Failure("failed", `line ${line}: a value of the array is missing`);
+        }
+        before = "comma";
       }
       if (isFirst && byte !== undefined && byte > 32 && byte < 128) isFirst = false;
     }

@@ -71,6 +71,10 @@ describe("files", () => {
     ['[{"a":1},\n{"a":}]', "line 2 is not valid JSON"],
     ['[{"a":1},\n{"a":1', "line 2 is not valid JSON"],
     ['[{"a":1},\n', "the array is not closed"],
+    ['[{"a":1}\n{"b":1}]', "line 2: a comma is missing between two values"],
+    ['[{"a":1},\n,{"b":1}]', "line 2: a value of the array is missing"],
+    ['[{"a":1},\n]', "line 2: a value of the array is missing"],
+    ["[,]", "line 1: a value of the array is missing"],
     ['[{"_id":{"$oid":"1"}}]', "line 1 is MongoDB extended JSON; convert it with --mongodb"],
   ])("of malformed JSON are reported with the line: %j", async (text, message) => {
     await expect(all(jsonArray(inPieces(text)))).rejects.toThrow(message);
@@ -83,6 +87,12 @@ describe("files", () => {
       ["5f", '{"n":9007199254740993}'],
       ["7", "{}"],
       [undefined, '{"a":1}'],
+    ]);
+    const ids =
+      '{"_id":{"$numberLong":"9007199254740993"}}\n{"_id":{"year":2026,"n":{"$numberInt":"1"}}}';
+    expect((await all(jsonLines(inPieces(ids), true))).map(({ id, text }) => [id, text])).toEqual([
+      ["9007199254740993", "{}"],
+      [undefined, '{"_id":{"year":2026,"n":1}}'],
     ]);
   });
 
