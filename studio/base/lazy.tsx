@@ -2,14 +2,41 @@
 import { type ComponentType, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-export const retryMs = 2000;
+const retryMs = 2000;
 
 export type LoadFailure = "unreachable" | "updated";
 
 /** Returns why a chunk was not loaded: a missing one belongs to an earlier version of the studio. */
-export async function loadFailure(): Promise<LoadFailure> {
+async function loadFailure(): Promise<LoadFailure> {
   const reply = await fetch("/studio/favicon.svg", { cache: "no-store" }).catch(() => null);
   return reply?.ok === true ? "updated" : "unreachable";
+}
+
+/** Loads a chunk, again while the server is unreachable. @returns a function that stops it: nothing is called then */
+export function loadChunk<T>(
+  load: () => Promise<T>,
+  loaded: (chunk: T) => void,
+  failed: (failure: LoadFailure) => void,
+): () => void {
+  let isStopped = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const attempt = () =>
+    load().then(
+      (chunk) => {
+        if (!isStopped) loaded(chunk);
+      },
+      async () => {
+        const failure = await loadFailure();
+        if (isStopped) return;
+        failed(failure);
+        if (failure === "unreachable") timer = setTimeout(attempt, retryMs);
+      },
+    );
+  void attempt();
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
 }
 
 export function NotLoaded({ failure }: { failure: LoadFailure }) {
@@ -29,21 +56,11 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     const [failure, setFailure] = useState<LoadFailure | null>(null);
     useEffect(() => {
       if (loaded !== null) return undefined;
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const attempt = () =>
-        load().then(
-          (found) => {
-            loaded = found;
-            setComponent(() => found);
-          },
-          async () => {
-            const found = await loadFailure();
-            setFailure(found);
-            if (found === "unreachable") timer = setTimeout(attempt, retryMs);
-          },
-        );
-      void attempt();
-      return () => clearTimeout(timer);
+      const show = (found: ComponentType<P>) => {
+        loaded = found;
+        setComponent(() => found);
+      };
+      return loadChunk(load, show, setFailure);
     }, []);
     if (component === null && failure !== null) return <NotLoaded failure={failure} />;
     return component === null ? null : h(component, properties);

@@ -1,6 +1,6 @@
 /** The editor component. Shows the text without an editor until the chunk is loaded. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type LoadFailure, loadFailure, NotLoaded, retryMs } from "../base/lazy.tsx";
+import { type LoadFailure, loadChunk, NotLoaded } from "../base/lazy.tsx";
 import type { Editor, EditorOptions } from "./code-mirror.ts";
 import type { Mark } from "./marks.ts";
 
@@ -23,10 +23,8 @@ export function CodeEditor(properties: Properties) {
   const latest = useRef(properties);
   latest.current = properties;
   useEffect(() => {
-    let isGone = false;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     const mount = ({ mountEditor }: typeof import("./code-mirror.ts")) => {
-      if (isGone || host.current === null) return;
+      if (host.current === null) return;
       const { language, label, commands, complete } = latest.current;
       editor.current = mountEditor(host.current, {
         language,
@@ -47,17 +45,9 @@ export function CodeEditor(properties: Properties) {
       setThere(true);
       setFailure(null);
     };
-    const attempt = () =>
-      import("./code-mirror.ts").then(mount, async () => {
-        const found = await loadFailure();
-        if (isGone) return;
-        setFailure(found);
-        if (found === "unreachable") timer = setTimeout(attempt, retryMs);
-      });
-    void attempt();
+    const stop = loadChunk(() => import("./code-mirror.ts"), mount, setFailure);
     return () => {
-      isGone = true;
-      clearTimeout(timer);
+      stop();
       editor.current?.destroy();
       editor.current = null;
     };
