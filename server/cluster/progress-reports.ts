@@ -1,5 +1,5 @@
 /**
- * Additional heartbeats while writers wait for other copies. A node whose writer waits says so in its heartbeat, and the
+ * Additional heartbeats while writers wait for other copies. A node with a waiting writer reports it in its heartbeat, and the
  * others then report their progress immediately instead of within half a second.
  *
  * Invariants:

@@ -61,7 +61,7 @@ test("an operation fails if nobody reads its output", async () => {
   expect(await ended).toMatchObject({ info: { state: { status: "failed" } } });
 });
 
-test("a full backup reports how much of the documents and revisions it has read, and who started it", async () => {
+test("a full backup reports its initiator, and the documents and revisions that it has read", async () => {
   await putAll(opened, "Things", { a: { n: 1 }, b: { n: 2 } });
   const seen: unknown[] = [];
   let nowMs = performance.now();

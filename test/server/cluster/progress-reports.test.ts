@@ -8,7 +8,7 @@ import { ProgressReports } from "../../../server/cluster/progress-reports.ts";
 const id = "0".repeat(32);
 let membership: MembershipTable;
 let reports: ProgressReports;
-/** For each heartbeat sent, whether it said that a writer waits. */
+/** For each heartbeat sent, whether it reported a waiting writer. */
 let sent: boolean[];
 
 beforeEach(() => {
@@ -38,7 +38,7 @@ function hear(applied: number, isWaiting = false): void {
   reports.heard(isWaiting);
 }
 
-test("a writer waits until the other copy has the message, and says so immediately", async () => {
+test("a writer waits until the other copy has the message, and reports it immediately", async () => {
   const untilMs = performance.now() + 60_000;
   const waited = reports.haveCopies(["B"], id, { wanted: 7, count: 1, untilMs });
   await vi.advanceTimersByTimeAsync(1);

@@ -50,7 +50,7 @@ test("an error of a definition is one sentence, and marked in its map", async ()
   await studio.page.locator(".cm-mistake").first().waitFor();
 });
 
-test("an index whose new version failed says so, and links to the errors", async () => {
+test("an index whose new version failed is marked, and links to the errors", async () => {
   await deploy("Orders/Sound", "map('Orders', o => ({ Company: o.Company }))");
   await deploy("Orders/Sound", "map('Orders', o => { throw new Error('bad'); })");
   await studio.open("db/shop/indexes");
