@@ -2,7 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { type Backup, backupOfPoint, type RestorePoint } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
-import { moment } from "../base/format.ts";
+import { counted, moment } from "../base/format.ts";
 import { Dialog } from "../components/dialog.tsx";
 import { Failure } from "../components/messages.tsx";
 import { actionsColumn, Table } from "../components/table.tsx";
@@ -112,6 +112,9 @@ export function RestoreFrom({
               </tr>
             ))}
           </Table>
+          {points.length > shownMax && (
+            <p class="soft">and {counted(points.length - shownMax, "more backup")}</p>
+          )}
         </div>
       )}
     </Dialog>
