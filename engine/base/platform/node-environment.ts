@@ -49,6 +49,9 @@ export function steppedMicros(wallMs: () => number, finerMs: () => number): () =
   };
 }
 
+/** The longest time that a timer of Node can wait, about 25 days: it waits one millisecond if asked for more. */
+const timerMsMax = 2 ** 31 - 1;
+
 const nodeClock: Clock = {
   nowMicros: steppedMicros(
     () => Date.now(),
@@ -64,7 +67,7 @@ const nodeClock: Clock = {
       } catch (error) {
         void Promise.reject(error);
       }
-    }, ms);
+    }, Math.min(ms, timerMsMax));
     if (!isAwaited) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
