@@ -11,8 +11,8 @@ import type { Readable, Transform } from "node:stream";
 import * as zlib from "node:zlib";
 import { pressedStallMs } from "../../engine/base/limits.ts";
 import { countDropped, countPassing } from "../../engine/base/memory/gc-hints.ts";
-import { largeBuffer } from "../../engine/base/memory/large-buffer.ts";
-import { nextSlice, pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
+import { grownBuffer, largeBuffer } from "../../engine/base/memory/large-buffer.ts";
+import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import { BodyRoom, memoryOfBody } from "./body-room.ts";
 import type { Waiter } from "./reply-room.ts";
 import {
@@ -139,10 +139,11 @@ class BodyCollector {
   readonly #limits: BodyLimits;
   readonly #room: BodyRoom;
   readonly #waiter: Waiter | undefined;
-  /** The final buffer of a body of known length. */
-  #whole: Buffer | undefined;
-  #chunks: Buffer[] = [];
+  /** What has arrived, and room for more; the first chunk itself until another one arrives. */
+  #collected: Buffer;
   #length = 0;
+  /** Of the body as the client declared it; NaN: unknown. */
+  readonly #declared: number;
   #isDone = false;
   #pace: Pace | undefined;
   #reject: (error: Error) => void = () => undefined;
@@ -159,8 +160,9 @@ class BodyCollector {
     this.#limits = limits;
     this.#room = room;
     this.#waiter = waiter;
+    this.#declared = declared;
     // The system allocates its pages as they are written: a declared length alone costs no memory.
-    this.#whole = declared >= inPlaceBytesMin ? largeBuffer(declared) : undefined;
+    this.#collected = declared >= inPlaceBytesMin ? largeBuffer(declared) : noBytes;
   }
 
   /**
@@ -169,13 +171,9 @@ class BodyCollector {
    */
   async whole(): Promise<Buffer> {
     await this.#toEnd();
-    const whole = this.#whole;
-    const chunks = this.#chunks;
-    this.#whole = undefined;
-    this.#chunks = [];
-    if (whole !== undefined) return whole.subarray(0, this.#length);
-    if (chunks.length > 1 && this.#length <= copiedBytesMax) countPassing(this.#length);
-    return chunks.length === 1 ? (chunks[0] as Buffer) : joined(chunks, this.#length);
+    const whole = this.#collected;
+    this.#collected = noBytes;
+    return whole.subarray(0, this.#length);
   }
 
   #toEnd(): Promise<void> {
@@ -208,10 +206,7 @@ class BodyCollector {
       this.#fail(bodyTooLarge(this.#limits.bodyBytesMax));
       return;
     }
-    if (this.#whole !== undefined && this.#length <= this.#whole.length) {
-      chunk.copy(this.#whole, at);
-      countPassing(chunk.length);
-    } else this.#chunks.push(chunk);
+    this.#add(chunk, at);
     if (this.#pace?.note(this.#length) === false) {
       this.#fail(bodyTooSlow(`comes slower than ${this.#limits.bytesPerSecondMin} bytes a second`));
       return;
@@ -229,39 +224,39 @@ class BodyCollector {
     );
   }
 
+  /**
+   * Adds a chunk to one buffer rather than to a list: freed chunks of a large body leave gaps that the C library cannot
+   * return to the system.
+   */
+  #add(chunk: Buffer, at: number): void {
+    const length = at + chunk.length;
+    if (length > this.#collected.length) {
+      if (at === 0) {
+        this.#collected = chunk;
+        return;
+      }
+      const larger =
+        this.#declared >= length
+          ? largeBuffer(this.#declared)
+          : grownBuffer(length, this.#limits.bodyBytesMax);
+      this.#collected.copy(larger, 0, 0, at);
+      countDropped(at);
+      this.#collected = larger;
+    }
+    chunk.copy(this.#collected, at);
+    countPassing(chunk.length);
+  }
+
   #fail(error: Error): void {
     if (this.#isDone) return;
     this.#isDone = true;
     this.#pace?.stop();
     this.#source.off("data", this.#onData);
     this.#source.pause();
-    this.#chunks = [];
-    this.#whole = undefined;
+    this.#collected = noBytes;
     countDropped(this.#length);
     this.#reject(error);
   }
-}
-
-/** Bytes copied in one turn. */
-const copiedBytesMax = 4 * 1024 * 1024;
-
-/** Concatenates the chunks, in slices when they are large; each chunk is released once copied. */
-async function joined(chunks: Buffer[], length: number): Promise<Buffer> {
-  if (length <= copiedBytesMax) return Buffer.concat(chunks, length);
-  const whole = largeBuffer(length);
-  let at = 0;
-  let copied = 0;
-  for (let position = 0; position < chunks.length; position++) {
-    const chunk = chunks[position] as Buffer; // position < length
-    at += chunk.copy(whole, at);
-    copied += chunk.length;
-    chunks[position] = noBytes;
-    countPassing(chunk.length);
-    if (copied < copiedBytesMax) continue;
-    copied = 0;
-    await nextSlice();
-  }
-  return whole;
 }
 
 const noBytes = Buffer.alloc(0);
@@ -313,7 +308,7 @@ async function unfold(
     } else chunks = [];
     await pauseIfDue();
   }
-  if (length <= keptUnfoldedBytes) return joined(chunks, length);
+  if (length <= keptUnfoldedBytes) return Buffer.concat(chunks, length);
   await room.grow(raw.length + memoryOfBody(length), true, waiter);
   const whole = largeBuffer(length);
   let at = 0;
@@ -483,7 +478,10 @@ async function* unfoldZstd(
     for (let start = 0; start < chunk.length; start += zstdStepBytes) {
       await pauseIfDue();
       push(chunk.subarray(start, start + zstdStepBytes), false);
-      yield* ready.splice(0);
+      for (const decoded of ready.splice(0)) {
+        yield decoded;
+        countPassing(2 * decoded.length); // the decoder has a copy
+      }
     }
   }
   push(new Uint8Array(0), true);

@@ -11,8 +11,8 @@ import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import type { TextChunks } from "../../engine/engine.ts";
 
-/** Bytes counted for an open streamed reply: one pending chunk, and what the layers below buffer. */
-export const streamHeldBytes = 64 * 1024;
+/** Bytes counted for an open streamed reply: a pending chunk, and two on their way to the client. */
+export const streamHeldBytes = 192 * 1024;
 const pieceBytes = 64 * 1024;
 
 export class ReplyStream {

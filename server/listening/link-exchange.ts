@@ -19,8 +19,10 @@ import {
 } from "../link/link.ts";
 import { LinkSocket } from "./link-socket.ts";
 
-/** Bytes of a body, or of a streamed reply, on their way at the same time. */
+/** Bytes of a body on their way at the same time. */
 const windowBytes = 256 * 1024;
+/** Bytes of a streamed reply on their way, up to which another chunk is sent: part of `streamHeldBytes`. */
+const aheadBytesMax = 64 * 1024;
 
 /** The HTTP thread of an exchange. */
 export interface LinkThread {
@@ -188,7 +190,7 @@ export class LinkExchange extends Exchange {
   }
 
   private makeSink(): LinkSink {
-    const aheadBytes = this.thread.copiesReplies ? windowBytes : 0;
+    const aheadBytes = this.thread.copiesReplies ? aheadBytesMax : 0;
     return new LinkSink(this.id, this.thread.commands, aheadBytes, () => this.end());
   }
 
