@@ -535,7 +535,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "server/http/error-status.ts",
     "server/http/request-error.ts",
   ],
-  "test/server/limits.slow.test.ts": ["server/http/body.ts", "server/http/reply-room.ts"],
+  "test/server/limits.slow.test.ts": ["server/http/reply-room.ts"],
   "test/server/protocols.test.ts": [
     "server/http/connection.ts",
     "server/http/exchange.ts",

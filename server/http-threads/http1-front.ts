@@ -19,7 +19,13 @@ import type { RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
 import { FrontExchange, inlineBodyBytesMax } from "./front-exchange.ts";
 import type { FrontHost } from "./front-host.ts";
-import { detachedResponse, methodIn, parseRejected, rejectionReply } from "./http1-salvage.ts";
+import {
+  detachedResponse,
+  methodIn,
+  parseRejected,
+  rejectedPart,
+  rejectionReply,
+} from "./http1-salvage.ts";
 import { headersOf } from "./reply-head.ts";
 import { encodingOf, requestFields } from "./request-fields.ts";
 
@@ -32,7 +38,8 @@ const skippedBytesMax = 64 * 1024;
 
 interface Request {
   readonly message: IncomingMessage;
-  readonly response: ServerResponse;
+  /** Made by Node; undefined: it is made when the request begins, since a socket serves one response at a time. */
+  readonly response: ServerResponse | undefined;
   /** Does the client wait for "100 Continue" before it sends the body? */
   readonly awaitsContinue: boolean;
   /** Of a request for a web socket: the bytes after it. */
@@ -71,7 +78,7 @@ export class Http1Front {
     server.on("request", (message, response) => arrived(message, response));
     server.on("checkContinue", (message, response) => arrived(message, response, true));
     server.on("checkExpectation", (message, response) => arrived(message, response));
-    server.on("upgrade", (message, socket, head) => this.#upgrade(message, socket, head));
+    server.on("upgrade", (message, _socket, head) => this.#upgrade(message, head));
     server.on("connect", (_message, socket) => socket.end(rejectionReply(400)));
     server.on("clientError", (error, socket) => this.#onClientError(error, socket));
     // It never listens itself; this event starts its check for slow headers.
@@ -122,8 +129,10 @@ export class Http1Front {
     if (ordered.waiting.length === pipelinedMax) message.socket.pause();
   }
 
-  #begin(ordered: Ordered, { message, response, awaitsContinue, upgradeHead }: Request): void {
+  #begin(ordered: Ordered, request: Request): void {
     const { connection } = ordered;
+    const { message, awaitsContinue, upgradeHead } = request;
+    const response = request.response ?? detachedResponse(message, message.socket);
     ordered.isBusy = true;
     if (message.method === "HEAD") ordered.headReply = response;
     const head = requestHead(message, upgradeHead !== undefined);
@@ -166,12 +175,11 @@ export class Http1Front {
     this.#begin(ordered, request);
   }
 
-  #upgrade(message: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const response = detachedResponse(message, socket);
+  #upgrade(message: IncomingMessage, head: Buffer): void {
     // Upgrades to HTTP/2 are declined: the request is answered over HTTP/1.1.
     const isSocket = message.headers.upgrade?.toLowerCase() === "websocket";
     const upgradeHead = isSocket && message.method === "GET" ? head : undefined;
-    this.#arrived({ message, response, awaitsContinue: false, upgradeHead });
+    this.#arrived({ message, response: undefined, awaitsContinue: false, upgradeHead });
   }
 
   /** Requests that Node's parser rejected: an unknown method is served anyway, the rest get an error status. */
@@ -183,17 +191,19 @@ export class Http1Front {
       socket.destroy();
       return;
     }
-    if (error.code === "HPE_INVALID_METHOD" && error.rawPacket !== undefined) {
-      const message = parseRejected(error.rawPacket, socket as Socket);
+    const { rawPacket, bytesParsed } = error;
+    const rejected = rawPacket === undefined ? undefined : rejectedPart(rawPacket, bytesParsed);
+    if (error.code === "HPE_INVALID_METHOD" && rejected !== undefined) {
+      const message = parseRejected(rejected, socket as Socket);
       if (message !== undefined) {
         socket.removeAllListeners("data");
-        const response = detachedResponse(message, socket);
-        this.#arrived({ message, response, awaitsContinue: false, upgradeHead: undefined });
+        const request = { response: undefined, awaitsContinue: false, upgradeHead: undefined };
+        this.#arrived({ message, ...request });
         return;
       }
     }
     const isHeadOpen = this.#connections.get(socket)?.headReply?.writableEnded === false;
-    const method = isHeadOpen ? "HEAD" : methodIn(error.rawPacket, error.bytesParsed);
+    const method = isHeadOpen ? "HEAD" : rejected && methodIn(rejected);
     if (error.code === "HPE_HEADER_OVERFLOW") refuse(socket, rejectionReply(431, method));
     else if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") refuse(socket, rejectionReply(408, method));
     else if (error.code?.startsWith("HPE_") === true) refuse(socket, rejectionReply(400, method));

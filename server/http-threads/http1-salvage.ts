@@ -62,14 +62,17 @@ export function detachedResponse(request: IncomingMessage, socket: Duplex): Serv
 }
 
 /**
- * The method of the request in `packet` that could not be parsed beyond `bytesParsed`, if enough of it has arrived: it
- * begins after the head of the request before it, if that was in the same packet.
+ * The part of `packet` from the request on that could not be parsed beyond `bytesParsed`: it begins after the head of the
+ * request before it, if that was in the same packet.
  */
-export function methodIn(packet: Buffer | undefined, bytesParsed = 0): string | undefined {
-  if (packet === undefined) return undefined;
+export function rejectedPart(packet: Buffer, bytesParsed = 0): Buffer {
   const end = packet.lastIndexOf("\r\n\r\n", Math.max(0, bytesParsed - headEndBytes));
-  const start = end < 0 ? 0 : end + headEndBytes;
-  return /^\s*([A-Z]+) /.exec(packet.toString("latin1", start, start + 32))?.[1];
+  return end < 0 ? packet : packet.subarray(end + headEndBytes);
+}
+
+/** The method of a request, if enough of it has arrived. */
+export function methodIn(packet: Buffer): string | undefined {
+  return /^\s*([A-Z]+) /.exec(packet.toString("latin1", 0, 32))?.[1];
 }
 
 const rejections: Readonly<Record<number, string>> = {

@@ -89,10 +89,13 @@ function placeHint({ message }: EngineError): string | undefined {
   return keyword === undefined ? place : `Did you mean '${keyword}'? ${place}`;
 }
 
+/** Longer words misspell no keyword. */
+const misspelledLengthMax = 32;
+
 /** Returns the keyword that a syntax error misspells: the unexpected word, or the word before it, parsed as an alias. */
 function meantKeyword(message: string): string | undefined {
   const got = /^.* but got: (\w+)/.exec(message)?.[1];
-  if (got === undefined) return undefined;
+  if (got === undefined || got.length > misspelledLengthMax) return undefined;
   const alias = /^\S+ Expected end of query/.test(message)
     ? new RegExp(`(?<!\\bfrom\\s+)\\b(\\w+)\\s+${got}\\b`, "i").exec(message)?.[1]
     : undefined;

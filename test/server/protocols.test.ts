@@ -356,6 +356,29 @@ describe("RESET, a method that Node's HTTP/1.1 parser does not support", () => {
     expect(stdout.match(/HTTP\/1\.1 204 No Content/g)).toHaveLength(2);
   });
 
+  test("waits for the reply before it on its connection, in the same packet or a later one", async () => {
+    const get = "GET /test/streamed HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const reset = "RESET /test/reset HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (const packets of [
+      [get, reset],
+      [get + reset],
+      [get + get + reset],
+      [get, `${get}${reset}`],
+    ]) {
+      const socket = net.connect(plain.port, "127.0.0.1").setNoDelay(true);
+      let text = "";
+      socket.setEncoding("latin1").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      for (const packet of packets) socket.write(packet);
+      await once(socket, "end");
+      const statuses = text.match(/HTTP\/1\.1 \d+/g);
+      const gets = packets.join("").split("GET").length - 1;
+      expect(statuses).toEqual([...new Array<string>(gets).fill("HTTP/1.1 200"), "HTTP/1.1 204"]);
+      socket.destroy();
+    }
+  });
+
   test("requires the same rights as other methods", async () => {
     const { stdout } = await run("curl", [
       "-sk",

@@ -61,13 +61,16 @@ const nodeClock: Clock = {
   setTimer(ms: number, run: () => void, isAwaited = false): Timer {
     // An exception in a timer would end the process. As an unhandled rejection it is reported, and the embedding
     // program decides.
-    const timer = setTimeout(() => {
-      try {
-        run();
-      } catch (error) {
-        void Promise.reject(error);
-      }
-    }, Math.min(ms, timerMsMax));
+    const timer = setTimeout(
+      () => {
+        try {
+          run();
+        } catch (error) {
+          void Promise.reject(error);
+        }
+      },
+      Math.min(ms, timerMsMax),
+    );
     if (!isAwaited) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },

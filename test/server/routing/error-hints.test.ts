@@ -62,8 +62,8 @@ test("suggests the keyword that a query misspells", async () => {
   for (const query of [
     "from Orders where where",
     "from Orders o Age",
-
     "from Orders ordering x",
+    `from Orders where Age > 3 ${"x".repeat(100_000)}`,
   ])
     expect((await hint(query)).hint).toMatch(/^The error is at/);
 });
