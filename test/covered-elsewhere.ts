@@ -404,7 +404,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/state/store/damage-list.ts",
     "engine/state/store/stopped-error.ts",
   ],
-  "test/engine/state/store/store.test.ts": ["engine/base/scheduling/time-slices.ts"],
+  "test/engine/state/store/store.test.ts": [
+    "engine/base/scheduling/time-slices.ts",
+    "engine/state/store/commit-queue.ts",
+  ],
   "test/engine/services/subscriptions/subscription-set.test.ts": [
     "engine/state/keyspaces/subscriptions.ts",
     "engine/services/subscriptions/subscription-query.ts",
