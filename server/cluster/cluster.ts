@@ -54,14 +54,15 @@ import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { ProgressReports } from "./progress-reports.ts";
 import { Registrar } from "./registrar.ts";
+import { databaseKey, Registry, sharedValuesId } from "./registry.ts";
 import {
-  databaseKey,
-  deletedKey,
-  memberKey,
-  Registry,
-  removedKey,
-  sharedValuesId,
-} from "./registry.ts";
+  addingCopy,
+  addingMember,
+  deletingDatabase,
+  registeredDatabase,
+  removingCopy,
+  removingMember,
+} from "./registry-changes.ts";
 import { ReplicaPositions } from "./replica-positions.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { StreamScrub } from "./stream-scrub.ts";
@@ -395,65 +396,19 @@ export class Cluster implements ClusterView {
 
   async addMember(tag: string): Promise<void> {
     const member = this.#membership.present().find((one) => one.tag === tag);
-    if (this.#known.members.has(tag)) {
-      throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
-    }
-    if (member === undefined) {
-      throw new EngineError(
-        "invalid-argument",
-        `Node ${tag} sends no heartbeats. Start it with --Cluster.NodeTag=${tag} and the NATS servers of this node.`,
-      );
-    }
-    await this.change([
-      { key: removedKey(tag), value: null },
-      { key: memberKey(tag), expected: null, value: JSON.stringify(member) },
-    ]);
+    await this.change(addingMember(this.#known, tag, member));
   }
 
   removeMember(tag: string): Promise<void> {
-    return this.#changeAsOf(({ members, databases }) => {
-      const member = members.get(tag);
-      if (member === undefined) {
-        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
-      }
-      const changes: ValueChange[] = [
-        { key: memberKey(tag), expected: JSON.stringify(member), value: null },
-        { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
-      ];
-      for (const registered of databases.values()) {
-        if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
-      }
-      return changes;
-    });
+    return this.#changeAsOf((registry) => removingMember(registry, tag, this.index));
   }
 
   addCopy(name: string, tag: string): Promise<void> {
-    return this.#changeAsOf(({ members }) => {
-      const registered = this.#registered(name);
-      if (!members.has(tag)) {
-        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
-      }
-      if (registered.members.includes(tag)) {
-        throw new EngineError(
-          "invalid-operation",
-          `The node ${tag} has a copy of '${registered.name}'.`,
-        );
-      }
-      return [this.#withMembers(registered, [...registered.members, tag])];
-    });
+    return this.#changeAsOf((registry) => addingCopy(registry, name, tag, this.index));
   }
 
   removeCopy(name: string, tag: string): Promise<void> {
-    return this.#changeAsOf(() => {
-      const registered = this.#registered(name);
-      if (!registered.members.includes(tag)) {
-        throw new EngineError(
-          "invalid-operation",
-          `The node ${tag} has no copy of '${registered.name}'.`,
-        );
-      }
-      return [this.#withoutCopy(registered, tag)];
-    });
+    return this.#changeAsOf((registry) => removingCopy(registry, name, tag, this.index));
   }
 
   /** Makes changes computed from the registry, and retries them if it has changed meanwhile. @throws errors of `make` */
@@ -544,19 +499,14 @@ export class Cluster implements ClusterView {
     if (id === undefined) return false;
     await this.#changeAsOf(() => {
       const registered = this.#registeredOf(id);
-      if (registered === undefined) return [];
-      const deleted = { name: registered.name, generation: registered.generation };
-      return [
-        { key: databaseKey(name), expected: JSON.stringify(registered), value: null },
-        { key: deletedKey(id), value: JSON.stringify(deleted) },
-      ];
+      return registered === undefined ? [] : deletingDatabase(registered);
     });
     await this.#reconciled(() => !this.#opened.databases.has(name) || !this.#copies.has(name));
     return true;
   }
 
   async transfer(name: string, tag: string): Promise<void> {
-    const { registered, leaderTag } = this.#stateOf(this.#registered(name));
+    const { registered, leaderTag } = this.#stateOf(registeredDatabase(this.#known, name));
     if (!registered.members.includes(tag)) {
       throw new EngineError("invalid-operation", `The node ${tag} has no copy of '${name}'.`);
     }
@@ -576,7 +526,7 @@ export class Cluster implements ClusterView {
   }
 
   async waitForCopies(name: string, count: number, timeoutMs: number): Promise<number> {
-    const { registered } = this.#stateOf(this.#registered(name));
+    const { registered } = this.#stateOf(registeredDatabase(this.#known, name));
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
@@ -652,40 +602,6 @@ export class Cluster implements ClusterView {
     }
     const ledMs = Math.max(this.#servedMs, this.#copies.ledMs(registered.id));
     return performance.now() - ledMs >= leaderlessMs ? 0 : this.#positions.of(registered);
-  }
-
-  /** @throws EngineError database-missing */
-  #registered(name: string): ClusterDatabase {
-    const found = this.#known.databases.get(foldedName(name));
-    if (found === undefined) {
-      throw new EngineError("database-missing", `Database '${name}' does not exist.`);
-    }
-    return found;
-  }
-
-  #withMembers(registered: ClusterDatabase, members: readonly string[]): ValueChange {
-    const changed: ClusterDatabase = {
-      ...registered,
-      members,
-      index: Math.max(registered.index, this.index) + 1,
-    };
-    return {
-      key: databaseKey(registered.name),
-      expected: JSON.stringify(registered),
-      value: JSON.stringify(changed),
-    };
-  }
-
-  /** @throws EngineError invalid-operation */
-  #withoutCopy(registered: ClusterDatabase, tag: string): ValueChange {
-    const members = registered.members.filter((one) => one !== tag);
-    if (members.length === 0) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has the only copy of '${registered.name}': delete the database, or add a copy elsewhere first.`,
-      );
-    }
-    return this.#withMembers(registered, members);
   }
 
   /** Waits for a database that was just registered. */
