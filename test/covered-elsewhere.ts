@@ -100,6 +100,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/cluster/cluster.cluster.test.ts": [
     "engine/api/cluster/shared-values.ts",
+    "server/cluster/cluster-duties.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
     "server/cluster/copy-repairs.ts",
