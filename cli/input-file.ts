@@ -1,5 +1,5 @@
 /** Files that a command reads. */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { getSystemErrorMap } from "node:util";
 import { Failure } from "./failure.ts";
 
@@ -12,7 +12,16 @@ export async function readInput(path: string): Promise<string> {
   }
 }
 
-export function unreadable(path: string, error: unknown): Failure {
+/** Returns the size of a file, in bytes. @throws Failure usage */
+export async function sizeOfInput(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    throw unreadable(path, error);
+  }
+}
+
+function unreadable(path: string, error: unknown): Failure {
   return new Failure("usage", `${path} cannot be read: ${reasonOf(error)}`, { cause: error });
 }
 

@@ -100,6 +100,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
   ],
   "test/server/cluster/cluster.cluster.test.ts": [
     "engine/api/cluster/shared-values.ts",
+    "server/cluster/cluster-duties.ts",
     "server/cluster/cluster-parts.ts",
     "server/cluster/cluster-values.ts",
     "server/cluster/copy-repairs.ts",
@@ -404,7 +405,10 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/state/store/damage-list.ts",
     "engine/state/store/stopped-error.ts",
   ],
-  "test/engine/state/store/store.test.ts": ["engine/base/scheduling/time-slices.ts"],
+  "test/engine/state/store/store.test.ts": [
+    "engine/base/scheduling/time-slices.ts",
+    "engine/state/store/commit-queue.ts",
+  ],
   "test/engine/services/subscriptions/subscription-set.test.ts": [
     "engine/state/keyspaces/subscriptions.ts",
     "engine/services/subscriptions/subscription-query.ts",

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
 import { routes } from "../server/endpoints/route-table.ts";
+import { settings } from "../server/settings/setting-table.ts";
 import { coveredElsewhere } from "./covered-elsewhere.ts";
 import { projectRoot } from "./support/project-root.ts";
 
@@ -240,6 +241,39 @@ describe("tables", () => {
       return names.filter((name) => !isListed(name));
     });
     expect(missing).toEqual([]);
+  });
+
+  test("settings are read by a file next to their table", () => {
+    const readers = source
+      .filter((path) => /^server\/settings\/(?!setting-table)/.test(path))
+      .map(read)
+      .join();
+    expect(Object.keys(settings).filter((name) => !readers.includes(`"${name}"`))).toEqual([]);
+  });
+
+  test("metrics are in docs/operations.md or docs/cluster.md", () => {
+    const pages = read("docs/operations.md") + read("docs/cluster.md");
+    const names = source
+      .filter((path) => path.startsWith("server/monitoring/"))
+      .flatMap((path) => [...read(path).matchAll(/"(jackdaw_\w+)"/g)].map(([, name]) => name));
+    expect(names.length).toBeGreaterThan(40);
+    expect(names.filter((name) => !new RegExp(`\`${name}\\b`).test(pages))).toEqual([]);
+  });
+
+  test("studio/main.tsx shows every page, and rights.walk.test.ts opens those of the sidebar", () => {
+    const found = (path: string, pattern: RegExp) =>
+      [...read(path).matchAll(pattern)].map(([, name]) => name);
+    const main = read("studio/main.tsx");
+    const pages = files
+      .filter((path) => /^studio\/pages\/.*\.tsx$/.test(path))
+      .flatMap((path) => found(path, /^export function (\w+Page)\b/gm));
+    expect(pages.filter((name) => !main.includes(`<${name} `))).toEqual([]);
+    const opened = read("test/studio/flows/rights.walk.test.ts");
+    const listed = found("studio/shell/shell.tsx", /^ {2}\{ page: "(\w+)"/gm);
+    expect([pages.length, listed.length].every((count) => count >= 10)).toBe(true);
+    expect(listed.filter((page) => !new RegExp(`"(?:db/shop/)?${page}["?]`).test(opened))).toEqual(
+      [],
+    );
   });
 
   test("exactly these routes are open without a certificate", () => {

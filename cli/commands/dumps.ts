@@ -1,12 +1,12 @@
 /** `jackdaw export` and `import` for RavenDB dumps, through the server's smuggler. */
 import { createReadStream, createWriteStream } from "node:fs";
-import { rename, rm, stat } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { inDatabase } from "../client.ts";
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
-import { unreadable } from "../input-file.ts";
+import { sizeOfInput } from "../input-file.ts";
 import { sizeText } from "../output.ts";
 import { ProgressLine } from "../progress.ts";
 
@@ -58,13 +58,7 @@ async function exportTo(context: CommandContext): Promise<void> {
 async function importFrom(context: CommandContext): Promise<void> {
   const { arguments: given, client, database, options, print } = context;
   const [path = ""] = given;
-  let total: number;
-  try {
-    total = (await stat(path)).size;
-  } catch (error) {
-    throw unreadable(path, error);
-  }
-  const passed = new ByteCounter(context, total);
+  const passed = new ByteCounter(context, await sizeOfInput(path));
   const body = Readable.from(createReadStream(path).pipe(passed.stream));
   try {
     const answer = await client().send(inDatabase(database(), "smuggler/import"), {

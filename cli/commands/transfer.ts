@@ -5,14 +5,14 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
-import { rename, rm, stat } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { PassThrough, pipeline, Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { inDatabase } from "../client.ts";
 import type { CommandContext } from "../command.ts";
 import { Failure } from "../failure.ts";
-import { unreadable } from "../input-file.ts";
+import { sizeOfInput } from "../input-file.ts";
 import { inCollection } from "../json-text.ts";
 import { countText } from "../output.ts";
 import { ProgressLine, rateText } from "../progress.ts";
@@ -183,13 +183,7 @@ async function writeLines(
 
 async function importRows(context: CommandContext, path: string, format: Format): Promise<void> {
   const { client, database, options, print } = context;
-  let total: number;
-  try {
-    total = (await stat(path)).size;
-  } catch (error) {
-    throw unreadable(path, error);
-  }
-  const passed = new ByteCounter(context, total);
+  const passed = new ByteCounter(context, await sizeOfInput(path));
   const state: Sent = { rows: 0, failure: null };
   try {
     const source = isZipped(path) ? createGunzip() : new PassThrough();

@@ -11,7 +11,8 @@ import {
   EngineError,
   type ShippedDatabase,
 } from "../../engine/engine.ts";
-import { type Cluster, hasRecord } from "./cluster.ts";
+import type { Cluster } from "./cluster.ts";
+import { hasRecord } from "./cluster-duties.ts";
 import type { ClusterDatabase } from "./cluster-view.ts";
 import { copiesDefault, placesFor } from "./topology.ts";
 

@@ -31,6 +31,7 @@ import type { Log } from "../logging/log.ts";
 import type { ValueStore } from "../settings/value-store.ts";
 import { Adoption, isImported } from "./adoption.ts";
 import { ClusterBootstrap } from "./cluster-bootstrap.ts";
+import { ClusterDuties, hasRecord } from "./cluster-duties.ts";
 import type { ClusterHealth } from "./cluster-health.ts";
 import type {
   ClusterDatabase,
@@ -53,15 +54,15 @@ import type { Nats } from "./nats/nats.ts";
 import { encodeStatus, heartbeatOf } from "./node-status.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { ProgressReports } from "./progress-reports.ts";
-import { Registrar } from "./registrar.ts";
+import { databaseKey, Registry, sharedValuesId } from "./registry.ts";
 import {
-  databaseKey,
-  deletedKey,
-  memberKey,
-  Registry,
-  removedKey,
-  sharedValuesId,
-} from "./registry.ts";
+  addingCopy,
+  addingMember,
+  deletingDatabase,
+  registeredDatabase,
+  removingCopy,
+  removingMember,
+} from "./registry-changes.ts";
 import { ReplicaPositions } from "./replica-positions.ts";
 import { SharedChanges, wasNotMade } from "./shared-changes.ts";
 import { StreamScrub } from "./stream-scrub.ts";
@@ -72,9 +73,6 @@ const sharedName = "the cluster's values";
 /** Minimum time without a leader after which a node becomes a candidate, in milliseconds; `standSpreadMs` is a random addition. */
 const standAfterMs = 3000;
 const standSpreadMs = 2000;
-/** Interval of trims of the streams, in milliseconds. */
-const trimMs = 60_000;
-const tickMs = 500;
 const creationMs = 30_000;
 const retryMs = 100;
 /** Maximum number of retries of a change that conflicts with another change of the registry. */
@@ -127,26 +125,15 @@ export class Cluster implements ClusterView {
   readonly #progress = new ProgressReports(this.#membership);
   readonly #positions = new ReplicaPositions();
   readonly #repairs: CopyRepairs;
-  readonly #registrar = new Registrar({
-    change: (changes) => this.changeHere(changes),
-    removeStream: (id, generation) =>
-      this.#opened.nats.removeStream({ databaseId: id, generation }),
-  });
-  #timer: NodeJS.Timeout | null = null;
-  #isReconciling = false;
-  #isStale = true;
+  readonly #duties: ClusterDuties;
   #isStopped = false;
   #isNotifying = false;
   /** Gaps in the streams of local copies, by database id: the last missing frame, attempts to get it, and number of gaps. */
   readonly #gaps = new Map<string, { from: number; tries: number; count: number }>();
   readonly #scrub: StreamScrub;
-  #duties: Promise<void> | null = null;
   readonly bootstrap: ClusterBootstrap;
   readonly #adoption: Adoption;
-  #bootstrapping: Promise<void> | null = null;
   readonly #trim: StreamTrim;
-  #trimmedMs = performance.now();
-  #trimming: Promise<void> | null = null;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -210,6 +197,23 @@ export class Cluster implements ClusterView {
       isCopy: (name) => this.#copies.has(name),
       createStream: (id) => this.#opened.nats.createStream(id),
     });
+    this.#duties = new ClusterDuties({
+      tag: options.tag,
+      log: options.log,
+      registry: () => this.#known,
+      shared: () => this.#opened.shared,
+      changes: () => this.#opened.changes,
+      removeStream: (databaseId, generation) =>
+        this.#opened.nats.removeStream({ databaseId, generation }),
+      leads: () => this.leaderTag === this.tag,
+      member: () => this.#serving.member(),
+      copies: this.#copies,
+      membership: this.#membership,
+      positions: this.#positions,
+      bootstrap: this.bootstrap,
+      adoption: this.#adoption,
+      trim: () => this.#trim.run(this.#ledHere(), () => this.#isStopped),
+    });
   }
 
   /** Replication options of the databases in the data folder. */
@@ -257,22 +261,18 @@ export class Cluster implements ClusterView {
         (tag, status) => this.#heard(tag, status),
       ),
     );
-    this.#timer = setInterval(() => this.#tick(), tickMs).unref();
-    this.#tick();
+    this.#duties.start();
     this.#scrub.start();
   }
 
   /** Stops creating and removing copies. Must be called before the databases are closed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    if (this.#timer !== null) clearInterval(this.#timer);
+    const duties = this.#duties.stop();
     this.#progress.stop();
     await this.#repairs.stop();
     await this.#scrub.stop();
-    await this.#trimming;
-    while (this.#isReconciling || this.#duties !== null || this.#bootstrapping !== null) {
-      await pause(retryMs / 10);
-    }
+    await duties;
   }
 
   /** Sends a last heartbeat and disconnects. Must be called after the databases are closed. */
@@ -395,65 +395,19 @@ export class Cluster implements ClusterView {
 
   async addMember(tag: string): Promise<void> {
     const member = this.#membership.present().find((one) => one.tag === tag);
-    if (this.#known.members.has(tag)) {
-      throw new EngineError("invalid-argument", `The node ${tag} is in the cluster already.`);
-    }
-    if (member === undefined) {
-      throw new EngineError(
-        "invalid-argument",
-        `Node ${tag} sends no heartbeats. Start it with --Cluster.NodeTag=${tag} and the NATS servers of this node.`,
-      );
-    }
-    await this.change([
-      { key: removedKey(tag), value: null },
-      { key: memberKey(tag), expected: null, value: JSON.stringify(member) },
-    ]);
+    await this.change(addingMember(this.#known, tag, member));
   }
 
   removeMember(tag: string): Promise<void> {
-    return this.#changeAsOf(({ members, databases }) => {
-      const member = members.get(tag);
-      if (member === undefined) {
-        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
-      }
-      const changes: ValueChange[] = [
-        { key: memberKey(tag), expected: JSON.stringify(member), value: null },
-        { key: removedKey(tag), value: JSON.stringify(new Date().toISOString()) },
-      ];
-      for (const registered of databases.values()) {
-        if (registered.members.includes(tag)) changes.push(this.#withoutCopy(registered, tag));
-      }
-      return changes;
-    });
+    return this.#changeAsOf((registry) => removingMember(registry, tag, this.index));
   }
 
   addCopy(name: string, tag: string): Promise<void> {
-    return this.#changeAsOf(({ members }) => {
-      const registered = this.#registered(name);
-      if (!members.has(tag)) {
-        throw new EngineError("invalid-argument", `The node ${tag} does not exist in the cluster.`);
-      }
-      if (registered.members.includes(tag)) {
-        throw new EngineError(
-          "invalid-operation",
-          `The node ${tag} has a copy of '${registered.name}'.`,
-        );
-      }
-      return [this.#withMembers(registered, [...registered.members, tag])];
-    });
+    return this.#changeAsOf((registry) => addingCopy(registry, name, tag, this.index));
   }
 
   removeCopy(name: string, tag: string): Promise<void> {
-    return this.#changeAsOf(() => {
-      const registered = this.#registered(name);
-      if (!registered.members.includes(tag)) {
-        throw new EngineError(
-          "invalid-operation",
-          `The node ${tag} has no copy of '${registered.name}'.`,
-        );
-      }
-      return [this.#withoutCopy(registered, tag)];
-    });
+    return this.#changeAsOf((registry) => removingCopy(registry, name, tag, this.index));
   }
 
   /** Makes changes computed from the registry, and retries them if it has changed meanwhile. @throws errors of `make` */
@@ -544,19 +498,14 @@ export class Cluster implements ClusterView {
     if (id === undefined) return false;
     await this.#changeAsOf(() => {
       const registered = this.#registeredOf(id);
-      if (registered === undefined) return [];
-      const deleted = { name: registered.name, generation: registered.generation };
-      return [
-        { key: databaseKey(name), expected: JSON.stringify(registered), value: null },
-        { key: deletedKey(id), value: JSON.stringify(deleted) },
-      ];
+      return registered === undefined ? [] : deletingDatabase(registered);
     });
     await this.#reconciled(() => !this.#opened.databases.has(name) || !this.#copies.has(name));
     return true;
   }
 
   async transfer(name: string, tag: string): Promise<void> {
-    const { registered, leaderTag } = this.#stateOf(this.#registered(name));
+    const { registered, leaderTag } = this.#stateOf(registeredDatabase(this.#known, name));
     if (!registered.members.includes(tag)) {
       throw new EngineError("invalid-operation", `The node ${tag} has no copy of '${name}'.`);
     }
@@ -576,7 +525,7 @@ export class Cluster implements ClusterView {
   }
 
   async waitForCopies(name: string, count: number, timeoutMs: number): Promise<number> {
-    const { registered } = this.#stateOf(this.#registered(name));
+    const { registered } = this.#stateOf(registeredDatabase(this.#known, name));
     const wanted = this.#copies.opened(name)?.replication?.mark?.sequence ?? 0;
     const others = registered.members.filter((tag) => tag !== this.tag);
     const untilMs = performance.now() + timeoutMs;
@@ -654,40 +603,6 @@ export class Cluster implements ClusterView {
     return performance.now() - ledMs >= leaderlessMs ? 0 : this.#positions.of(registered);
   }
 
-  /** @throws EngineError database-missing */
-  #registered(name: string): ClusterDatabase {
-    const found = this.#known.databases.get(foldedName(name));
-    if (found === undefined) {
-      throw new EngineError("database-missing", `Database '${name}' does not exist.`);
-    }
-    return found;
-  }
-
-  #withMembers(registered: ClusterDatabase, members: readonly string[]): ValueChange {
-    const changed: ClusterDatabase = {
-      ...registered,
-      members,
-      index: Math.max(registered.index, this.index) + 1,
-    };
-    return {
-      key: databaseKey(registered.name),
-      expected: JSON.stringify(registered),
-      value: JSON.stringify(changed),
-    };
-  }
-
-  /** @throws EngineError invalid-operation */
-  #withoutCopy(registered: ClusterDatabase, tag: string): ValueChange {
-    const members = registered.members.filter((one) => one !== tag);
-    if (members.length === 0) {
-      throw new EngineError(
-        "invalid-operation",
-        `The node ${tag} has the only copy of '${registered.name}': delete the database, or add a copy elsewhere first.`,
-      );
-    }
-    return this.#withMembers(registered, members);
-  }
-
   /** Waits for a database that was just registered. */
   async #whenReady(registered: ClusterDatabase, hasBegun = () => true): Promise<Database> {
     const { name, id } = registered;
@@ -713,7 +628,7 @@ export class Cluster implements ClusterView {
     const untilMs = performance.now() + withinMs;
     while (!isWanted()) {
       if (performance.now() > untilMs || this.#isStopped) return false;
-      this.#reconcileSoon();
+      this.#duties.reconcileSoon();
       await pause(retryMs / 10);
     }
     return true;
@@ -735,13 +650,13 @@ export class Cluster implements ClusterView {
   /** Invalidates the registry, and notifies listeners once per event-loop tick. */
   #changed(): void {
     this.#registry = null;
-    this.#isStale = true;
+    this.#duties.changed();
     if (this.#isNotifying || this.#isStopped) return;
     this.#isNotifying = true;
     setImmediate(() => {
       this.#isNotifying = false;
       for (const listener of this.#listeners) listener();
-      this.#reconcileSoon();
+      this.#duties.reconcileSoon();
     });
   }
 
@@ -871,17 +786,6 @@ export class Cluster implements ClusterView {
     return led !== undefined && (await this.#trim.purgeDamaged(led));
   }
 
-  #trimIfDue(): void {
-    if (this.#isStopped || this.#trimming !== null) return;
-    if (performance.now() - this.#trimmedMs < trimMs) return;
-    this.#trimmedMs = performance.now();
-    this.#trimming = this.#trim
-      .run(this.#ledHere(), () => this.#isStopped)
-      .finally(() => {
-        this.#trimming = null;
-      });
-  }
-
   get #serving(): ClusterService {
     if (this.#service === null) throw new Error("the cluster does not serve yet");
     return this.#service;
@@ -907,117 +811,10 @@ export class Cluster implements ClusterView {
       replication?.heard(heartbeatOf(tag, report));
     }
   }
-
-  /** Runs the cluster bootstrap and pending adoptions. */
-  #runBootstrap(): void {
-    if (this.#bootstrapping !== null || this.#isStopped) return;
-    this.#bootstrapping = this.bootstrap
-      .work()
-      .then(() => this.#adoption.work())
-      .catch((error: unknown) => {
-        // The next tick retries.
-        if (!(error instanceof EngineError))
-          this.#options.log.report("The bootstrap failed", error);
-      })
-      .finally(() => {
-        this.#bootstrapping = null;
-      });
-  }
-
-  #tick(): void {
-    this.#isStale = true;
-    this.#reconcileSoon();
-    this.#trimIfDue();
-    this.#runBootstrap();
-    if (this.#duties !== null || this.leaderTag !== this.tag || this.#isStopped) return;
-    const present = [this.#serving.member(), ...this.#membership.present()];
-    this.#duties = this.#registrar
-      .work(this.#known, present)
-      .catch((error: unknown) => {
-        // Another node leads, or the next tick retries.
-        if (!(error instanceof EngineError)) this.#options.log.report("The registry failed", error);
-      })
-      .finally(() => {
-        this.#duties = null;
-      });
-  }
-
-  #reconcileSoon(): void {
-    if (this.#isReconciling || !this.#isStale || this.#isStopped || this.#service === null) return;
-    this.#isReconciling = true;
-    void this.#reconcile()
-      .catch((error: unknown) => {
-        // For example, the disk is full. The next tick retries.
-        this.#options.log.report(
-          "The copies of this node could not be reconciled with the registry",
-          error,
-        );
-      })
-      .finally(() => {
-        this.#isReconciling = false;
-      });
-  }
-
-  async #reconcile(): Promise<void> {
-    while (this.#isStale && !this.#isStopped) {
-      this.#isStale = false;
-      const registry = this.#known;
-      this.#opened.shared.replication.abstain(registry.removed.has(this.tag));
-      await this.#copies.reconcile(registry);
-      this.#positions.keep(registry.databases.values());
-      for (const registered of registry.databases.values()) {
-        await this.#begin(registered);
-        const { id, name } = registered;
-        if (!this.#copies.isComplete(id) && this.#hasAll(registered)) {
-          await this.#copies.completed(name);
-        }
-      }
-    }
-  }
-
-  /** Returns whether this node's copy has everything that the leader last reported. */
-  #hasAll({ id, name, members }: ClusterDatabase): boolean {
-    const replication = this.#copies.opened(name)?.replication;
-    if (replication === null || replication === undefined) return false;
-    if (replication.role === "leader") return true;
-    const { role, applied } = replication.heartbeat;
-    const leader = this.#membership.leaderOf(id, members);
-    if (role !== "follower" || leader === null || applied === 0) return false;
-    return applied >= this.#membership.appliedBy(leader, id);
-  }
-
-  /** Writes the record of a new database as its first leader, and registers that its stream has begun. */
-  async #begin(registered: ClusterDatabase): Promise<void> {
-    const { name, generation, initialRecord, isSeeded } = registered;
-    const database = this.#copies.opened(name);
-    if (database?.replication?.role !== "leader") return;
-    const { replication } = database;
-    try {
-      if (!hasRecord(database)) await database.changeSettings(() => initialRecord);
-      if (isSeeded) return;
-      // An adopted database has no message in its stream yet. With this one, other copies can become current.
-      if (replication.mark?.generation !== generation) await replication.noteTrim(0);
-      await this.#opened.changes.change([
-        {
-          key: databaseKey(name),
-          expected: JSON.stringify(registered),
-          value: JSON.stringify({ ...registered, isSeeded: true }),
-        },
-      ]);
-    } catch (error) {
-      // The next leader retries, or this node in the next tick.
-      if (!(error instanceof EngineError)) throw error;
-    }
-  }
 }
 
 function patienceMs(): number {
   return standAfterMs + Math.random() * standSpreadMs;
-}
-
-/** Returns whether the database has the record that its creator gave it. */
-export function hasRecord(database: Database): boolean {
-  return Object.keys(database.settings).length > 0;
 }
 
 function leaderOf(

@@ -3,8 +3,7 @@
  * heartbeat is a hint; no decision depends on it alone.
  *
  * Invariants:
- * - Receipt times are taken from the monotonic clock of this process.
- * - Invalid or oversized messages, and messages of more nodes than a cluster can have, are dropped.
+ * - Invalid or oversized messages are dropped.
  */
 import { randomBytes } from "node:crypto";
 import { nodeTagPattern } from "../../engine/base/names.ts";
@@ -13,7 +12,6 @@ const subject = "jd.heartbeat";
 export const heartbeatMs = 500;
 /** Maximum size of a status, in bytes. A database takes about a hundred. */
 const statusBytesMax = 1024 * 1024;
-const nodeCountMax = 100;
 /** Minimum time between two warnings about another server with this node's tag, in milliseconds. */
 const complaintMs = 60_000;
 
@@ -34,16 +32,10 @@ export interface HeartbeatOptions {
   /** Returns the status to publish, which must be serializable as JSON. */
   readonly status: () => NodeStatus;
   /** Called for each heartbeat of another node. */
-  readonly heard?: (tag: string, status: NodeStatus) => void;
+  readonly heard: (tag: string, status: NodeStatus) => void;
   readonly report: (message: string) => void;
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
-}
-
-interface HeardNode {
-  readonly status: NodeStatus;
-  /** Time of receipt, by the monotonic clock of this process. */
-  readonly atMs: number;
 }
 
 export class Heartbeats {
@@ -51,7 +43,6 @@ export class Heartbeats {
   readonly #nowMs: () => number;
   /** Distinguishes this process from another one with the same tag. */
   readonly #run = randomBytes(8).toString("hex");
-  readonly #heard = new Map<string, HeardNode>();
   readonly #subscription: { stop(): void };
   readonly #timer: NodeJS.Timeout;
   #complainedMs = Number.NEGATIVE_INFINITY;
@@ -62,11 +53,6 @@ export class Heartbeats {
     this.#subscription = options.link.subscribe(subject, ({ data }) => this.#receive(data));
     this.#timer = setInterval(() => this.beat(), heartbeatMs).unref();
     this.beat();
-  }
-
-  /** The last heartbeat of each other node, by tag. */
-  get heard(): ReadonlyMap<string, HeardNode> {
-    return this.#heard;
   }
 
   /** Publishes the status now instead of within 500 ms, after a change that other nodes wait for. */
@@ -93,9 +79,7 @@ export class Heartbeats {
       if (run !== this.#run) this.#complain();
       return;
     }
-    if (!this.#heard.has(tag) && this.#heard.size >= nodeCountMax) return;
-    this.#heard.set(tag, { status, atMs: this.#nowMs() });
-    this.#options.heard?.(tag, status);
+    this.#options.heard(tag, status);
   }
 
   #complain(): void {

@@ -5,6 +5,8 @@ import { decodeStatus, type StatusOfNode } from "./node-status.ts";
 
 /** Time without a heartbeat after which a node counts as absent, in milliseconds. */
 const silentMs = 3000;
+/** Maximum number of nodes; heartbeats of others are dropped. */
+const nodeCountMax = 100;
 
 interface Heard {
   readonly status: StatusOfNode;
@@ -15,8 +17,9 @@ interface Heard {
 export class MembershipTable {
   readonly #heard = new Map<string, Heard>();
 
-  /** Records a heartbeat. @returns its status, or null if it cannot be decoded */
+  /** Records a heartbeat. @returns its status, or null if it cannot be decoded, or there are too many nodes */
   record(tag: string, sent: NodeStatus): StatusOfNode | null {
+    if (!this.#heard.has(tag) && this.#heard.size >= nodeCountMax) return null;
     const status = decodeStatus(tag, sent);
     if (status !== null) this.#heard.set(tag, { status, atMs: performance.now() });
     return status;

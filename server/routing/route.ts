@@ -1,6 +1,6 @@
 /**
- * The types of routes. Routes are data: method, path, access level, and handler, one line each, at the top of an
- * endpoints file; `route-table.ts` joins them.
+ * The types of routes. Routes are data: method, path, access level, and handler, at the top of an endpoints
+ * file; `route-table.ts` joins them.
  */
 
 import type { Database } from "../../engine/engine.ts";

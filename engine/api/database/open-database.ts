@@ -165,7 +165,7 @@ export class OpenDatabase extends Store {
     const replication = options.replicate?.(name) ?? null;
     const all = replication === null ? options : replicatedOptions(options, replication);
     const parts = await openParts(environment, name, folder, all, {
-      durable: (count) => database?.durable(count),
+      durable: (count) => database?.commits.durable(count),
       lost: (count, error) => database?.lost(count, error),
       marked: (mark) => database?.marked(mark),
       stopped: (error) => database?.stopped(error),

@@ -1,10 +1,9 @@
 /**
  * The committed state of one database and its single writer: the log, the keyspaces and the blobs wired together. The
  * semantics of writes are in writes/, those of records in record-owner.ts; the services on top of it (queries,
- * subscriptions, tasks) are in api/database/open-database.ts.
+ * subscriptions, tasks) are in api/database/open-database.ts. commit-queue.ts has the transactions that are not durable.
  *
  * Invariants:
- * - A transaction is visible exactly from the moment it is durable, in the order of the log.
  * - `write` resolves after its transaction is visible.
  * - While a transaction runs in several time slices, no other begins.
  * - An error before a transaction is staged fails that transaction alone. After a failed sync, or an error once
@@ -31,7 +30,6 @@ import type { CompactionReport } from "../../storage/log/compaction.ts";
 import type { DiskWrite } from "../../storage/log/disk-writes.ts";
 import type {
   CommitLog,
-  LogListener,
   LogMetrics,
   Pin,
   Position,
@@ -47,11 +45,11 @@ import {
 } from "../../storage/shipping/shipment.ts";
 import { bodyTextOf } from "../documents/document-record.ts";
 import type { DocumentReader } from "../keyspaces/document-table.ts";
-import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import { databaseRecordKey } from "../keyspaces/revision-rules.ts";
 import { checkSeries } from "../keyspaces/time-series/time-series.ts";
 import { adoptGroup } from "./adopted-group.ts";
 import type { ChangeFeed, FieldChange } from "./changes.ts";
+import { CommitQueue } from "./commit-queue.ts";
 import { type Damaged, DamageList } from "./damage-list.ts";
 import { type DatabaseParts, snapshotSections } from "./database-opening.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -67,34 +65,6 @@ interface WriteOptions {
   readonly fetched?: FetchedRecords;
   /** Called when the transaction is in the log, and will not be run again. For transactions in slices only. */
   readonly whenAppended?: () => void;
-}
-
-/** How many entries of a keyspace a transaction has. */
-interface EntryCount {
-  readonly keyspace: EntryKeyspace<unknown>;
-  count: number;
-}
-
-/** The changes that one transaction staged, and the promise that is settled when it is durable or lost. */
-interface PendingTransaction {
-  readonly documents: number;
-  /** Revisions added or removed. */
-  readonly revisions: number;
-  /** Number of staged entries, by keyspace. */
-  readonly entries: readonly EntryCount[];
-  /** Records of deletions: position and length, alternating. */
-  readonly deletions: readonly number[];
-  readonly changes: Transaction["changes"];
-  readonly deletedRanges: Transaction["deletedRanges"];
-  /** All that it has done to documents, if that is known. */
-  readonly fieldChange: FieldChange | null;
-  readonly lastEtag: number;
-  readonly shapeCount: number;
-  /** Bytes in the log. */
-  readonly length: number;
-  readonly result: unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /** Monitored figures of a log. */
@@ -129,13 +99,10 @@ const maximumReruns = 10_000;
 /** Bytes of records, and reads in progress, of one `fetchAhead`. */
 const bytesAheadMax = 32 * 1024 * 1024;
 const readAheadMax = 8;
-/** A transaction with at least this many entries stages them in slices. */
-const entriesAheadMin = 256;
 /** Units of script work in one slice of a transaction. */
 const scriptWorkOfSlice = sliceMs * scriptWorkPerMs;
-const none: readonly never[] = [];
 
-export abstract class Store implements LogListener {
+export abstract class Store {
   readonly name: string;
   readonly state: DatabaseState;
   readonly blobs: BlobStore;
@@ -159,10 +126,7 @@ export abstract class Store implements LogListener {
   whenStopped: ((error: Error) => void) | null = null;
   readonly #log: CommitLog;
   readonly #scratch = new Scratch();
-  #pending: PendingTransaction[] = [];
-  /** Number of transactions removed from `#pending` so far: the sequence number of the first one left. */
-  #settled = 0;
-  #durableShapeCount: number;
+  protected readonly commits: CommitQueue;
   /** Why requests are refused: the store has stopped, or is closing. */
   #failure: Error | null = null;
   /** Why it has stopped; null while it runs and after an ordinary close. */
@@ -170,11 +134,6 @@ export abstract class Store implements LogListener {
   #isEnding = false;
   /** Resolves when the transaction that runs in slices has been appended or has failed; null: none is running. */
   #long: Promise<void> | null = null;
-  /** The entries of a large transaction, which are staged in slices before it is appended, and how many are staged. */
-  #ahead: Transaction["entries"] = none;
-  #stagedAhead = 0;
-  /** The error that staged transactions were last dropped for; a new object each time. */
-  #lostBy: { readonly error: Error } | null = null;
   /** Log and contents from which a continuous backup may resume. */
   #kept: RetainedForShipping | null;
   /** One snapshot at a time. */
@@ -187,7 +146,12 @@ export abstract class Store implements LogListener {
     this.feed = parts.state.feed;
     this.blobs = parts.blobs;
     this.isInMemory = parts.isInMemory;
-    this.#durableShapeCount = parts.state.shapes.count;
+    this.commits = new CommitQueue(parts.state, {
+      committed: (bytes, hasDocuments) => this.committed(bytes, hasDocuments),
+      fieldsChanged: (change) => this.fieldsChanged(change),
+      failed: (error) => this.#stop(error),
+      report: parts.report,
+    });
     this.clock = parts.environment.clock;
     this.report = parts.report;
     this.#kept = parts.kept;
@@ -309,6 +273,17 @@ export abstract class Store implements LogListener {
     this.#stop(reason);
   }
 
+  /** From the log: transactions after the first `count` are lost. If the disk was full, the store continues. */
+  lost(count: number, error: Error): void {
+    if (!isDiskFull(error)) this.#failure ??= error;
+    this.commits.lost(count, error, this.#failure === null);
+  }
+
+  /** From the log: it has stopped writing. */
+  stopped(error: Error): void {
+    this.#stop(error);
+  }
+
   /** From the log: its carrier has added a mark to the frame that became durable. */
   marked({ record, position }: PlacedMark): void {
     const { replication } = this.state.keyspaces;
@@ -386,7 +361,7 @@ export abstract class Store implements LogListener {
    * is reported when that state is durable.
    */
   #refused(error: unknown): Promise<never> {
-    if (!(error instanceof EngineError) || this.#pending.length === 0) return Promise.reject(error);
+    if (!(error instanceof EngineError) || this.commits.isEmpty) return Promise.reject(error);
     return this.#log.flush().then(() => Promise.reject(error));
   }
 
@@ -456,7 +431,7 @@ export abstract class Store implements LogListener {
     this.#long = new Promise((resolve) => {
       end = resolve;
     });
-    const lostBefore = this.#lostBy;
+    const { lastLoss } = this.commits;
     let isKept = false;
     const steps = this.#wholeTransaction(work, transaction);
     try {
@@ -465,7 +440,8 @@ export abstract class Store implements LogListener {
         await nextSlice();
         this.assertServing();
         // Staged transactions that it has read may have been rolled back.
-        if (this.#lostBy !== null && this.#lostBy !== lostBefore) throw this.#lostBy.error;
+        const loss = this.commits.lastLoss;
+        if (loss !== null && loss !== lastLoss) throw loss.error;
         transaction.beginSlice();
         result = slice(steps, transaction);
       }
@@ -474,7 +450,7 @@ export abstract class Store implements LogListener {
       return { written };
     } finally {
       this.#abandon(steps);
-      this.#dropStagedAhead();
+      this.commits.dropStagedAhead();
       this.#endTransaction(isKept);
       numbers.release();
       this.#long = null;
@@ -515,21 +491,8 @@ export abstract class Store implements LogListener {
     if (!transaction.isAdopted) yield* this.completeInSlices(transaction);
     if (transaction.isEmpty) return step.value;
     yield* scratch.sum();
-    const { entries } = transaction;
-    if (entries.length < entriesAheadMin) return step.value;
-    this.#ahead = entries;
-    for (const { keyspace, key, entry } of entries) {
-      keyspace.stage(key, entry ?? undefined);
-      this.#stagedAhead++;
-      yield;
-    }
+    yield* this.commits.stageAhead(transaction.entries);
     return step.value;
-  }
-
-  /** Rolls back the staged entries of a transaction that is not appended. */
-  #dropStagedAhead(): void {
-    while (this.#stagedAhead > 0) this.#ahead[--this.#stagedAhead]?.keyspace.discardStaged(1);
-    this.#ahead = none;
   }
 
   #begin(fetched: FetchedRecords, isGroup = false): Transaction {
@@ -556,7 +519,7 @@ export abstract class Store implements LogListener {
   ): Promise<Result> {
     if (transaction.isEmpty) {
       // Its result may depend on staged transactions, which a crash can still undo: wait until they are durable.
-      if (this.#pending.length === 0) return Promise.resolve(result);
+      if (this.commits.isEmpty) return Promise.resolve(result);
       return this.#log.flush().then(() => result);
     }
     const { shapes } = this.state;
@@ -575,170 +538,15 @@ export abstract class Store implements LogListener {
     result: Result,
   ): Promise<Result> {
     try {
-      return this.#append(transaction, isDeletion, result);
+      return this.commits.append(transaction, isDeletion, result);
     } catch (error) {
       if (!(error instanceof EngineError)) this.#stop(error);
       throw error;
     }
   }
 
-  /** @returns a promise of `result` that resolves when the transaction is visible. */
-  #append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
-    const { shapes } = this.state;
-    const { scratch } = transaction;
-    const { bytes, length, isLarge, summed } = scratch;
-    const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
-    this.state.documents.stageAll(transaction.documents, base);
-    for (const { facts, at, length } of transaction.revisions) {
-      const { revisions } = this.state.keyspaces;
-      if (length === 0) revisions.stageRemove(facts.document, facts.etag);
-      else revisions.stageAdd(facts, base + at, length);
-    }
-    let entries: EntryCount[] | undefined;
-    let deletions: number[] | undefined;
-    if (transaction.entries.length > 0) {
-      entries = [];
-      deletions = [];
-      let left = this.#stagedAhead;
-      for (const { keyspace, key, entry, at, length } of transaction.entries) {
-        if (entry === null) deletions.push(base + at, length);
-        else entry.position = base + at;
-        if (left > 0) left--;
-        else keyspace.stage(key, entry ?? undefined);
-        const known = entries.find((count) => count.keyspace === keyspace);
-        if (known === undefined) entries.push({ keyspace, count: 1 });
-        else known.count++;
-      }
-      this.#stagedAhead = 0;
-    }
-    shapes.setLoggedCount(shapes.count);
-    return new Promise((resolve, reject) =>
-      this.#pending.push({
-        documents: transaction.documents.count,
-        revisions: transaction.revisions.length,
-        entries: entries ?? none,
-        deletions: deletions ?? none,
-        changes: transaction.changes,
-        deletedRanges: transaction.deletedRanges,
-        fieldChange: fieldChangeOf(transaction, this.state.lastEtag),
-        lastEtag: this.state.lastEtag,
-        shapeCount: shapes.count,
-        length: scratch.length,
-        result,
-        resolve: resolve as (result: unknown) => void,
-        reject,
-      }),
-    );
-  }
-
-  /** From the log: the first `count` transactions are durable. */
-  durable(count: number): void {
-    const due = this.#pending.splice(0, count - this.#settled);
-    this.#settled = count;
-    let done = 0;
-    let bytes = 0;
-    let hasDocuments = false;
-    try {
-      for (; done < due.length; done++) {
-        const transaction = due[done] as PendingTransaction; // done < due.length
-        this.#commit(transaction);
-        bytes += transaction.length;
-        hasDocuments ||= transaction.documents > 0;
-      }
-    } catch (error) {
-      this.#stop(error);
-      for (const { resolve, result } of due.slice(0, done)) resolve(result);
-      // They are durable and will be replayed at the next opening; until then their outcome is unknown.
-      for (const transaction of due.slice(done)) transaction.reject(error);
-      return;
-    }
-    // Listeners are notified last, so that a failing listener cannot keep durable changes from becoming visible.
-    const { feed } = this.state;
-    try {
-      this.committed(bytes, hasDocuments);
-      for (const { changes } of due) if (changes.length > 0) feed.notify(changes);
-      feed.notifyCommit();
-    } catch (error) {
-      this.report(`Database '${this.name}' could not notify its listeners of a commit`, error);
-    }
-    for (const { resolve, result } of due) resolve(result);
-  }
-
-  #commit(transaction: PendingTransaction): void {
-    const { documents, keyspaces } = this.state;
-    for (const { keyspace, count } of transaction.entries) keyspace.commitStaged(count);
-    if (transaction.revisions > 0) keyspaces.revisions.commitStaged(transaction.revisions);
-    this.#born.length = 0;
-    documents.commitStaged(transaction.documents, this.#rowCommitted);
-    this.#dropTombstonesOfBorn();
-    const { deletions, deletedRanges } = transaction;
-    const { deletedSeriesRanges: ranges } = this.state;
-    for (const id of deletedRanges) ranges.set(id, (ranges.get(id) ?? 0) + 1);
-    for (let i = 0; i < deletions.length; i += 2) {
-      this.#log.markDead(deletions[i] as number, deletions[i + 1] as number); // pairs
-    }
-    this.state.committedEtag = transaction.lastEtag;
-    this.state.commitStamp += 1;
-    this.#durableShapeCount = transaction.shapeCount;
-    if (transaction.fieldChange !== null) this.fieldsChanged(transaction.fieldChange);
-  }
-
-  /** From the log: transactions after the first `count` are lost. If the disk was full, the store continues. */
-  lost(count: number, error: Error): void {
-    this.#dropStagedAhead(); // staged last, so rolled back first
-    const dropped = this.#pending.splice(count - this.#settled);
-    this.#lostBy = { error };
-    if (!isDiskFull(error)) this.#failure ??= error;
-    try {
-      // A stopped store does not need to roll back, and may have staged only in part.
-      if (this.#failure === null) this.#takeBack(dropped);
-    } catch (mistake) {
-      this.#stop(mistake);
-    } finally {
-      for (const transaction of dropped) transaction.reject(error);
-    }
-  }
-
-  #takeBack(dropped: readonly PendingTransaction[]): void {
-    const { documents, shapes, keyspaces } = this.state;
-    for (const { documents: rows, revisions, entries } of [...dropped].reverse()) {
-      documents.discardStaged(rows);
-      keyspaces.revisions.discardStaged(revisions);
-      for (const { keyspace, count } of entries) keyspace.discardStaged(count);
-    }
-    shapes.setLoggedCount(this.#pending.at(-1)?.shapeCount ?? this.#durableShapeCount);
-  }
-
-  /** From the log: it has stopped writing. */
-  stopped(error: Error): void {
-    this.#stop(error);
-  }
-
-  /** Called for each row when it is committed. A field, so that no closure is allocated per transaction. */
-  readonly #rowCommitted = (
-    document: number,
-    _etag: number,
-    position: Position,
-    length: number,
-  ): void => {
-    if (length > 0) this.#log.markReplaced(position, length);
-    else if (!this.state.keyspaces.tombstones.isEmpty) this.#born.push(document);
-  };
-
-  /** Documents that did not exist before the transaction that is being committed. */
-  readonly #born: number[] = [];
-
   /** Scratch value of `bodyText`. */
   readonly #place = newPlace();
-
-  #dropTombstonesOfBorn(): void {
-    const { documents, keyspaces } = this.state;
-    for (const document of this.#born) {
-      if (documents.etagOf(document) === 0) continue;
-      const collection = keyspaces.collections.nameOf(documents.collectionOf(document));
-      keyspaces.tombstones.dropDocument(documents.lowerIdOf(document), collection);
-    }
-  }
 
   // Reading
 
@@ -1023,7 +831,7 @@ export abstract class Store implements LogListener {
   }
 
   #sections(view: ReturnType<DatabaseState["documents"]["view"]>): SnapshotSection[] {
-    return snapshotSections(this.state, view, this.#durableShapeCount);
+    return snapshotSections(this.state, view, this.commits.durableShapeCount);
   }
 
   /** Writes an index snapshot concurrently with traffic, so that the next opening replays little. One at a time. */
@@ -1049,7 +857,7 @@ export abstract class Store implements LogListener {
 
   /** Whether a transaction is appended but not yet durable. */
   protected get isWriting(): boolean {
-    return this.#pending.length > 0;
+    return !this.commits.isEmpty;
   }
 
   // Maintenance
@@ -1086,10 +894,7 @@ export abstract class Store implements LogListener {
     documents.checkInvariants();
     for (const keyspace of keyspaces.all) keyspace.checkInvariants();
     checkSeries(keyspaces.timeSeries, keyspaces.timeSeriesSegments);
-    assert(
-      documents.stagedCount === 0 || this.#pending.length > 0,
-      "staged rows have a transaction",
-    );
+    assert(documents.stagedCount === 0 || this.isWriting, "staged rows have a transaction");
     let hashes = 0;
     const seen = new Set<string>();
     for (const [, { hash }] of keyspaces.attachments.withPrefix("")) {
@@ -1146,13 +951,6 @@ function slice<Result>(
     if (step.done === true) return step;
     if (transaction.scriptWork >= scriptWorkOfSlice || performance.now() >= stopMs) return step;
   }
-}
-
-/** `to`: the last etag of the transaction. */
-function fieldChangeOf({ fieldChange, documents }: Transaction, to: number): FieldChange | null {
-  if (fieldChange === null || fieldChange.count !== documents.count) return null;
-  const { fields, from, previousMax } = fieldChange;
-  return { fields, from, to, previousMax };
 }
 
 function isDiskFull(error: unknown): boolean {

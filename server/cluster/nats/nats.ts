@@ -310,12 +310,11 @@ export class Nats {
   /** Publishes the result of `status` every 500 ms, and receives the heartbeats of other nodes, until stopped. */
   heartbeats(
     status: () => NodeStatus,
-    heard?: (tag: string, status: NodeStatus) => void,
+    heard: (tag: string, status: NodeStatus) => void,
   ): Heartbeats {
     const { link, nodeTag, log } = this.#parts;
     const report = (message: string) => log.warn(message);
-    const common = { link, tag: nodeTag, status, report };
-    return new Heartbeats(heard === undefined ? common : { ...common, heard });
+    return new Heartbeats({ link, tag: nodeTag, status, heard, report });
   }
 
   /** Name of this node's nats-server, or undefined with external servers. */

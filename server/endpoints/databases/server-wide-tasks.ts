@@ -1,4 +1,5 @@
 /** Tasks and connection strings of all databases: always empty, because they belong to one database here. Shapes are those of RavenDB 7.2.7. */
+import { connectionTypes } from "../../databases/etl-definitions.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { Route } from "../../routing/route.ts";
@@ -26,16 +27,6 @@ const taskTypes: readonly string[] = [
 ];
 /** The types that RavenDB supports for all databases. */
 const serverWideTypes: readonly string[] = ["Backup", "Replication"];
-const connectionTypes: readonly string[] = [
-  "None",
-  "Raven",
-  "Sql",
-  "Olap",
-  "ElasticSearch",
-  "Queue",
-  "Snowflake",
-  "Ai",
-];
 
 export const serverWideTaskRoutes: readonly Route[] = [
   { ...ofServer, path: "/admin/server-wide/tasks", access: "operator", handle: getTasks },
@@ -92,7 +83,9 @@ function checkType(type: string | undefined): void {
 /** GET /admin/configuration/server-wide/connection-strings[?type]: always empty */
 function getConnectionStrings(exchange: Exchange): void {
   const type = exchange.query.get("type") ?? "";
-  const isKnown = connectionTypes.some((one) => one.toLowerCase() === type.toLowerCase());
+  const isKnown = ["None", ...connectionTypes].some(
+    (one) => one.toLowerCase() === type.toLowerCase(),
+  );
   if (type !== "" && !isKnown) {
     throw new RequestError(
       400,

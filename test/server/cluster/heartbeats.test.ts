@@ -6,6 +6,8 @@ import {
   Heartbeats,
   heartbeatMs,
 } from "../../../server/cluster/heartbeats.ts";
+import { MembershipTable } from "../../../server/cluster/membership-table.ts";
+import { encodeStatus } from "../../../server/cluster/node-status.ts";
 
 type Received = (message: { readonly data: Uint8Array }) => void;
 
@@ -30,39 +32,38 @@ function start(link: Subject, tag: string, more: Partial<HeartbeatOptions> = {})
     link,
     tag,
     status: () => ({ of: tag }),
+    heard: () => undefined,
     report: (reported) => expect.fail(reported),
     ...more,
   });
 }
 
-test("nodes receive each other's heartbeats every 500 ms, timed by their own clock", () => {
+test("nodes receive each other's heartbeats every 500 ms", () => {
   vi.useFakeTimers();
   try {
     const link = new Subject();
-    let nowMs = 1000;
-    const heard: string[] = [];
-    const a = start(link, "A", { nowMs: () => nowMs, heard: (tag) => heard.push(tag) });
-    const b = start(link, "B");
-    expect(a.heard.get("B")).toEqual({ status: { of: "B" }, atMs: 1000 });
-    expect(a.heard.has("A")).toBe(false);
-    nowMs = 1700;
+    const heard: unknown[] = [];
+    const note = (by: string) => (tag: string, status: unknown) => heard.push([by, tag, status]);
+    const a = start(link, "A", { heard: note("A") });
+    const b = start(link, "B", { heard: note("B") });
+    expect(heard).toEqual([["A", "B", { of: "B" }]]);
     vi.advanceTimersByTime(heartbeatMs);
-    expect(a.heard.get("B")?.atMs).toBe(1700);
-    expect(b.heard.get("A")?.status).toEqual({ of: "A" });
-    expect(heard).toEqual(["B", "B"]);
+    expect(heard.slice(1)).toEqual([
+      ["B", "A", { of: "A" }],
+      ["A", "B", { of: "B" }],
+    ]);
     b.stop();
-    nowMs = 2500;
     vi.advanceTimersByTime(3 * heartbeatMs);
-    expect(a.heard.get("B")?.atMs).toBe(1700);
+    expect(heard).toHaveLength(3);
     a.stop();
   } finally {
     vi.useRealTimers();
   }
 });
 
-test("drops invalid heartbeats and the hundred and first node", () => {
+test("drops invalid heartbeats", () => {
   const link = new Subject();
-  const node = start(link, "A");
+  const node = start(link, "A", { heard: (tag) => expect.fail(tag) });
   for (const text of [
     "",
     "{",
@@ -76,28 +77,31 @@ test("drops invalid heartbeats and the hundred and first node", () => {
   ]) {
     link.publish("jd.heartbeat", text);
   }
-  expect(node.heard.size).toBe(0);
-  const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
-  for (const one of letters) {
-    for (const other of letters.slice(0, 8)) {
-      link.publish("jd.heartbeat", `{"tag":"${one}${other}","run":"1","status":{}}`);
-    }
-  }
-  expect(node.heard.size).toBe(100);
   node.stop();
+});
+
+test("the hundred and first node has no place in the membership table", () => {
+  const membership = new MembershipTable();
+  const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
+  for (const tag of letters.flatMap((one) => letters.slice(0, 8).map((other) => one + other))) {
+    const member = { tag, url: "http://127.0.0.1:1", tcpUrl: null, fingerprint: null };
+    const status = { member, version: "1", databases: new Map(), isWaiting: false };
+    membership.record(tag, encodeStatus(status));
+  }
+  expect(membership.present()).toHaveLength(100);
 });
 
 test("two servers with one tag log an error once a minute, and a status that is too large is not sent", () => {
   const link = new Subject();
   const reported: string[] = [];
   let nowMs = 0;
-  const options = { report: (line: string) => reported.push(line), nowMs: () => nowMs };
+  const heard = (tag: string) => expect(tag).toBe("C");
+  const options = { report: (line: string) => reported.push(line), nowMs: () => nowMs, heard };
   const first = start(link, "A", options);
   const second = start(link, "A", options);
   second.beat();
   expect(reported).toHaveLength(1);
   expect(reported[0]).toMatch(/Another server has the same tag A/);
-  expect(first.heard.size).toBe(0);
   nowMs = 60_000;
   second.beat();
   expect(reported).toHaveLength(2);

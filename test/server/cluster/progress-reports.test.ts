@@ -21,7 +21,8 @@ beforeEach(() => {
     sent.push(reports.reported());
     return {};
   };
-  reports.start(new Heartbeats({ link, tag: "A", status, report: (text) => expect.fail(text) }));
+  const report = (text: string) => expect.fail(text);
+  reports.start(new Heartbeats({ link, tag: "A", status, heard: () => undefined, report }));
 });
 
 afterEach(() => {
