@@ -30,6 +30,7 @@ const ClusterPage = lazy(async () => (await pages()).ClusterPage);
 const IndexesPage = lazy(async () => (await pages()).IndexesPage);
 const IndexPage = lazy(async () => (await pages()).IndexPage);
 const SettingsPage = lazy(async () => (await pages()).SettingsPage);
+const SubscriptionsPage = lazy(async () => (await pages()).SubscriptionsPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -64,6 +65,7 @@ function Page() {
       );
     if (page === "performance") return <PerformancePage key={name} database={name} />;
     if (page === "settings") return <SettingsPage key={name} database={name} />;
+    if (page === "subscriptions") return <SubscriptionsPage key={name} database={name} />;
     if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;

@@ -32,7 +32,8 @@ export type IconName =
   | "hint"
   | "file"
   | "disk"
-  | "nodes";
+  | "nodes"
+  | "feed"
 
 export function Icon({ name, kind = "" }: { name: IconName; kind?: string }) {
   return (

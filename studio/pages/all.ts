@@ -18,3 +18,4 @@ export { QueryPage } from "./query/query-page.tsx";
 export { ServerRestore } from "./restore-from.tsx";
 export { SettingsPage } from "./settings.tsx";
 export { SignInPage } from "./sign-in.tsx";
+export { SubscriptionsPage } from "./subscriptions/subscriptions-page.tsx";

@@ -188,6 +188,7 @@ const databaseEntries: readonly Entry[] = [
   { page: "query", text: "Query", icon: "query" },
   { page: "patch", text: "Patch", icon: "patch" },
   { page: "indexes", text: "Indexes", icon: "index" },
+  { page: "subscriptions", text: "Subscriptions", icon: "feed" },
   { page: "performance", text: "Performance", icon: "perf" },
   { page: "backup", text: "Backup and import", icon: "backup" },
   { page: "settings", text: "Settings", icon: "gear" },

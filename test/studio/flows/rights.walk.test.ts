@@ -40,6 +40,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/index/Failing?tab=speed", ".pane"],
   ["db/shop/index/Failing?tab=history", ".pane"],
   ["db/shop/performance", ".plot"],
+  ["db/shop/subscriptions?select=mail", ".drawer"],
   ["db/shop/performance?tab=running", ".plot"],
   ["db/shop/backup", "h2"],
   ["db/shop/backup?tab=import", "h2"],
@@ -50,7 +51,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
 
 /** Names with these prefixes change something, here or on the server. */
 const writing =
-  /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
+  /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Disconnect|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
 
 beforeAll(async () => {
   const send = async (method: string, path: string, body?: object) => {
@@ -67,6 +68,7 @@ beforeAll(async () => {
     Indexes: [{ Name: "Failing", Maps: ["map('Orders', o => ({ a: o.Missing.Name }))"] }],
   });
   await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
+  await send("PUT", "/subscriptions", { Name: "mail", Query: "from Orders" });
   await send("POST", "/admin/periodic-backup", {
     Name: "Nightly",
     BackupType: "Backup",
