@@ -30,6 +30,7 @@ const ClusterPage = lazy(async () => (await pages()).ClusterPage);
 const IndexesPage = lazy(async () => (await pages()).IndexesPage);
 const IndexPage = lazy(async () => (await pages()).IndexPage);
 const SettingsPage = lazy(async () => (await pages()).SettingsPage);
+const LogPage = lazy(async () => (await pages()).LogPage);
 const SubscriptionsPage = lazy(async () => (await pages()).SubscriptionsPage);
 
 function Page() {
@@ -43,6 +44,7 @@ function Page() {
   if (area === "performance") return <PerformancePage database={null} />;
   if (area === "cluster") return <ClusterPage />;
   if (area === "certificates") return <CertificatesPage />;
+  if (area === "log") return <LogPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "patch") {

@@ -34,6 +34,7 @@ export type IconName =
   | "disk"
   | "nodes"
   | "feed"
+  | "log";
 
 export function Icon({ name, kind = "" }: { name: IconName; kind?: string }) {
   return (

@@ -12,6 +12,7 @@ export { NewDocument } from "./document/new-document.tsx";
 export { DocumentsPage } from "./documents/documents-page.tsx";
 export { IndexPage } from "./indexes/index-page.tsx";
 export { IndexesPage } from "./indexes/indexes-page.tsx";
+export { LogPage } from "./log.tsx";
 export { PatchPage } from "./patch.tsx";
 export { PerformancePage } from "./performance.tsx";
 export { QueryPage } from "./query/query-page.tsx";

@@ -28,6 +28,7 @@ export const pageKeys: Readonly<Record<string, string>> = {
   backup: "b",
   certificates: "c",
   cluster: "n",
+  log: "l",
   databases: "s",
 };
 
@@ -36,7 +37,7 @@ export const keyList: readonly (readonly [string, string])[] = [
   ["Ctrl K", "Search, go, do"],
   ["g d, g q, g p, g i", "Documents, query, patch, indexes"],
   ["g u, g f, g b", "Subscriptions, performance, backup"],
-  ["g c, g n, g s", "Certificates, cluster, databases"],
+  ["g c, g n, g l, g s", "Certificates, cluster, log, databases"],
   ["/", "Filter"],
   ["?", "These keys"],
   ["Ctrl .", "Light or dark"],

@@ -197,6 +197,7 @@ const serverEntries: readonly Entry[] = [
   { page: "databases", text: "Databases", icon: "dbs" },
   { page: "cluster", text: "Cluster", icon: "nodes" },
   { page: "certificates", text: "Certificates", icon: "cert" },
+  { page: "log", text: "Log", icon: "log" },
 ];
 
 function Side() {

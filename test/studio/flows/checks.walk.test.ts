@@ -30,6 +30,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
   ["cluster", ".empty"],
+  ["log?level=Trace", ".page"],
   ["performance?at=2020-01-01T00:00", ".note"],
 ];
 

@@ -309,6 +309,39 @@ test("queries that were slow before the page was opened are listed", async () =>
   }
 });
 
+test("the log is shown live, filtered by level and text, and paused", async () => {
+  const { log } = studio.server.running.services;
+  await studio.open("log");
+  const lines = studio.page.getByRole("table", { name: "Log" });
+  // Requests have lines of level Debug.
+  await expect
+    .poll(async () => {
+      await studio.server.request("/databases/shop/docs?id=orders/7-A");
+      return await lines.getByText("/databases/:database/docs - 200").count();
+    })
+    .toBeGreaterThan(0);
+  await studio.page.getByRole("combobox", { name: "Level" }).selectOption("Warn");
+  await lines.waitFor({ state: "detached" });
+  log.write("Error", "the disk of the test is full", { event: "test-disk-full", database: "shop" });
+  log.warn("the disk of the test fills up");
+  await lines.getByText("the disk of the test is full").waitFor();
+  await lines.getByText("the disk of the test fills up").waitFor();
+  await studio.page.getByRole("searchbox", { name: "Filter" }).fill("TEST-DISK");
+  await expect.poll(() => lines.getByRole("row").count()).toBe(2);
+  expect(studio.page.url()).toContain("level=Warn&filter=TEST-DISK");
+  await lines.getByRole("button").click();
+  const line = studio.page.getByRole("complementary", { name: "Line of the log" });
+  await line.getByText("event=test-disk-full").waitFor();
+  await button("Pause updates").click();
+  log.write("Error", "test-disk again");
+  await studio.page.waitForTimeout(600);
+  expect(await lines.getByRole("row").count()).toBe(2);
+  await button("Resume updates").click();
+  log.write("Error", "test-disk at last");
+  await lines.getByText("test-disk at last").waitFor();
+  expect(await lines.getByText("test-disk again").count()).toBe(0);
+});
+
 test("the URL contains the range, and a paused page sends no requests", async () => {
   await studio.open("performance?range=1h");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();

@@ -15,6 +15,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["cluster", ".empty"],
   ["performance", ".page"],
   ["certificates", ".empty"],
+  ["log", ".page h1"],
   ["db/shop/docs", "[role=grid] .idlink"],
   ["db/shop/docs/Orders", "[role=grid] .idlink"],
   ["db/shop/docs/Nothing", ".empty"],
@@ -39,8 +40,8 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/index/Failing?tab=entries", ".pane"],
   ["db/shop/index/Failing?tab=speed", ".pane"],
   ["db/shop/index/Failing?tab=history", ".pane"],
-  ["db/shop/performance", ".plot"],
   ["db/shop/subscriptions?select=mail", ".drawer"],
+  ["db/shop/performance", ".plot"],
   ["db/shop/performance?tab=running", ".plot"],
   ["db/shop/backup", "h2"],
   ["db/shop/backup?tab=import", "h2"],
@@ -67,8 +68,8 @@ beforeAll(async () => {
   await send("PUT", "/admin/indexes", {
     Indexes: [{ Name: "Failing", Maps: ["map('Orders', o => ({ a: o.Missing.Name }))"] }],
   });
-  await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
   await send("PUT", "/subscriptions", { Name: "mail", Query: "from Orders" });
+  await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
   await send("POST", "/admin/periodic-backup", {
     Name: "Nightly",
     BackupType: "Backup",
@@ -148,6 +149,7 @@ test("pages that only change something name the required role", async () => {
     ["db/shop/index?new=map", "shop is read-only for you"],
     ["db/shop/settings", "Settings require administrator access to shop"],
     ["certificates", "Certificates require operator access"],
+    ["log", "The log requires operator access"],
   ] as const) {
     await open(page, address, ".empty");
     await page.getByRole("heading", { name: title }).waitFor();
