@@ -186,6 +186,35 @@ test("documents of one collection are exported as JSON lines", async () => {
   ]);
 });
 
+test("a collection is reverted to a point in time, after typing its name", async () => {
+  await make("mistaken");
+  const send = (method: string, path: string, body: object) =>
+    studio.server.request(`/databases/mistaken${path}`, { method, body: JSON.stringify(body) });
+  const note = (n: number) => ({ n, "@metadata": { "@collection": "Notes" } });
+  await send("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
+  await send("PUT", "/docs?id=notes/1", note(1));
+  // The point in time is a whole second, which must pass before the mistakes.
+  await studio.page.waitForTimeout(1100);
+  const then = new Date(Date.now());
+  await studio.page.waitForTimeout(1100);
+  await send("PUT", "/docs?id=notes/1", note(2));
+  await send("PUT", "/docs?id=notes/2", note(2));
+  await studio.open("db/mistaken/backup?tab=revert&collection=Notes");
+  const at = new Date(then.getTime() - then.getTimezoneOffset() * 60_000);
+  await studio.page.getByLabel("Point in time").fill(at.toISOString().slice(0, 19));
+  await button("Revert…").click();
+  const dialog = studio.page.getByRole("alertdialog");
+  const revert = dialog.getByRole("button", { name: "Revert Notes" });
+  expect(await revert.isDisabled()).toBe(true);
+  await dialog.getByRole("textbox").fill("Notes");
+  await revert.click();
+  await studio.page.getByText("2 documents reverted of 2 with revisions.").waitFor();
+  expect(await documentsOf("mistaken")).toBe(1);
+  const { json } = await studio.server.request("/databases/mistaken/docs?id=notes/1");
+  expect(json).toMatchObject({ Results: [{ n: 1 }] });
+  expect(studio.page.url()).toMatch(/revert=\d+/);
+});
+
 test("sample data is put into a new database if this one has documents", async () => {
   await studio.open("db/shop/backup?tab=sample");
   await button("Create demo").click();
