@@ -1,13 +1,12 @@
 /** Settings of a database. Each section is one configuration of the server, and takes effect immediately. */
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { get, ServerError, send } from "../base/client.ts";
+import { send } from "../base/client.ts";
 import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
-import { Failure } from "../components/messages.tsx";
 import { usePage } from "../shell/page.ts";
+import { AddCollection, NumberField, Section, useConfiguration } from "./settings-section.tsx";
+import { SeriesPolicies } from "./settings-series.tsx";
 
 export function SettingsPage({ database }: { database: string }) {
   usePage("settings", [
@@ -40,100 +39,9 @@ export function SettingsPage({ database }: { database: string }) {
         label="Interval in seconds"
         field="RefreshFrequencyInSec"
       />
+      <SeriesPolicies base={base} />
       <Clients base={base} />
     </div>
-  );
-}
-
-/** Loads, edits and saves a configuration; members that the form does not show are unchanged. */
-function useConfiguration<T extends object>(
-  path: string,
-  unset: T,
-  write: (value: T) => Promise<unknown>,
-  shown: (answer: unknown) => T | null = (answer) => answer as T | null,
-) {
-  const [stored, setStored] = useState<T | null>(null);
-  const [value, setValue] = useState<T>(unset);
-  const [error, setError] = useState<Error | null>(null);
-  const [isSaved, setSaved] = useState(false);
-  useEffect(() => {
-    const abort = new AbortController();
-    get<unknown>(path, abort.signal)
-      .then(({ body }) => shown(body))
-      .catch((failed: unknown) => {
-        // The configuration was never set.
-        if (failed instanceof ServerError && failed.status === 404) return null;
-        throw failed;
-      })
-      .then((found) => {
-        setStored(found ?? unset);
-        setValue(found ?? unset);
-      })
-      .catch((failed: Error) => {
-        if (!abort.signal.aborted) setError(failed);
-      });
-    return () => abort.abort();
-  }, [path]);
-  const change = (next: T) => {
-    setValue(next);
-    setSaved(false);
-  };
-  const save = async () => {
-    setError(null);
-    try {
-      await write(value);
-      setStored(value);
-      setSaved(true);
-    } catch (failed) {
-      setError(failed as Error);
-    }
-  };
-  const isChanged = stored !== null && JSON.stringify(stored) !== JSON.stringify(value);
-  return { value, change, save, isChanged, isSaved, error, isThere: stored !== null };
-}
-
-function Section({
-  title,
-  about,
-  state,
-  children,
-}: {
-  title: string;
-  about: string;
-  state: {
-    readonly save: () => Promise<void>;
-    readonly isChanged: boolean;
-    readonly isSaved: boolean;
-    readonly error: Error | null;
-    readonly isThere: boolean;
-  };
-  children: ComponentChildren;
-}) {
-  return (
-    <section class="panel form-panel" aria-label={title}>
-      <form
-        class="body stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (state.isChanged) void state.save();
-        }}
-      >
-        <div class="stack-2">
-          <h2>{title}</h2>
-          <p class="soft">{about}</p>
-        </div>
-        {state.isThere && children}
-        {state.error !== null && <Failure error={state.error} />}
-        <div class="row">
-          <button type="submit" class="btn" disabled={!state.isChanged}>
-            Save {title.toLowerCase()}
-          </button>
-          <span role="status" class="muted">
-            {state.isSaved ? "Saved" : ""}
-          </span>
-        </div>
-      </form>
-    </section>
   );
 }
 
@@ -163,7 +71,6 @@ function Revisions({ base }: { base: string }) {
     (value) => send("POST", `${base}/admin/revisions/config`, { json: value }),
   );
   const { value, change } = state;
-  const [name, setName] = useState("");
   const collections = value.Collections ?? {};
   const set = (collection: string, rule: Rule | null) => {
     const { [collection]: _before, ...rest } = collections;
@@ -206,27 +113,10 @@ function Revisions({ base }: { base: string }) {
           <RuleFields name={collection} rule={rule} change={(next) => set(collection, next)} />
         </div>
       ))}
-      <div class="row">
-        <div class="field grow">
-          <input
-            aria-label="Collection"
-            placeholder="Collection"
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </div>
-        <button
-          type="button"
-          class="btn"
-          disabled={name === "" || name in collections}
-          onClick={() => {
-            set(name, newRule);
-            setName("");
-          }}
-        >
-          Add
-        </button>
-      </div>
+      <AddCollection
+        known={Object.keys(collections)}
+        add={(collection) => set(collection, newRule)}
+      />
     </Section>
   );
 }
@@ -268,35 +158,6 @@ function RuleFields({
         </label>
       </div>
     </div>
-  );
-}
-
-function NumberField({
-  label,
-  hint,
-  value,
-  change,
-}: {
-  label: string;
-  hint?: string;
-  value: number | null;
-  change: (value: number | null) => void;
-}) {
-  return (
-    <label class="form">
-      {label}
-      <div class="field">
-        <input
-          type="number"
-          min="1"
-          value={value ?? ""}
-          onInput={({ currentTarget: { value: text } }) =>
-            change(text === "" ? null : Number(text))
-          }
-        />
-      </div>
-      {hint !== undefined && <small>{hint}</small>}
-    </label>
   );
 }
 

@@ -26,6 +26,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/doc?new=Orders", ".editor"],
   ["db/shop/query", ".editor"],
   ["db/shop/backup?tab=revert", "form"],
+  ["db/shop/settings", "form"],
   ["db/shop/subscriptions", ".page"],
   ["db/shop/subscriptions?new=1", ".editor"],
   ["db/other/docs", ".empty"],

@@ -453,6 +453,57 @@ test("settings are saved and persist", async () => {
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
 });
 
+test("policies of time series are set for a collection, and persist", async () => {
+  await make("measured");
+  await studio.open("db/measured/settings");
+  const section = studio.page.getByRole("region", { name: "Time series" });
+  await section.getByRole("textbox", { name: "Collection" }).fill("Sensors");
+  await section.getByRole("button", { name: "Add", exact: true }).click();
+  const sensors = section.getByRole("group", { name: "Time series of Sensors" });
+  await sensors.getByRole("combobox", { name: "Keep raw entries for: unit" }).selectOption("days");
+  await sensors.getByRole("spinbutton", { name: "Keep raw entries for" }).fill("30");
+  for (const name of ["ByHour", "ByDay"]) {
+    await sensors.getByRole("button", { name: "Add policy" }).click();
+    await sensors.getByRole("group", { name: `Policy ${name}` }).waitFor();
+  }
+  const byHour = sensors.getByRole("group", { name: "Policy ByHour" });
+  await byHour.getByRole("spinbutton", { name: "Aggregate over" }).fill("5");
+  studio.expectRefusal(400);
+  await button("Save time series").click();
+  // 24 hours are no multiple of 5 hours.
+  await section.getByText("without a remainder").waitFor();
+  await byHour.getByRole("spinbutton", { name: "Aggregate over" }).fill("6");
+  await byHour.getByRole("combobox", { name: "Keep for: unit" }).selectOption("years");
+  await section.getByRole("spinbutton", { name: "Interval in seconds" }).fill("3700");
+  await button("Save time series").click();
+  await section.getByText("Saved").waitFor();
+  const { json } = await studio.server.request("/databases/measured/timeseries/config");
+  expect(json).toMatchObject({
+    Collections: {
+      Sensors: {
+        Disabled: false,
+        RawPolicy: { RetentionTime: { Value: 30 * 86_400, Unit: "Second" } },
+        Policies: [
+          {
+            Name: "ByHour",
+            AggregationTime: { Value: 6 * 3600, Unit: "Second" },
+            RetentionTime: { Value: 12, Unit: "Month" },
+          },
+          { Name: "ByDay", RetentionTime: { Unit: "None" } },
+        ],
+      },
+    },
+    PolicyCheckFrequency: "01:01:40",
+  });
+  await studio.page.reload();
+  expect(await byHour.getByRole("spinbutton", { name: "Aggregate over" }).inputValue()).toBe("6");
+  await sensors.getByRole("button", { name: "Remove" }).last().click();
+  await button("Save time series").click();
+  await section.getByText("Saved").waitFor();
+  const left = await studio.server.request("/databases/measured/timeseries/config");
+  expect(left.text).not.toContain("ByDay");
+});
+
 test("a database is disabled and enabled, and deleted after typing its name, with the keyboard", async () => {
   await make("tests-main");
   await studio.open("databases");
