@@ -6,6 +6,7 @@ import { useOperation } from "../base/operation.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Confirmation } from "../components/confirmation.tsx";
+import { DateTime } from "../components/date-time.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
@@ -31,7 +32,7 @@ export function RevertForm({ database }: { database: string }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   const { query } = address.value;
   const running = query.get("revert");
-  const [time, setTime] = useState(() => inputText(Date.now() - hourMs));
+  const [atMs, setTime] = useState<number | null>(() => Date.now() - hourMs);
   const collection = query.get("collection") ?? "";
   const [isAsking, setAsking] = useState(false);
   const stats = useResource<{ Collections: Readonly<Record<string, number>> }>(
@@ -42,13 +43,12 @@ export function RevertForm({ database }: { database: string }) {
   const lacksRevisions =
     isUnset || (rules.body !== undefined && !keepsRevisions(rules.body, collection));
   const names = Object.keys(stats.body?.Collections ?? {}).sort();
-  const atMs = new Date(time).getTime();
-  const isPast = atMs < Date.now();
+  const isPast = atMs !== null && atMs < Date.now();
   const what = collection === "" ? "all collections" : collection;
-  const start = async () => {
+  const start = async (timeMs: number) => {
     const { body } = await send<{ OperationId: number }>("POST", `${base}/revisions/revert`, {
       json: {
-        Time: new Date(atMs).toISOString(),
+        Time: new Date(timeMs).toISOString(),
         WindowInSec: windowSeconds,
         Collections: collection === "" ? null : [collection],
       },
@@ -71,24 +71,16 @@ export function RevertForm({ database }: { database: string }) {
           deleted, deleted ones are stored again. Collections without revisions are unchanged.
         </p>
         <div class="two-fields">
-          <label class="form">
-            Point in time
-            <div class="field">
-              <input
-                type="datetime-local"
-                step="1"
-                value={time}
-                onInput={(event) => setTime(event.currentTarget.value)}
-              />
-            </div>
-            <small>
-              {Number.isNaN(atMs)
-                ? "Your local time."
-                : isPast
-                  ? `${ago(atMs, Date.now())}, in your local time.`
-                  : "Must be in the past."}
-            </small>
-          </label>
+          <DateTime
+            label="Point in time"
+            initial={atMs}
+            hint={
+              isPast || atMs === null
+                ? `${atMs === null ? "" : `${ago(atMs, Date.now())}, `}in your local time.`
+                : "Must be in the past."
+            }
+            change={setTime}
+          />
           <label class="form">
             Collection
             <select
@@ -118,12 +110,12 @@ export function RevertForm({ database }: { database: string }) {
           </button>
         </div>
       </form>
-      {isAsking && (
+      {isAsking && atMs !== null && (
         <Confirmation
           title={`Revert ${what} to ${moment(atMs)}?`}
           yes={`Revert ${what}`}
           typed={collection === "" ? database : collection}
-          act={start}
+          act={() => start(atMs)}
           close={() => setAsking(false)}
         >
           <p>
@@ -222,10 +214,4 @@ function keepsRevisions({ Default, Collections }: RevisionRules, collection: str
   if (collection === "") return isOn || Object.values(own).some(({ Disabled }) => !Disabled);
   const rule = own[collection];
   return rule === undefined ? isOn : !rule.Disabled;
-}
-
-/** Returns a local time in the format of an input of type `datetime-local`. */
-function inputText(timeMs: number): string {
-  const shifted = new Date(timeMs - new Date(timeMs).getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 19);
 }
