@@ -107,3 +107,34 @@ test("a changed time is merged with the changes of another user", async () => {
   expect(text).toContain('"Zip":"1"');
   expect(text).toContain("@refresh");
 });
+
+test("the patch editor completes fields of the document, and functions with their help", async () => {
+  await studio.open(`db/shop/patch?q=${encodeURIComponent("from Notes as n update { ")}`);
+  const editor = role("textbox", { name: "Patch" });
+  const accept = async () => {
+    // The list ignores keys that are pressed as soon as it opens.
+    await studio.page.waitForTimeout(150);
+    await studio.page.keyboard.press("Enter");
+  };
+  await editor.click();
+  await studio.page.keyboard.press("Control+End");
+  await studio.page.keyboard.type("this.To");
+  await role("option", { name: /^Total/ }).waitFor();
+  await accept();
+  await studio.page.keyboard.type(" = n.Zi");
+  await role("option", { name: /^Zip/ }).waitFor();
+  await accept();
+  await studio.page.keyboard.type("; incr");
+  await role("option", { name: "incrementCounter(document, name, by)" }).waitFor();
+  await studio.page.getByText("Adds to a counter, 1 by default").waitFor();
+  await accept();
+  await studio.page.keyboard.type("(this, 'this.To");
+  await studio.page.waitForTimeout(300);
+  // Nothing is completed in a text.
+  expect(await role("option").count()).toBe(0);
+  expect(await editor.textContent()).toContain(
+    "this.Total = n.Zip; incrementCounter(this, 'this.To",
+  );
+  await studio.page.keyboard.type("'); archived.ar");
+  await role("option", { name: /^archiveAt/ }).waitFor();
+});
