@@ -51,7 +51,9 @@ function Page() {
       const operation = rest[0] === undefined ? {} : { operation: rest[0] };
       return <PatchPage key={name} database={name} {...operation} />;
     }
-    if (page === "query") return <QueryPage key={name} database={name} />;
+    // Another query in the address is another visit.
+    if (page === "query")
+      return <QueryPage key={`${name}\n${address.value.visit}`} database={name} />;
     if (page === "indexes") return <IndexesPage key={name} database={name} />;
     if (page === "index") {
       return <IndexPage key={`${name}\n${rest[0] ?? ""}`} database={name} name={rest[0]} />;
