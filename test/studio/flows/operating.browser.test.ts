@@ -147,6 +147,53 @@ test("a table is imported with its types, and a malformed one reports its line",
   await studio.page.getByText("Line 3 has 1 cells; the first line has 2.").waitFor();
 });
 
+test("a JSON array that is dropped on the documents is imported into their collection", async () => {
+  await make("arrays");
+  await studio.server.request("/databases/arrays/docs?id=notes/1", {
+    method: "PUT",
+    body: JSON.stringify({ a: 1, "@metadata": { "@collection": "Notes" } }),
+  });
+  await studio.open("db/arrays/docs/Notes");
+  await studio.page.getByRole("grid").waitFor();
+  const dropped = await fileOf("any.json", '[{"a":1.50,"Text":"]}\\""},\n {"a":[{"b":2}]}]');
+  await studio.page.locator(".docs").dispatchEvent("dragover", { dataTransfer: dropped });
+  await studio.page.getByText("Drop the file to import it into Notes").waitFor();
+  await studio.page.locator(".docs").dispatchEvent("drop", { dataTransfer: dropped });
+  expect(await studio.page.getByRole("textbox", { name: /Collection/ }).inputValue()).toBe("Notes");
+  await button("Import any.json").click();
+  await studio.page.getByText("2 documents imported from any.json.").waitFor();
+  const { text } = await studio.server.request("/databases/arrays/docs?startsWith=notes/");
+  expect(text).toContain('{"a":1.50,"Text":"]}\\""');
+  expect(await documentsOf("arrays")).toBe(3);
+  await button("Another file").click();
+  await drop("bad.json", '[{"a":1}\n{"a":2}]');
+  await studio.page.getByText("Line 2: expected a JSON object, but found {").waitFor();
+});
+
+test("an export of MongoDB is recognized and converted", async () => {
+  await make("mongo");
+  await studio.open("db/mongo/backup?tab=import");
+  const lines = [
+    '{"_id":{"$oid":"5f1d7f3e2b4c8a0011223344"},"Total":{"$numberDecimal":"12.50"}}',
+    '{"_id":7,"At":{"$date":"2026-01-02T03:04:05Z"}}',
+  ];
+  await drop("invoices.json", lines.join("\n"));
+  await studio.page.getByRole("cell", { name: "5f1d7f3e2b4c8a0011223344" }).waitFor();
+  const choice = studio.page.getByRole("checkbox", { name: /Export of MongoDB/ });
+  expect(await choice.isChecked()).toBe(true);
+  await choice.uncheck();
+  await studio.page.getByRole("columnheader", { name: "_id" }).waitFor();
+  await choice.check();
+  await button("Import invoices.json").click();
+  await studio.page.getByText("2 documents imported from invoices.json.").waitFor();
+  const { text } = await studio.server.request(
+    "/databases/mongo/docs?id=5f1d7f3e2b4c8a0011223344&id=7",
+  );
+  expect(text).toContain('"Total":12.50');
+  expect(text).toContain('"At":"2026-01-02T03:04:05Z"');
+  expect(text).toContain('"@collection":"Invoices"');
+});
+
 test("an export is downloaded, and its import restores the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
@@ -573,16 +620,21 @@ test("the operator's pages fit a phone, and support the dark theme", async () =>
   }
 });
 
-/** Drops a file on its drop zone. */
-async function drop(name: string, content: string | Buffer): Promise<void> {
+/** Returns what a drag of a file transfers. */
+async function fileOf(name: string, content: string | Buffer) {
   const base64 = Buffer.from(content).toString("base64");
   // As text, because the browser's types differ from those of the tests.
-  const data = await studio.page.evaluateHandle(`(() => {
+  return await studio.page.evaluateHandle(`(() => {
     const bytes = Uint8Array.from(atob("${base64}"), (one) => one.charCodeAt(0));
     const transfer = new DataTransfer();
     transfer.items.add(new File([bytes], ${JSON.stringify(name)}));
     return transfer;
   })()`);
+}
+
+/** Drops a file on its drop zone. */
+async function drop(name: string, content: string | Buffer): Promise<void> {
+  const data = await fileOf(name, content);
   await studio.page.getByRole("group", { name: "File to import" }).dispatchEvent("drop", {
     dataTransfer: data,
   });
