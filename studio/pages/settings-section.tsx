@@ -158,3 +158,22 @@ export function AddCollection({
     </div>
   );
 }
+
+export function Enabled({
+  isEnabled,
+  change,
+}: {
+  isEnabled: boolean;
+  change: (isEnabled: boolean) => void;
+}) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={isEnabled}
+        onChange={(event) => change(event.currentTarget.checked)}
+      />
+      <span>Enabled</span>
+    </label>
+  );
+}

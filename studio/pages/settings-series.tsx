@@ -2,7 +2,13 @@
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { secondsOf } from "../base/format.ts";
-import { AddCollection, NumberField, Section, useConfiguration } from "./settings-section.tsx";
+import {
+  AddCollection,
+  Enabled,
+  NumberField,
+  Section,
+  useConfiguration,
+} from "./settings-section.tsx";
 
 /** Units of a time: name, unit of the server, size in it. */
 const units = [
@@ -105,14 +111,10 @@ function Collection({
     <fieldset class="plain stack" aria-label={`Time series of ${name}`}>
       <div class="row">
         <b class="grow cut">{name}</b>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={!rule.Disabled}
-            onChange={(event) => change({ ...rule, Disabled: !event.currentTarget.checked })}
-          />
-          <span>Enabled</span>
-        </label>
+        <Enabled
+          isEnabled={!rule.Disabled}
+          change={(isEnabled) => change({ ...rule, Disabled: !isEnabled })}
+        />
         <button type="button" class="btn quiet" onClick={() => change(null)}>
           Remove
         </button>

@@ -5,7 +5,13 @@ import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
 import { usePage } from "../shell/page.ts";
-import { AddCollection, NumberField, Section, useConfiguration } from "./settings-section.tsx";
+import {
+  AddCollection,
+  Enabled,
+  NumberField,
+  Section,
+  useConfiguration,
+} from "./settings-section.tsx";
 import { SeriesPolicies } from "./settings-series.tsx";
 
 export function SettingsPage({ database }: { database: string }) {
@@ -85,33 +91,19 @@ function Revisions({ base }: { base: string }) {
       about="Keeps previous versions of documents, which can be compared and restored."
       state={state}
     >
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={value.Default !== null && !value.Default.Disabled}
-          onChange={(event) =>
-            change({ ...value, Default: event.currentTarget.checked ? newRule : null })
-          }
-        />
-        <span>Enable for all collections not listed below</span>
-      </label>
-      {value.Default !== null && !value.Default.Disabled && (
-        <RuleFields
-          name="all others"
-          rule={value.Default}
-          change={(rule) => change({ ...value, Default: rule })}
-        />
-      )}
+      <RuleFields
+        name="Default for other collections"
+        rule={value.Default ?? { ...newRule, Disabled: true }}
+        change={(rule) => change({ ...value, Default: rule })}
+      />
       {Object.entries(collections).map(([collection, rule]) => (
-        <div key={collection} class="stack">
-          <div class="row">
-            <b class="grow cut">{collection}</b>
-            <button type="button" class="btn quiet" onClick={() => set(collection, null)}>
-              Remove
-            </button>
-          </div>
-          <RuleFields name={collection} rule={rule} change={(next) => set(collection, next)} />
-        </div>
+        <RuleFields
+          key={collection}
+          name={collection}
+          rule={rule}
+          change={(next) => set(collection, next)}
+          remove={() => set(collection, null)}
+        />
       ))}
       <AddCollection
         known={Object.keys(collections)}
@@ -125,39 +117,48 @@ function RuleFields({
   name,
   rule,
   change,
+  remove,
 }: {
   name: string;
   rule: Rule;
   change: (rule: Rule) => void;
+  /** Undefined for the default. */
+  remove?: () => void;
 }) {
   const { MinimumRevisionsToKeep: kept, Disabled, PurgeOnDelete } = rule;
   return (
-    <div class="two-fields">
-      <NumberField
-        label={`Keep at most N revisions of ${name}`}
-        hint="Empty: unlimited."
-        value={kept}
-        change={(next) => change({ ...rule, MinimumRevisionsToKeep: next })}
-      />
-      <div class="stack-2">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={Disabled}
-            onChange={(event) => change({ ...rule, Disabled: event.currentTarget.checked })}
-          />
-          <span>Disabled</span>
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={PurgeOnDelete}
-            onChange={(event) => change({ ...rule, PurgeOnDelete: event.currentTarget.checked })}
-          />
-          <span>Delete revisions with the document</span>
-        </label>
+    <fieldset class="plain stack" aria-label={name}>
+      <div class="row">
+        <b class="grow cut">{name}</b>
+        <Enabled
+          isEnabled={!Disabled}
+          change={(isEnabled) => change({ ...rule, Disabled: !isEnabled })}
+        />
+        {remove !== undefined && (
+          <button type="button" class="btn quiet" onClick={remove}>
+            Remove
+          </button>
+        )}
       </div>
-    </div>
+      {!Disabled && (
+        <div class="two-fields">
+          <NumberField
+            label="Keep at most N revisions"
+            hint="Empty: unlimited."
+            value={kept}
+            change={(next) => change({ ...rule, MinimumRevisionsToKeep: next })}
+          />
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={PurgeOnDelete}
+              onChange={(event) => change({ ...rule, PurgeOnDelete: event.currentTarget.checked })}
+            />
+            <span>Delete revisions with the document</span>
+          </label>
+        </div>
+      )}
+    </fieldset>
   );
 }
 
@@ -191,14 +192,10 @@ function Timed({
   const seconds = value[field];
   return (
     <Section title={title} about={about} state={state}>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={!value.Disabled}
-          onChange={(event) => change({ ...value, Disabled: !event.currentTarget.checked })}
-        />
-        <span>On</span>
-      </label>
+      <Enabled
+        isEnabled={!value.Disabled}
+        change={(isEnabled) => change({ ...value, Disabled: !isEnabled })}
+      />
       {!value.Disabled && (
         <NumberField
           label={label}
@@ -231,14 +228,10 @@ function Clients({ base }: { base: string }) {
       about="Configuration for RavenDB's clients, which apply it within minutes."
       state={state}
     >
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={!value.Disabled}
-          onChange={(event) => change({ ...value, Disabled: !event.currentTarget.checked })}
-        />
-        <span>On</span>
-      </label>
+      <Enabled
+        isEnabled={!value.Disabled}
+        change={(isEnabled) => change({ ...value, Disabled: !isEnabled })}
+      />
       {!value.Disabled && (
         <div class="two-fields">
           <NumberField

@@ -479,24 +479,25 @@ test("settings are saved and persist", async () => {
   const revisions = studio.page.getByRole("region", { name: "Revisions" });
   await revisions.getByRole("textbox", { name: "Collection" }).fill("Orders");
   await revisions.getByRole("button", { name: "Add" }).click();
-  await revisions
-    .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
-    .fill("25");
+  const ofOrders = revisions.getByRole("group", { name: "Orders" });
+  await ofOrders.getByRole("spinbutton", { name: "Keep at most N revisions" }).fill("25");
+  const others = revisions.getByRole("group", { name: "Default for other collections" });
+  await others.getByRole("checkbox", { name: "Enabled" }).check();
   await button("Save revisions").click();
   await revisions.getByText("Saved").waitFor();
   const expiration = studio.page.getByRole("region", { name: "Expiration" });
-  await expiration.getByRole("checkbox", { name: "On" }).check();
+  await expiration.getByRole("checkbox", { name: "Enabled" }).check();
   await expiration.getByRole("spinbutton").fill("30");
   await button("Save expiration").click();
   await expiration.getByText("Saved").waitFor();
   const { json } = await studio.server.request("/databases/settled/revisions/config");
-  expect(json).toMatchObject({ Collections: { Orders: { MinimumRevisionsToKeep: 25 } } });
+  expect(json).toMatchObject({
+    Default: { Disabled: false },
+    Collections: { Orders: { MinimumRevisionsToKeep: 25 } },
+  });
   await studio.page.reload();
-  expect(
-    await revisions
-      .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
-      .inputValue(),
-  ).toBe("25");
+  expect(await ofOrders.getByRole("spinbutton").inputValue()).toBe("25");
+  expect(await others.getByRole("checkbox", { name: "Enabled" }).isChecked()).toBe(true);
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
 });
 
