@@ -123,9 +123,10 @@ function Tools({
   return (
     <>
       <label class="row">
-        Level
+        <span class="wide-only">Level</span>
         <select
           class="field"
+          aria-label="Level"
           value={level}
           onChange={({ currentTarget: { value } }) =>
             setQuery({ level: value === usualLevel ? undefined : value })
