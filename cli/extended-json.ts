@@ -1,6 +1,6 @@
 /**
  * Converts MongoDB extended JSON, as mongoexport writes it, to JSON: `{"$oid":"…"}` becomes a string, and
- * `{"$numberLong":"1"}` a number. Independent of Node and of servers.
+ * `{"$numberLong":"1"}` a number. Used by the command line and by the studio, so it does not depend on Node.
  *
  * Objects with an unknown type, such as `$ref` of a DBRef, stay objects. Numbers keep their text.
  */
@@ -47,6 +47,23 @@ export function fromExtendedJson(text: string): string {
   return objectText(
     members.map(({ name, text: value }) => ({ name, text: fromExtendedJson(value) })),
   );
+}
+
+/**
+ * Converts a document of MongoDB: an `_id` that is a string or a number is the id instead of a field.
+ * @param text a valid JSON object
+ */
+export function fromMongoDocument(text: string): {
+  readonly id: string | undefined;
+  readonly text: string;
+} {
+  const document = fromExtendedJson(text);
+  const id = jsonMember(document, "_id") ?? "";
+  if (!/^["\d-]/.test(id)) return { id: undefined, text: document };
+  const others = jsonMembers(document).filter(({ name }) => name !== "_id");
+  // The digits of a number, which may be more than a double has.
+  const name = id.startsWith('"') ? (JSON.parse(id) as string) : id;
+  return { id: name, text: objectText(others) };
 }
 
 function unchanged(text: string): string {

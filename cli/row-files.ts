@@ -8,9 +8,9 @@
  */
 import { pipeline, type Readable } from "node:stream";
 import { type Cell, cellJson, JsonBuilder } from "./csv-cells.ts";
-import { fromExtendedJson } from "./extended-json.ts";
+import { fromMongoDocument } from "./extended-json.ts";
 import { Failure } from "./failure.ts";
-import { type JsonMember, jsonMember, jsonMembers, objectText } from "./json-text.ts";
+import { type JsonMember, jsonMembers } from "./json-text.ts";
 
 /** Maximum line length, in bytes. */
 const lineBytesMax = 64 * 1024 * 1024;
@@ -73,23 +73,15 @@ export async function* jsonArray(source: Readable, isExtended = false): AsyncGen
 
 function jsonRow(line: number, text: string, isExtended: boolean): FileRow {
   const fields = objectOf(line, text);
-  if (isExtended) return extendedRow(line, fromExtendedJson(text));
+  if (isExtended) {
+    const { id: mongoId, text: document } = fromMongoDocument(text);
+    return { ...rowOf(line, document, objectOf(line, document)), id: mongoId };
+  }
   const { _id: id } = fields;
   if (typeof id === "object" && id !== null && "$oid" in id) {
     throw new Failure("failed", `line ${line} is MongoDB extended JSON; convert it with --mongodb`);
   }
   return rowOf(line, text, fields);
-}
-
-/** Returns a document of MongoDB: an `_id` that is a string or a number is the id instead of a field. */
-function extendedRow(line: number, text: string): FileRow {
-  const fields = objectOf(line, text);
-  const id = jsonMember(text, "_id") ?? "";
-  if (!/^["\d-]/.test(id)) return { ...rowOf(line, text, fields), id: undefined };
-  const others = jsonMembers(text).filter(({ name }) => name !== "_id");
-  // The digits of a number, which may be more than a double has.
-  const name = id.startsWith('"') ? (JSON.parse(id) as string) : id;
-  return { ...rowOf(line, objectText(others), fields), id: name };
 }
 
 function objectOf(line: number, text: string): Fields {

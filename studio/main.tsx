@@ -30,6 +30,8 @@ const ClusterPage = lazy(async () => (await pages()).ClusterPage);
 const IndexesPage = lazy(async () => (await pages()).IndexesPage);
 const IndexPage = lazy(async () => (await pages()).IndexPage);
 const SettingsPage = lazy(async () => (await pages()).SettingsPage);
+const LogPage = lazy(async () => (await pages()).LogPage);
+const SubscriptionsPage = lazy(async () => (await pages()).SubscriptionsPage);
 
 function Page() {
   const [area, name, page, ...rest] = address.value.path;
@@ -42,13 +44,16 @@ function Page() {
   if (area === "performance") return <PerformancePage database={null} />;
   if (area === "cluster") return <ClusterPage />;
   if (area === "certificates") return <CertificatesPage />;
+  if (area === "log") return <LogPage />;
   if (area === "db" && name !== undefined) {
     if (page === "docs") return <DocumentsPage key={name} database={name} collection={rest[0]} />;
     if (page === "patch") {
       const operation = rest[0] === undefined ? {} : { operation: rest[0] };
       return <PatchPage key={name} database={name} {...operation} />;
     }
-    if (page === "query") return <QueryPage key={name} database={name} />;
+    // Another query in the address is another visit.
+    if (page === "query")
+      return <QueryPage key={`${name}\n${address.value.visit}`} database={name} />;
     if (page === "indexes") return <IndexesPage key={name} database={name} />;
     if (page === "index") {
       return <IndexPage key={`${name}\n${rest[0] ?? ""}`} database={name} name={rest[0]} />;
@@ -64,6 +69,7 @@ function Page() {
       );
     if (page === "performance") return <PerformancePage key={name} database={name} />;
     if (page === "settings") return <SettingsPage key={name} database={name} />;
+    if (page === "subscriptions") return <SubscriptionsPage key={name} database={name} />;
     if (page === "backup") return <BackupPage key={name} database={name} />;
     if (page === "doc" && rest[0] !== undefined) {
       return <DocumentPage key={`${name}\n${rest[0]}`} database={name} id={rest[0]} />;

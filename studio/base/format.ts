@@ -95,3 +95,11 @@ export function took(ms: number): string {
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
   return ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
 }
+
+/** Parses a time span of the server, such as `1.02:03:04.5`. */
+export function secondsOf(span: string): number {
+  const found = /^(?:(\d+)\.)?(\d+):(\d+):([\d.]+)$/.exec(span);
+  if (found === null) return 0;
+  const [, days = "0", hours = "0", minutes = "0", seconds = "0"] = found;
+  return Number(days) * 86_400 + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+}

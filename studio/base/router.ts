@@ -5,18 +5,20 @@ interface Address {
   /** Decoded path segments after `/studio/`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
+  /** Number of pages opened so far; unchanged if only the state of the page changes. */
+  readonly visit: number;
 }
 
 const prefix = "/studio/";
 
-function read(): Address {
+function read(visit: number): Address {
   const { pathname, search } = window.location;
   const rest = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : "";
   const path = rest.split("/").filter((part) => part !== "" && part !== "index.html");
-  return { path: path.map(decodeURIComponent), query: new URLSearchParams(search) };
+  return { path: path.map(decodeURIComponent), query: new URLSearchParams(search), visit };
 }
 
-export const address = signal<Address>(read());
+export const address = signal<Address>(read(0));
 
 /** Returns the address of a page. Parameters that are undefined or "" are omitted. */
 export function href(
@@ -30,12 +32,13 @@ export function href(
 
 /** Opens a page. With `replace`, it replaces the current history entry. */
 export function open(to: string, { replace = false } = {}): void {
+  const { visit } = address.peek();
   if (replace) history.replaceState(null, "", to);
   else {
     history.pushState(null, "", to);
     document.getElementById("main")?.focus({ preventScroll: true });
   }
-  address.value = read();
+  address.value = read(replace ? visit : visit + 1);
 }
 
 /** Changes query parameters of the current page without a new history entry. */
@@ -47,7 +50,7 @@ export function setQuery(changes: Readonly<Record<string, string | undefined>>):
 /** Starts handling clicks on links, and "back" and "forward". */
 export function startRouter(): void {
   window.addEventListener("popstate", () => {
-    address.value = read();
+    address.value = read(address.peek().visit + 1);
   });
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0) return;

@@ -1,11 +1,14 @@
 /**
- * Streams documents from JSON Lines and CSV files in the browser. Numbers keep their digits.
+ * Streams documents from JSON, JSON Lines and CSV files in the browser. Numbers keep their digits. A JSON file contains
+ * an array of objects, or objects one after the other; exports of MongoDB have either format.
  *
  * The first line of CSV contains the column names. `Address.City` is a field of an object; `@id` is the id. A quoted
  * cell is a string, or an array or object in JSON. An unquoted cell is a number, true, false or null if it has that
  * syntax, otherwise a string; empty unquoted cells are omitted. The command line uses the same rules.
  */
 import { type Cell, cellJson, JsonBuilder } from "../../cli/csv-cells.ts";
+import { fromMongoDocument } from "../../cli/extended-json.ts";
+
 export interface FileRow {
   /** Line number of the first line. */
   readonly line: number;
@@ -17,20 +20,30 @@ export interface FileRow {
 /** A malformed file; the message contains the line number. */
 class RowError extends Error {}
 
-type RowFormat = "jsonl" | "csv";
+type RowFormat = "json" | "jsonl" | "csv";
 
 /** Returns the format of a file name; null for formats that the server imports. `orders.jsonl.gz` is JSON Lines. */
 export function formatOf(name: string): RowFormat | null {
-  const ending = /\.(jsonl|ndjson|csv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase();
-  return ending === undefined ? null : ending === "csv" ? "csv" : "jsonl";
+  const ending = /\.(json|jsonl|ndjson|csv)(\.gz)?$/i.exec(name)?.[1]?.toLowerCase();
+  if (ending === "json" || ending === "csv") return ending;
+  return ending === undefined ? null : "jsonl";
+}
+
+/** Returns whether a JSON file is a dump of a database, which the server imports. */
+export async function isDump(file: Blob): Promise<boolean> {
+  return /^\s*\{\s*"BuildVersion"/.test(await file.slice(0, 100).text());
 }
 
 /** Maximum length of a document or a CSV line, in UTF-16 code units. */
 const lengthMax = 64 * 1024 * 1024;
 
-/** Yields the rows of a file; calls `passed` with the number of bytes read. @throws RowError */
+/**
+ * Yields the rows of a file; calls `passed` with the number of bytes read. With `isExtended`, converts MongoDB extended
+ * JSON. @throws RowError
+ */
 export async function* rowsOf(
   file: Blob & { readonly name: string },
+  isExtended: boolean,
   passed: (bytes: number) => void,
 ): AsyncGenerator<FileRow> {
   const counting = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
@@ -42,7 +55,12 @@ export async function* rowsOf(
   let bytes = file.stream().pipeThrough(counting);
   if (/\.gz$/i.test(file.name)) bytes = bytes.pipeThrough(new DecompressionStream("gzip"));
   const texts = bytes.pipeThrough(new TextDecoderStream());
-  yield* formatOf(file.name) === "csv" ? csvRows(pieces(texts)) : jsonRows(pieces(texts));
+  const format = formatOf(file.name);
+  if (format === "csv") yield* csvRows(pieces(texts));
+  else {
+    const source = format === "json" ? objectsOf(pieces(texts)) : linesOf(pieces(texts));
+    for await (const { line, text } of source) yield jsonRow(line, text, isExtended);
+  }
 }
 
 async function* pieces(stream: ReadableStream<string>): AsyncGenerator<string> {
@@ -59,8 +77,13 @@ async function* pieces(stream: ReadableStream<string>): AsyncGenerator<string> {
   }
 }
 
-/** Yields the documents of a JSON Lines file. @throws RowError */
-async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow> {
+interface NumberedText {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Yields the lines of a text that are not blank. @throws RowError */
+async function* linesOf(source: AsyncIterable<string>): AsyncGenerator<NumberedText> {
   let line = 0;
   let held = "";
   for await (const piece of source) {
@@ -69,17 +92,79 @@ async function* jsonRows(source: AsyncIterable<string>): AsyncGenerator<FileRow>
     if (held.length > lengthMax) throw new RowError(`Line ${line + lines.length + 1} is too long.`);
     for (const text of lines) {
       line++;
-      const row = jsonRow(line, text);
-      if (row !== null) yield row;
+      if (text.trim() !== "") yield { line, text: text.trim() };
     }
   }
-  const row = jsonRow(line + 1, held);
-  if (row !== null) yield row;
+  if (held.trim() !== "") yield { line: line + 1, text: held.trim() };
 }
 
-function jsonRow(line: number, text: string): FileRow | null {
-  const trimmed = text.trim();
-  if (trimmed === "") return null;
+/** Yields the texts of the objects of an array, or of objects one after the other. @throws RowError */
+async function* objectsOf(source: AsyncIterable<string>): AsyncGenerator<NumberedText> {
+  const scan = new ObjectScan();
+  for await (const piece of source) yield* scan.objectsIn(piece);
+  scan.end();
+}
+
+/** Finds the ends of objects in the pieces of a text. Between objects, it checks brackets and commas. */
+class ObjectScan {
+  #line = 1;
+  #firstLine = 1;
+  #held = "";
+  /** Number of open braces and brackets of the object. */
+  #depth = 0;
+  #isInText = false;
+  #isEscaped = false;
+  /** What may follow between objects. */
+  #state: "start" | "objects" | "first" | "element" | "separator" | "end" = "start";
+
+  *objectsIn(piece: string): Generator<NumberedText> {
+    let from = 0;
+    for (let at = 0; at < piece.length; at++) {
+      const unit = piece[at] as string;
+      if (unit === "\n") this.#line++;
+      if (this.#depth === 0) {
+        this.#between(unit);
+        if (this.#depth > 0) from = at;
+      } else if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.#isInText) {
+        if (unit === "\\") this.#isEscaped = true;
+        else if (unit === '"') this.#isInText = false;
+      } else if (unit === '"') this.#isInText = true;
+      else if (unit === "{" || unit === "[") this.#depth++;
+      else if ((unit === "}" || unit === "]") && --this.#depth === 0) {
+        yield { line: this.#firstLine, text: this.#held + piece.slice(from, at + 1) };
+        this.#held = "";
+      }
+    }
+    if (this.#depth === 0) return;
+    this.#held += piece.slice(from);
+    if (this.#held.length > lengthMax)
+      throw new RowError(`The document at line ${this.#firstLine} is too long.`);
+  }
+
+  /** Called after the last piece. @throws RowError */
+  end(): void {
+    if (this.#depth > 0)
+      throw new RowError(`The text ends in the document at line ${this.#firstLine}.`);
+    if (this.#state === "first" || this.#state === "element" || this.#state === "separator")
+      throw new RowError(`The array is not closed at line ${this.#line}.`);
+  }
+
+  #between(unit: string): void {
+    if (/[\s\uFEFF]/.test(unit)) return;
+    const state = this.#state;
+    if (unit === "[" && state === "start") this.#state = "first";
+    else if (unit === "]" && (state === "first" || state === "separator")) this.#state = "end";
+    else if (unit === "," && state === "separator") this.#state = "element";
+    else if (unit === "{" && state !== "separator" && state !== "end") {
+      this.#state = state === "start" || state === "objects" ? "objects" : "separator";
+      this.#firstLine = this.#line;
+      this.#depth = 1;
+    } else throw new RowError(`Line ${this.#line}: expected a JSON object, but found ${unit}`);
+  }
+}
+
+function jsonRow(line: number, trimmed: string, isExtended: boolean): FileRow {
   let found: unknown;
   try {
     found = JSON.parse(trimmed);
@@ -90,6 +175,7 @@ function jsonRow(line: number, text: string): FileRow | null {
   }
   if (typeof found !== "object" || found === null || Array.isArray(found))
     throw new RowError(`Line ${line} is not a JSON object.`);
+  if (isExtended) return { line, ...fromMongoDocument(trimmed) };
   const id = (found as { "@metadata"?: { "@id"?: unknown } })["@metadata"]?.["@id"];
   return { line, text: trimmed, id: typeof id === "string" ? id : undefined };
 }

@@ -17,6 +17,8 @@ export interface RowImport {
   /** Name of the id field; "": ids are generated for rows without `@id`. */
   readonly idField: string;
   readonly skipsExisting: boolean;
+  /** True for MongoDB extended JSON. */
+  readonly isExtended: boolean;
   readonly signal: AbortSignal;
   reportProgress(figures: ImportFigures): void;
 }
@@ -48,7 +50,9 @@ export async function importRows(wanted: RowImport): Promise<ImportFigures> {
     rows = [];
     length = 0;
   };
-  const source = rowsOf(wanted.file, (bytes) => tell({ bytes: figures.bytes + bytes }));
+  const source = rowsOf(wanted.file, wanted.isExtended, (bytes) =>
+    tell({ bytes: figures.bytes + bytes }),
+  );
   for await (const row of source) {
     if (wanted.signal.aborted) return figures;
     rows.push(row);

@@ -32,7 +32,9 @@ export type IconName =
   | "hint"
   | "file"
   | "disk"
-  | "nodes";
+  | "nodes"
+  | "feed"
+  | "log";
 
 export function Icon({ name, kind = "" }: { name: IconName; kind?: string }) {
   return (

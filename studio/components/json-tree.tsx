@@ -1,10 +1,11 @@
 /**
  * JSON as a tree of names, values and types. Arrow keys move, expand and collapse; `*` expands all. Numbers keep
- * their text.
+ * their text. Enter edits a value that is no list and no object.
  */
 import { useMemo, useRef, useState } from "preact/hooks";
 import { count } from "../base/format.ts";
-import { type JsonNode, JsonNumber, printSource } from "../json/json-source.ts";
+import { type JsonNode, printSource } from "../json/json-source.ts";
+import { JsonValueForm, typeOf } from "./json-value-form.tsx";
 
 interface TreeRow {
   /** Path of names and indexes, as JSON text. */
@@ -19,9 +20,19 @@ interface TreeRow {
 const drawnMax = 2000;
 const shownCharacters = 255;
 
-export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
+export function JsonTree({
+  label,
+  node,
+  change,
+}: {
+  label: string;
+  node: JsonNode;
+  /** Called with the path and the new value of an edited value; values cannot be edited if undefined. */
+  change?: ((path: readonly string[], value: JsonNode) => void) | undefined;
+}) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(["[]"]));
   const [current, setCurrent] = useState(0);
+  const [edited, setEdited] = useState<string | null>(null);
   const table = useRef<HTMLTableElement>(null);
   const rows = useMemo(() => rowsOf(node, opened), [node, opened]);
   const at = Math.min(current, rows.length - 1);
@@ -35,8 +46,14 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
     setCurrent(to);
     table.current?.querySelector<HTMLElement>(`[aria-rowindex="${to + 2}"]`)?.focus();
   };
+  const isEditable = (row: TreeRow) => change !== undefined && isValue(row.node);
+  const leave = () => {
+    setEdited(null);
+    go(at);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     const row = rows[at];
+    if ((event.target as Element).closest("form") !== null) return;
     if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     const isOpen = opened.has(row.key);
     if (event.key === "ArrowDown") go(Math.min(at + 1, rows.length - 1));
@@ -50,6 +67,7 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
           rows.findLastIndex((one, n) => n < at && one.level < row.level),
         ),
       );
+    else if (event.key === "Enter" && isEditable(row)) setEdited(row.key);
     else if (event.key === "*") setOpened(new Set(allKeys(node)));
     else if (event.key === "c") void navigator.clipboard?.writeText(pathText(row.path));
     else return;
@@ -83,8 +101,16 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
                 </span>
                 {row.name}
               </td>
-              <td class="mono">{valueText(row.node)}</td>
-              <td class="muted">{typeOf(row.node)}</td>
+              <ValueCells
+                row={row}
+                isEdited={row.key === edited}
+                edit={isEditable(row) ? () => setEdited(row.key) : undefined}
+                save={(value) => {
+                  leave();
+                  change?.(row.path, value);
+                }}
+                close={leave}
+              />
             </tr>
           ))}
         </tbody>
@@ -95,6 +121,42 @@ export function JsonTree({ label, node }: { label: string; node: JsonNode }) {
         </p>
       )}
     </div>
+  );
+}
+
+function ValueCells({
+  row: { path, node },
+  isEdited,
+  edit,
+  save,
+  close,
+}: {
+  row: TreeRow;
+  isEdited: boolean;
+  /** Undefined for a value that cannot be edited. */
+  edit: (() => void) | undefined;
+  save: (value: JsonNode) => void;
+  close: () => void;
+}) {
+  if (isEdited && edit !== undefined)
+    return (
+      <td colSpan={2}>
+        <JsonValueForm name={pathText(path)} node={node} save={save} close={close} />
+      </td>
+    );
+  return (
+    <>
+      <td class="mono">
+        {edit === undefined ? (
+          valueText(node)
+        ) : (
+          <button type="button" class="link value" tabIndex={-1} title="Edit" onClick={edit}>
+            {valueText(node)}
+          </button>
+        )}
+      </td>
+      <td class="muted">{typeOf(node)}</td>
+    </>
   );
 }
 
@@ -138,10 +200,7 @@ function valueText(node: JsonNode): string {
   return printSource(node, 0).slice(0, shownCharacters);
 }
 
-function typeOf(node: JsonNode): string {
-  if (node === null) return "null";
-  if (node instanceof JsonNumber) return "num";
-  if (Array.isArray(node)) return "list";
-  if (node instanceof Map) return "object";
-  return typeof node === "boolean" ? "bool" : "text";
+/** Returns true for a value that is no list and no object. */
+function isValue(node: JsonNode): boolean {
+  return !Array.isArray(node) && !(node instanceof Map);
 }

@@ -98,6 +98,7 @@ const theme = EditorView.theme({
     backgroundColor: "var(--accent-soft)",
     color: "var(--accent-text)",
   },
+  ".cm-tooltip.cm-completionInfo": { padding: "4px 8px", font: "12px/17px var(--sans)" },
   ".cm-panels": { backgroundColor: "var(--sunken)", color: "var(--text)" },
   ".cm-foldPlaceholder": {
     backgroundColor: "var(--sunken)",

@@ -153,6 +153,19 @@ function print(node: JsonNode, line: string, step: string): string {
   return JSON.stringify(node);
 }
 
+/** Returns a copy of a value in which the value at a path of names and indexes is replaced. */
+export function replacedAt(
+  node: JsonNode,
+  [name, ...rest]: readonly string[],
+  value: JsonNode,
+): JsonNode {
+  if (name === undefined) return value;
+  if (Array.isArray(node))
+    return node.with(Number(name), replacedAt(node[Number(name)] ?? null, rest, value));
+  if (!(node instanceof Map)) return node;
+  return new Map(node).set(name, replacedAt(node.get(name) ?? null, rest, value));
+}
+
 /** Returns a member of an object. */
 export function memberOf(node: JsonNode | undefined, name: string): JsonNode | undefined {
   return node instanceof Map ? node.get(name) : undefined;

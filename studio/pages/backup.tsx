@@ -1,4 +1,4 @@
-/** Page 10: backups and schedules, import, export, sample data. */
+/** Page 10: backups and schedules, reverting, import, export, sample data. */
 import { may } from "../base/identity.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { panel, Tabs } from "../components/tabs.tsx";
@@ -6,12 +6,14 @@ import { usePage } from "../shell/page.ts";
 import { BackupList } from "./backup-list.tsx";
 import { ExportForm } from "./export-form.tsx";
 import { ImportForm } from "./import-form.tsx";
+import { RevertForm } from "./revert-form.tsx";
 import { SampleData } from "./sample-data.tsx";
 
 const tabs = [
   { key: "backups", text: "Backups" },
   { key: "import", text: "Import" },
   { key: "export", text: "Export" },
+  { key: "revert", text: "Revert" },
   { key: "sample", text: "Sample data" },
 ] as const;
 type TabKey = (typeof tabs)[number]["key"];
@@ -41,6 +43,7 @@ export function BackupPage({ database }: { database: string }) {
         {chosen === "backups" && <BackupList database={database} />}
         {chosen === "import" && <ImportForm database={database} />}
         {chosen === "export" && <ExportForm database={database} />}
+        {chosen === "revert" && <RevertForm database={database} />}
         {chosen === "sample" && <SampleData database={database} />}
       </div>
     </div>

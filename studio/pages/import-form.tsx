@@ -1,10 +1,10 @@
-/** Imports a dropped file after a preview: dumps are imported by the server, JSON Lines and CSV row by row. */
-import { useEffect, useState } from "preact/hooks";
+/** Imports a dropped file after a preview: dumps are imported by the server, JSON and CSV document by document. */
+import { useEffect, useRef, useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { bytes, count, counted } from "../base/format.ts";
 import { useOperation } from "../base/operation.ts";
-import { href } from "../base/router.ts";
-import { type FileRow, formatOf, rowsOf } from "../base/row-files.ts";
+import { address, href } from "../base/router.ts";
+import { type FileRow, formatOf, isDump, rowsOf } from "../base/row-files.ts";
 import { type ImportFigures, importRows, type RowImport } from "../base/row-import.ts";
 import { FileDrop } from "../components/file-drop.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -13,10 +13,27 @@ import { Progress } from "../components/progress.tsx";
 import { Table } from "../components/table.tsx";
 import { ItemChoice, itemsToSend, usualItems } from "./item-choice.tsx";
 
-const accepted = ".ravendbdump,.jsonl,.ndjson,.csv,.gz";
+const accepted = ".ravendbdump,.json,.jsonl,.ndjson,.csv,.gz";
+
+let handedOver: File | null = null;
+
+/** Provides the file for the form that is opened next. */
+export function handOver(file: File): void {
+  handedOver = file;
+}
 
 export function ImportForm({ database }: { database: string }) {
   const [file, setFile] = useState<File | null>(null);
+  const [isOfServer, setOfServer] = useState(false);
+  const take = async (given: File) => {
+    const isRows = formatOf(given.name) !== null && !(await isDump(given));
+    setOfServer(!isRows);
+    setFile(given);
+  };
+  useEffect(() => {
+    if (handedOver !== null) void take(handedOver);
+    handedOver = null;
+  }, []);
   return (
     <section class="panel form-panel" aria-label="Import">
       <div class="body stack">
@@ -24,8 +41,8 @@ export function ImportForm({ database }: { database: string }) {
           <FileDrop
             label="File to import"
             accept={accepted}
-            hint=".ravendbdump, .jsonl, .csv; .jsonl and .csv also with .gz"
-            take={([first]) => setFile(first ?? null)}
+            hint=".ravendbdump, .json, .jsonl, .csv, also of mongoexport and with .gz"
+            take={([first]) => first !== undefined && void take(first)}
           />
         ) : (
           <>
@@ -38,7 +55,7 @@ export function ImportForm({ database }: { database: string }) {
                 Another file
               </button>
             </div>
-            {formatOf(file.name) === null ? (
+            {isOfServer ? (
               <DumpImport key={file.name} database={database} file={file} />
             ) : (
               <RowsImport key={file.name} database={database} file={file} />
@@ -168,8 +185,11 @@ const previewColumns = 8;
 
 function RowsImport({ database, file }: { database: string; file: File }) {
   const base = `/databases/${encodeURIComponent(database)}`;
-  const preview = usePreview(file);
-  const [collection, setCollection] = useState(() => collectionOf(file.name));
+  const [isExtended, setExtended] = useState(false);
+  const preview = usePreview(file, isExtended, setExtended);
+  const [collection, setCollection] = useState(
+    () => address.peek().query.get("collection") ?? collectionOf(file.name),
+  );
   const [idField, setIdField] = useState("");
   const [skipsExisting, setSkipsExisting] = useState(false);
   const { figures, running, ended, error, start } = useRowImport();
@@ -234,6 +254,19 @@ function RowsImport({ database, file }: { database: string; file: File }) {
           </select>
         </label>
       </div>
+      {formatOf(file.name) !== "csv" && (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isExtended}
+            onChange={(event) => setExtended(event.currentTarget.checked)}
+          />
+          <span>
+            Export of MongoDB: <code>_id</code> is the id, and types such as <code>$date</code> are
+            converted
+          </span>
+        </label>
+      )}
       <label class="check">
         <input
           type="checkbox"
@@ -256,7 +289,7 @@ function RowsImport({ database, file }: { database: string; file: File }) {
           type="button"
           class="btn primary"
           disabled={preview.rows.length === 0}
-          onClick={() => void start({ file, base, collection, idField, skipsExisting })}
+          onClick={() => void start({ file, base, collection, idField, skipsExisting, isExtended })}
         >
           Import {file.name}
         </button>
@@ -296,17 +329,20 @@ function useRowImport() {
   return { figures, running, ended, error, start };
 }
 
-/** Reads the first rows of a file, and its columns. */
-function usePreview(file: File) {
+/** Reads the first rows of a file, and its columns. `detected` is called for extended JSON of MongoDB. */
+function usePreview(file: File, isExtended: boolean, detected: (isExtended: boolean) => void) {
   const [rows, setRows] = useState<readonly FileRow[]>([]);
   const [error, setError] = useState<Error | null>(null);
+  const isDetecting = useRef(true);
   useEffect(() => {
     let isLeft = false;
     const look = async () => {
       const found: FileRow[] = [];
       try {
-        for await (const row of rowsOf(file, () => undefined)) {
+        for await (const row of rowsOf(file, isExtended, () => undefined)) {
           found.push(row);
+          if (isDetecting.current && /^\{\s*"_id"\s*:/.test(row.text)) detected(true);
+          isDetecting.current = false;
           if (found.length >= previewRows || isLeft) break;
         }
       } catch (failed) {
@@ -318,7 +354,7 @@ function usePreview(file: File) {
     return () => {
       isLeft = true;
     };
-  }, [file]);
+  }, [file, isExtended]);
   const columns = [...new Set(rows.flatMap(({ text }) => Object.keys(JSON.parse(text) as object)))];
   return { rows, error, columns: columns.filter((name) => name !== "@metadata") };
 }

@@ -49,12 +49,13 @@ const kinds: Readonly<Record<string, string>> = {
   DatabaseImport: "Import",
   DatabaseBackup: "Backup",
   DatabaseCompact: "Compact",
+  DatabaseRevert: "Revert",
   BulkInsert: "Bulk insert",
 };
 
 /** Returns a title: `Patch Orders`, `Undo operation 7: …` */
 export function titleOf({ Description: { TaskType, Description } }: ListedOperation): string {
-  const what = Description.replace(/^(collection|dynamic)\//, "");
+  const what = Description.replace(/^((collection|dynamic)\/|Revert )/, "");
   return `${kinds[TaskType] ?? TaskType} ${what}`;
 }
 

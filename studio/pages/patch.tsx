@@ -21,7 +21,7 @@ import { errorMarks } from "../editor/error-marks.ts";
 import { usePage } from "../shell/page.ts";
 import { collectionOf, documentsText, type PatchCounts } from "./operation-facts.ts";
 import { OperationList } from "./operation-list.tsx";
-import { complete } from "./query/query-completion.ts";
+import { completePatch } from "./patch-completion.ts";
 import { RunningPatch } from "./running-patch.tsx";
 
 const steps = ["write", "try", "dry", "run"] as const;
@@ -141,7 +141,7 @@ function NewPatch({ database }: { database: string }) {
           revision={edited.revision}
           changed={edited.typed}
           commands={{ "Mod-Enter": steps.next }}
-          complete={(word, before) => complete(base, word, before)}
+          complete={(word, before) => completePatch(base, word, before)}
           marks={marks}
         />
         <Tools steps={steps} />

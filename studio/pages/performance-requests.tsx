@@ -35,10 +35,10 @@ export function Requests({
   const wanted = address.value.query.get("tab");
   const chosen: TabKey =
     wanted === "slow" || (wanted === "running" && database !== null) ? wanted : "requests";
-  const traffic = useTraffic(database, isHeld, true);
+  const traffic = useTraffic(database, isHeld);
   const running = useRunning(chosen === "running" && !isHeld ? database : null);
   const [filter, setFilter] = useState("");
-  const shown = traffic.requests.filter((one) => textOf(one).includes(filter.toLowerCase()));
+  const shown = traffic.rows.filter((one) => textOf(one).includes(filter.toLowerCase()));
   return (
     <section class="panel" aria-label="Requests">
       <Tabs

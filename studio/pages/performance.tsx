@@ -101,7 +101,7 @@ const kinds: readonly PlotKind[] = [
     isOfServer: true,
     format: ms,
   },
-  { title: "Index lag", unit: "changes", columns: [["Behind", "maximum"]], format: rate },
+  { title: "Index lag", unit: "changes", columns: [["Lag", "maximum"]], format: rate },
   {
     title: "Memory",
     unit: "of the process",

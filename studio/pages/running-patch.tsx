@@ -179,7 +179,7 @@ function Running({
         <Bar label={title} done={done} total={total} />
         <dl class="four">
           <Fact name="Changed" value={count(counts?.Changed ?? 0)} />
-          <Fact name="Already right" value={count(counts?.Unchanged ?? 0)} />
+          <Fact name="Unchanged" value={count(counts?.Unchanged ?? 0)} />
           <Fact name="Speed" value={rate < 1 ? "–" : `${count(rate)} / s`} />
           <Fact
             name="Left"

@@ -1,13 +1,18 @@
 /** Settings of a database. Each section is one configuration of the server, and takes effect immediately. */
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { get, ServerError, send } from "../base/client.ts";
+import { send } from "../base/client.ts";
 import { may } from "../base/identity.ts";
 import { href } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
-import { Failure } from "../components/messages.tsx";
 import { usePage } from "../shell/page.ts";
+import {
+  AddCollection,
+  Enabled,
+  NumberField,
+  Section,
+  useConfiguration,
+} from "./settings-section.tsx";
+import { SeriesPolicies } from "./settings-series.tsx";
 
 export function SettingsPage({ database }: { database: string }) {
   usePage("settings", [
@@ -40,100 +45,9 @@ export function SettingsPage({ database }: { database: string }) {
         label="Interval in seconds"
         field="RefreshFrequencyInSec"
       />
+      <SeriesPolicies base={base} />
       <Clients base={base} />
     </div>
-  );
-}
-
-/** Loads, edits and saves a configuration; members that the form does not show are unchanged. */
-function useConfiguration<T extends object>(
-  path: string,
-  unset: T,
-  write: (value: T) => Promise<unknown>,
-  shown: (answer: unknown) => T | null = (answer) => answer as T | null,
-) {
-  const [stored, setStored] = useState<T | null>(null);
-  const [value, setValue] = useState<T>(unset);
-  const [error, setError] = useState<Error | null>(null);
-  const [isSaved, setSaved] = useState(false);
-  useEffect(() => {
-    const abort = new AbortController();
-    get<unknown>(path, abort.signal)
-      .then(({ body }) => shown(body))
-      .catch((failed: unknown) => {
-        // The configuration was never set.
-        if (failed instanceof ServerError && failed.status === 404) return null;
-        throw failed;
-      })
-      .then((found) => {
-        setStored(found ?? unset);
-        setValue(found ?? unset);
-      })
-      .catch((failed: Error) => {
-        if (!abort.signal.aborted) setError(failed);
-      });
-    return () => abort.abort();
-  }, [path]);
-  const change = (next: T) => {
-    setValue(next);
-    setSaved(false);
-  };
-  const save = async () => {
-    setError(null);
-    try {
-      await write(value);
-      setStored(value);
-      setSaved(true);
-    } catch (failed) {
-      setError(failed as Error);
-    }
-  };
-  const isChanged = stored !== null && JSON.stringify(stored) !== JSON.stringify(value);
-  return { value, change, save, isChanged, isSaved, error, isThere: stored !== null };
-}
-
-function Section({
-  title,
-  about,
-  state,
-  children,
-}: {
-  title: string;
-  about: string;
-  state: {
-    readonly save: () => Promise<void>;
-    readonly isChanged: boolean;
-    readonly isSaved: boolean;
-    readonly error: Error | null;
-    readonly isThere: boolean;
-  };
-  children: ComponentChildren;
-}) {
-  return (
-    <section class="panel form-panel" aria-label={title}>
-      <form
-        class="body stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (state.isChanged) void state.save();
-        }}
-      >
-        <div class="stack-2">
-          <h2>{title}</h2>
-          <p class="soft">{about}</p>
-        </div>
-        {state.isThere && children}
-        {state.error !== null && <Failure error={state.error} />}
-        <div class="row">
-          <button type="submit" class="btn" disabled={!state.isChanged}>
-            Save {title.toLowerCase()}
-          </button>
-          <span role="status" class="muted">
-            {state.isSaved ? "Saved" : ""}
-          </span>
-        </div>
-      </form>
-    </section>
   );
 }
 
@@ -163,7 +77,6 @@ function Revisions({ base }: { base: string }) {
     (value) => send("POST", `${base}/admin/revisions/config`, { json: value }),
   );
   const { value, change } = state;
-  const [name, setName] = useState("");
   const collections = value.Collections ?? {};
   const set = (collection: string, rule: Rule | null) => {
     const { [collection]: _before, ...rest } = collections;
@@ -178,55 +91,24 @@ function Revisions({ base }: { base: string }) {
       about="Keeps previous versions of documents, which can be compared and restored."
       state={state}
     >
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={value.Default !== null && !value.Default.Disabled}
-          onChange={(event) =>
-            change({ ...value, Default: event.currentTarget.checked ? newRule : null })
-          }
-        />
-        <span>Enable for all collections not listed below</span>
-      </label>
-      {value.Default !== null && !value.Default.Disabled && (
-        <RuleFields
-          name="all others"
-          rule={value.Default}
-          change={(rule) => change({ ...value, Default: rule })}
-        />
-      )}
+      <RuleFields
+        name="Default for other collections"
+        rule={value.Default ?? { ...newRule, Disabled: true }}
+        change={(rule) => change({ ...value, Default: rule })}
+      />
       {Object.entries(collections).map(([collection, rule]) => (
-        <div key={collection} class="stack">
-          <div class="row">
-            <b class="grow cut">{collection}</b>
-            <button type="button" class="btn quiet" onClick={() => set(collection, null)}>
-              Remove
-            </button>
-          </div>
-          <RuleFields name={collection} rule={rule} change={(next) => set(collection, next)} />
-        </div>
+        <RuleFields
+          key={collection}
+          name={collection}
+          rule={rule}
+          change={(next) => set(collection, next)}
+          remove={() => set(collection, null)}
+        />
       ))}
-      <div class="row">
-        <div class="field grow">
-          <input
-            aria-label="Collection"
-            placeholder="Collection"
-            value={name}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </div>
-        <button
-          type="button"
-          class="btn"
-          disabled={name === "" || name in collections}
-          onClick={() => {
-            set(name, newRule);
-            setName("");
-          }}
-        >
-          Add
-        </button>
-      </div>
+      <AddCollection
+        known={Object.keys(collections)}
+        add={(collection) => set(collection, newRule)}
+      />
     </Section>
   );
 }
@@ -235,68 +117,48 @@ function RuleFields({
   name,
   rule,
   change,
+  remove,
 }: {
   name: string;
   rule: Rule;
   change: (rule: Rule) => void;
+  /** Undefined for the default. */
+  remove?: () => void;
 }) {
   const { MinimumRevisionsToKeep: kept, Disabled, PurgeOnDelete } = rule;
   return (
-    <div class="two-fields">
-      <NumberField
-        label={`Keep at most N revisions of ${name}`}
-        hint="Empty: unlimited."
-        value={kept}
-        change={(next) => change({ ...rule, MinimumRevisionsToKeep: next })}
-      />
-      <div class="stack-2">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={Disabled}
-            onChange={(event) => change({ ...rule, Disabled: event.currentTarget.checked })}
-          />
-          <span>Disabled</span>
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={PurgeOnDelete}
-            onChange={(event) => change({ ...rule, PurgeOnDelete: event.currentTarget.checked })}
-          />
-          <span>Delete revisions with the document</span>
-        </label>
-      </div>
-    </div>
-  );
-}
-
-function NumberField({
-  label,
-  hint,
-  value,
-  change,
-}: {
-  label: string;
-  hint?: string;
-  value: number | null;
-  change: (value: number | null) => void;
-}) {
-  return (
-    <label class="form">
-      {label}
-      <div class="field">
-        <input
-          type="number"
-          min="1"
-          value={value ?? ""}
-          onInput={({ currentTarget: { value: text } }) =>
-            change(text === "" ? null : Number(text))
-          }
+    <fieldset class="plain stack" aria-label={name}>
+      <div class="row">
+        <b class="grow cut">{name}</b>
+        <Enabled
+          isEnabled={!Disabled}
+          change={(isEnabled) => change({ ...rule, Disabled: !isEnabled })}
         />
+        {remove !== undefined && (
+          <button type="button" class="btn quiet" onClick={remove}>
+            Remove
+          </button>
+        )}
       </div>
-      {hint !== undefined && <small>{hint}</small>}
-    </label>
+      {!Disabled && (
+        <div class="two-fields">
+          <NumberField
+            label="Keep at most N revisions"
+            hint="Empty: unlimited."
+            value={kept}
+            change={(next) => change({ ...rule, MinimumRevisionsToKeep: next })}
+          />
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={PurgeOnDelete}
+              onChange={(event) => change({ ...rule, PurgeOnDelete: event.currentTarget.checked })}
+            />
+            <span>Delete revisions with the document</span>
+          </label>
+        </div>
+      )}
+    </fieldset>
   );
 }
 
@@ -330,14 +192,10 @@ function Timed({
   const seconds = value[field];
   return (
     <Section title={title} about={about} state={state}>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={!value.Disabled}
-          onChange={(event) => change({ ...value, Disabled: !event.currentTarget.checked })}
-        />
-        <span>On</span>
-      </label>
+      <Enabled
+        isEnabled={!value.Disabled}
+        change={(isEnabled) => change({ ...value, Disabled: !isEnabled })}
+      />
       {!value.Disabled && (
         <NumberField
           label={label}
@@ -370,14 +228,10 @@ function Clients({ base }: { base: string }) {
       about="Configuration for RavenDB's clients, which apply it within minutes."
       state={state}
     >
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={!value.Disabled}
-          onChange={(event) => change({ ...value, Disabled: !event.currentTarget.checked })}
-        />
-        <span>On</span>
-      </label>
+      <Enabled
+        isEnabled={!value.Disabled}
+        change={(isEnabled) => change({ ...value, Disabled: !isEnabled })}
+      />
       {!value.Disabled && (
         <div class="two-fields">
           <NumberField

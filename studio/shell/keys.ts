@@ -23,10 +23,12 @@ export const pageKeys: Readonly<Record<string, string>> = {
   query: "q",
   patch: "p",
   indexes: "i",
+  subscriptions: "u",
   performance: "f",
   backup: "b",
   certificates: "c",
   cluster: "n",
+  log: "l",
   databases: "s",
 };
 
@@ -34,7 +36,8 @@ export const pageKeys: Readonly<Record<string, string>> = {
 export const keyList: readonly (readonly [string, string])[] = [
   ["Ctrl K", "Search, go, do"],
   ["g d, g q, g p, g i", "Documents, query, patch, indexes"],
-  ["g f, g b, g c, g n, g s", "Performance, backup, certificates, cluster, databases"],
+  ["g u, g f, g b", "Subscriptions, performance, backup"],
+  ["g c, g n, g l, g s", "Certificates, cluster, log, databases"],
   ["/", "Filter"],
   ["?", "These keys"],
   ["Ctrl .", "Light or dark"],

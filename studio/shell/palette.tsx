@@ -1,16 +1,16 @@
-/** The command palette: pages, databases, collections, indexes, ids, and commands. */
+/** The command palette: pages, databases, collections, indexes, ids, commands, and a search of document contents. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../base/client.ts";
 import { may } from "../base/identity.ts";
-import { href, open } from "../base/router.ts";
+import { address, href, open } from "../base/router.ts";
 import { switchTheme } from "../base/theme.ts";
 import { Icon, type IconName } from "../components/icon.tsx";
 import { databaseNames } from "./databases.ts";
 import { hasLetterKeys, keyList, palette, setLetterKeys } from "./keys.ts";
 
 interface PaletteEntry {
-  readonly group: "Go to" | "Documents whose id begins with it" | "Do";
+  readonly group: "Go to" | "Documents whose id begins with it" | "Do" | "Search";
   readonly text: string;
   readonly icon: IconName;
   /** Note after the text, in grey: its type, or its key. */
@@ -35,7 +35,10 @@ export function Palette({ database, pages }: Properties) {
   const dialog = useRef<HTMLDialogElement>(null);
   const known = useKnown(database, pages);
   const ids = useIds(database, typed.startsWith("/") ? typed.slice(1) : typed);
-  const shown = useMemo(() => matching(typed, known, ids), [typed, known, ids]);
+  const shown = useMemo(
+    () => [...matching(typed, known, ids), ...contentSearches(database, typed)],
+    [typed, known, ids, database],
+  );
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
@@ -309,6 +312,39 @@ function useIds(database: string | null, typed: string): readonly PaletteEntry[]
     };
   }, [database, typed]);
   return ids;
+}
+
+/** Returns searches of the contents of documents: they read every document, so they run only when chosen. */
+function contentSearches(database: string | null, typed: string): readonly PaletteEntry[] {
+  const text = typed.trim();
+  if (database === null || text.length < 2 || /^[>?/]/.test(text)) return [];
+  const [, , page, collection] = address.peek().path;
+  const search = (source: string, what: string): PaletteEntry => ({
+    group: "Search",
+    text: `Contents of ${what}: ${text}`,
+    icon: "find",
+    note: "reads each document",
+    to: href(["db", database, "query"], {
+      q: contentQuery(source),
+      "p.text": JSON.stringify(text),
+    }),
+  });
+  const isOfOne = page === "docs" && collection !== undefined && !collection.startsWith("@");
+  return [
+    ...(isOfOne ? [search(`'${collection.replaceAll("'", "\\'")}'`, collection)] : []),
+    search("@all_docs", `all documents in ${database}`),
+  ];
+}
+
+/** Returns a query for documents that contain the parameter $text in a name or a value, in any letter case. */
+function contentQuery(source: string): string {
+  return `declare function contains(document, text) {
+    const content = JSON.stringify({ ...document, "@metadata": undefined });
+    return content.toLowerCase().includes(JSON.stringify(text).slice(1, -1).toLowerCase());
+}
+from ${source} as document
+filter contains(document, $text)
+limit 100`;
 }
 
 function matching(

@@ -188,6 +188,7 @@ const databaseEntries: readonly Entry[] = [
   { page: "query", text: "Query", icon: "query" },
   { page: "patch", text: "Patch", icon: "patch" },
   { page: "indexes", text: "Indexes", icon: "index" },
+  { page: "subscriptions", text: "Subscriptions", icon: "feed" },
   { page: "performance", text: "Performance", icon: "perf" },
   { page: "backup", text: "Backup and import", icon: "backup" },
   { page: "settings", text: "Settings", icon: "gear" },
@@ -196,6 +197,7 @@ const serverEntries: readonly Entry[] = [
   { page: "databases", text: "Databases", icon: "dbs" },
   { page: "cluster", text: "Cluster", icon: "nodes" },
   { page: "certificates", text: "Certificates", icon: "cert" },
+  { page: "log", text: "Log", icon: "log" },
 ];
 
 function Side() {

@@ -2,6 +2,7 @@
  * Unsaved edits, stored in this browser in case the tab is closed. A draft includes its base version, so that saving
  * it does not overwrite concurrent changes.
  */
+import { useRef, useState } from "preact/hooks";
 import { type JsonMembers, parseSource } from "../../json/json-source.ts";
 import { textOf, type Version, versionOf } from "./version.ts";
 
@@ -18,7 +19,7 @@ export function draftKey(database: string, id: string): string {
   return `jackdaw-draft\n${database}\n${id}`;
 }
 
-export function storeDraft(key: string, text: string, base: Version): void {
+function storeDraft(key: string, text: string, base: Version): void {
   const baseText = textOf(base);
   if (text.length + baseText.length > charactersMax) return;
   try {
@@ -28,7 +29,7 @@ export function storeDraft(key: string, text: string, base: Version): void {
   }
 }
 
-export function readDraft(key: string): Draft | null {
+function readDraft(key: string): Draft | null {
   try {
     const kept = localStorage.getItem(key);
     if (kept === null) return null;
@@ -45,4 +46,34 @@ export function readDraft(key: string): Draft | null {
 
 export function dropDraft(key: string): void {
   localStorage.removeItem(key);
+}
+
+const storedAfterMs = 300;
+
+/** The draft found when the document was opened, and storage of the text while it is edited. */
+export function useDraft(key: string, text: string, stored: string, version: Version) {
+  const [found, setFound] = useState(() => readDraft(key));
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const latest = useRef({ text, version, stored });
+  latest.current = { text, version, stored };
+  const keep = () => {
+    const now = latest.current;
+    if (now.text === now.stored) dropDraft(key);
+    else storeDraft(key, now.text, now.version);
+  };
+  return {
+    found,
+    /** Called when the text has changed; stores it soon. */
+    changed() {
+      setFound(null);
+      clearTimeout(timer.current);
+      timer.current = setTimeout(keep, storedAfterMs);
+    },
+    /** Called when the draft is opened. */
+    opened: () => setFound(null),
+    drop() {
+      dropDraft(key);
+      setFound(null);
+    },
+  };
 }

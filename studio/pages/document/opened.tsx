@@ -2,7 +2,7 @@
  * An existing document: its text, which is saved with the change vector of the loaded version, and its related data.
  */
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { ago, bytes, when } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
@@ -17,10 +17,16 @@ import { Separator } from "../../components/separator.tsx";
 import { panel, Tabs } from "../../components/tabs.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
-import { printSource } from "../../json/json-source.ts";
+import {
+  type JsonMembers,
+  type JsonNode,
+  printSource,
+  replacedAt,
+} from "../../json/json-source.ts";
 import { changesOf } from "../../json/merge.ts";
 import { Conflict } from "./conflict.tsx";
-import { draftKey, dropDraft, readDraft, storeDraft } from "./draft.ts";
+import { draftKey, dropDraft, useDraft } from "./draft.ts";
+import { Metadata, noTimes, type Times, withTimes } from "./metadata.tsx";
 import { useNewer } from "./newest.ts";
 import { fieldsChanged, parsedText } from "./parsed-text.ts";
 import { useSaving } from "./saving.ts";
@@ -41,7 +47,6 @@ export function OpenedDocument(properties: Properties) {
   const opened = useOpened(properties);
   const { database, base, id, version } = properties;
   const { edited, parsed, saving, newer } = opened;
-  const view = address.value.query.get("view") ?? "json";
   const shownPane = address.value.query.get("pane") === "side" ? "side" : undefined;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: handles keys that bubble from the content
@@ -55,43 +60,7 @@ export function OpenedDocument(properties: Properties) {
       <Notes opened={opened} properties={properties} />
       <PaneChoice shown={shownPane} />
       <div class="split paned" data-pane={shownPane}>
-        <div class="pane">
-          <Tabs
-            label="Document view"
-            name="view"
-            tabs={[
-              { key: "json", text: "JSON" },
-              { key: "tree", text: "Tree" },
-              { key: "meta", text: "Metadata", count: version.wholeMetadata.size },
-            ]}
-            chosen={view}
-            choose={(key) => setQuery({ view: key === "json" ? undefined : key })}
-          />
-          <div class="pane grow" {...panel("view", view)}>
-            {view === "tree" && parsed.content !== null && (
-              <JsonTree label={`Values of ${id}`} node={parsed.content} />
-            )}
-            {view === "meta" && (
-              <JsonTree label={`Metadata of ${id}`} node={version.wholeMetadata} />
-            )}
-            {(view === "json" || (view === "tree" && parsed.content === null)) && (
-              <CodeEditor
-                language="json"
-                label={`Document ${id}`}
-                text={edited.text}
-                revision={edited.revision}
-                marks={parsed.mark === null ? [] : [parsed.mark]}
-                isReadOnly={!may("write")}
-                changed={opened.typed}
-                commands={{
-                  "Mod-s": opened.save,
-                  "Mod-d": () => open(cloneAddress(database, id, version)),
-                  "Shift-Alt-f": opened.format,
-                }}
-              />
-            )}
-          </div>
-        </div>
+        <View opened={opened} properties={properties} />
         <Separator name="document" label="Resize document and related data" />
         <Side
           database={database}
@@ -115,7 +84,7 @@ export function OpenedDocument(properties: Properties) {
             saving.drop();
             if (theirs !== null) opened.take(theirs);
           }}
-          save={(both) => saving.theirs !== null && void saving.store(both, saving.theirs)}
+          save={(both) => saving.theirs !== null && opened.store(both, saving.theirs)}
         />
       )}
       {opened.isComparing && newer !== null && newer !== "deleted" && (
@@ -130,6 +99,62 @@ export function OpenedDocument(properties: Properties) {
       {opened.isDeleting && (
         <DeleteDialog properties={properties} close={() => opened.setDeleting(false)} />
       )}
+    </div>
+  );
+}
+
+/** The document as text or tree, or its metadata. */
+function View({ opened, properties: { database, base, id, version } }: PartProperties) {
+  const { edited, parsed } = opened;
+  const view = address.value.query.get("view") ?? "json";
+  return (
+    <div class="pane">
+      <Tabs
+        label="Document view"
+        name="view"
+        tabs={[
+          { key: "json", text: "JSON" },
+          { key: "tree", text: "Tree" },
+          { key: "meta", text: "Metadata", count: version.wholeMetadata.size },
+        ]}
+        chosen={view}
+        choose={(key) => setQuery({ view: key === "json" ? undefined : key })}
+      />
+      <div class="pane grow" {...panel("view", view)}>
+        {view === "tree" && parsed.content !== null && (
+          <JsonTree
+            label={`Values of ${id}`}
+            node={parsed.content}
+            change={may("write") ? opened.editValue : undefined}
+          />
+        )}
+        {view === "meta" && (
+          <Metadata
+            id={id}
+            base={base}
+            version={version}
+            times={opened.times}
+            round={edited.revision}
+            change={opened.setTimes}
+          />
+        )}
+        {(view === "json" || (view === "tree" && parsed.content === null)) && (
+          <CodeEditor
+            language="json"
+            label={`Document ${id}`}
+            text={edited.text}
+            revision={edited.revision}
+            marks={parsed.mark === null ? [] : [parsed.mark]}
+            isReadOnly={!may("write")}
+            changed={opened.typed}
+            commands={{
+              "Mod-s": opened.save,
+              "Mod-d": () => open(cloneAddress(database, id, version)),
+              "Shift-Alt-f": opened.format,
+            }}
+          />
+        )}
+      </div>
     </div>
   );
 }
@@ -158,12 +183,13 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
   const edited = useEditedText(stored);
   const { text, replace } = edited;
   const key = draftKey(database, id);
-  const [draft, setDraft] = useState(() => readDraft(key));
+  const draft = useDraft(key, text, stored, version);
   const [isComparing, setComparing] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
+  const [times, setTimes] = useState<Times>(noTimes);
   const take = (found: Version) => {
-    dropDraft(key);
-    setDraft(null);
+    draft.drop();
+    setTimes(noTimes);
     setComparing(false);
     setVersion(found);
     replace(printSource(found.content));
@@ -173,26 +199,20 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
   const parsed = useMemo(() => parsedText(text), [text]);
   const { content } = parsed;
   const changed =
-    content === null ? null : changesOf(version.content, version.content, content).length;
+    content === null
+      ? null
+      : changesOf(version.content, version.content, content).length + times.size;
   const isGone = newer === "deleted";
   const canSave = content !== null && (changed !== 0 || isGone) && !saving.isSaving;
-  const hasChanges = text !== stored;
+  const hasChanges = text !== stored || times.size > 0;
+  const store = (members: JsonMembers, over: Version, isDeleted = false) =>
+    void saving.store(members, withTimes(over, times), isDeleted);
   const save = () => {
-    if (content !== null && canSave) void saving.store(content, version, isGone);
-  };
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const latest = useRef({ text, version, stored });
-  latest.current = { text, version, stored };
-  const keep = () => {
-    const now = latest.current;
-    if (now.text === now.stored) dropDraft(key);
-    else storeDraft(key, now.text, now.version);
+    if (content !== null && canSave) store(content, version, isGone);
   };
   const typed = (now: string) => {
     edited.typed(now);
-    setDraft(null);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(keep, 300);
+    draft.changed();
   };
   return {
     edited,
@@ -205,26 +225,31 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
     hasChanges,
     save,
     take,
-    draft,
+    draft: draft.found,
     isComparing,
     setComparing,
     isDeleting,
     setDeleting,
+    times,
+    setTimes,
+    store,
+    /** Replaces a value of the tree. */
+    editValue(path: readonly string[], value: JsonNode) {
+      if (content !== null) typed(printSource(replacedAt(content, path, value)));
+    },
     format: () => content !== null && replace(printSource(content)),
     revert: () => {
-      dropDraft(key);
+      draft.drop();
+      setTimes(noTimes);
       replace(stored);
     },
     openDraft: () => {
-      if (draft === null) return;
-      setVersion(draft.base);
-      replace(draft.text);
-      setDraft(null);
+      if (draft.found === null) return;
+      setVersion(draft.found.base);
+      replace(draft.found.text);
+      draft.opened();
     },
-    dropDraft: () => {
-      dropDraft(key);
-      setDraft(null);
-    },
+    dropDraft: draft.drop,
     /** Reloads the version after a change of related data. */
     reread: () => void readVersion(base, id).then(setVersion, () => undefined),
   };

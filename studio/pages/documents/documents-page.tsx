@@ -6,10 +6,12 @@ import { count } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
 import { href, open } from "../../base/router.ts";
+import { Icon } from "../../components/icon.tsx";
 import { Empty, Failure } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
 import { usePage } from "../../shell/page.ts";
 import { DocumentList } from "./document-list.tsx";
+import { useDropImport } from "./drop-import.ts";
 import { OtherList, otherLists } from "./other-lists.tsx";
 
 interface CollectionStats {
@@ -39,6 +41,8 @@ export function DocumentsPage({ database, collection }: Properties) {
     { text: title },
   ]);
   const stats = useResource<CollectionStats>(`${base}/collections/stats`, pollMs);
+  const named = other === undefined ? collection : undefined;
+  const drop = useDropImport(database, named);
   const live = useLive(database, stats.reload);
   const fieldsPath =
     collection === undefined || other !== undefined
@@ -57,7 +61,13 @@ export function DocumentsPage({ database, collection }: Properties) {
   const path = (name: string | undefined) =>
     href(["db", database, "docs", ...(name === undefined ? [] : [name])]);
   return (
-    <div class="docs">
+    <div class="docs" {...drop.handlers}>
+      {drop.isOver && (
+        <p class="drop over drop-here">
+          <Icon name="file" />
+          <b>Drop the file to import it{named === undefined ? "" : ` into ${named}`}</b>
+        </p>
+      )}
       <nav class="colls" aria-label="Collections">
         <h3>
           <span>Collections</span>

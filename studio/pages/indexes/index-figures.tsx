@@ -2,7 +2,7 @@
 import { Fragment } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
-import { ago, count, counted } from "../../base/format.ts";
+import { ago, count, counted, secondsOf } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
@@ -219,14 +219,6 @@ export function SpeedTab({ database, index }: Properties) {
       ))}
     </dl>
   );
-}
-
-/** Parses a time span such as `1.02:03:04.5`. */
-function secondsOf(span: string): number {
-  const found = /^(?:(\d+)\.)?(\d+):(\d+):([\d.]+)$/.exec(span);
-  if (found === null) return 0;
-  const [, days = "0", hours = "0", minutes = "0", seconds = "0"] = found;
-  return Number(days) * 86_400 + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
 }
 
 interface History {

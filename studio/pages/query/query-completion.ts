@@ -2,10 +2,12 @@
 import { rqlKeywords, rqlMethods } from "../../../engine/queries/syntax/words.ts";
 import { get } from "../../base/client.ts";
 
-interface Suggestion {
+export interface Suggestion {
   readonly label: string;
   readonly type: string;
   readonly detail?: string;
+  /** Help, shown beside the list. */
+  readonly info?: string;
 }
 
 const fields = new Map<string, Promise<readonly Suggestion[]>>();
@@ -19,12 +21,21 @@ export function forgetFields(): void {
 export async function complete(base: string, word: string, before: string): Promise<Suggestion[]> {
   if (/\bfrom\s+index\s+['"]?$/i.test(before)) return await indexes(base);
   if (/\bfrom\s+$/i.test(before)) return await collections(base);
-  const collection = /\bfrom\s+(?:index\s+)?'?([\w@-]+)'?/i.exec(before)?.[1];
-  const found = collection === undefined ? [] : await fieldsOf(base, collection, parentOf(word));
+  const found = await fieldsAt(base, word, before);
   if (word.includes(".")) return [...found];
   const words = rqlKeywords.map((label): Suggestion => ({ label, type: "keyword" }));
   const functions = rqlMethods.map((label): Suggestion => ({ label, type: "function" }));
   return [...found, ...words, ...functions];
+}
+
+/** Returns the fields at the path of a word, of the collection that a query names. */
+export async function fieldsAt(
+  base: string,
+  word: string,
+  query: string,
+): Promise<readonly Suggestion[]> {
+  const collection = /\bfrom\s+(?:index\s+)?'?([\w@-]+)'?/i.exec(query)?.[1];
+  return collection === undefined ? [] : await fieldsOf(base, collection, parentOf(word));
 }
 
 function parentOf(word: string): string {

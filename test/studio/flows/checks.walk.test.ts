@@ -25,9 +25,14 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/doc/nobody", ".empty"],
   ["db/shop/doc?new=Orders", ".editor"],
   ["db/shop/query", ".editor"],
+  ["db/shop/backup?tab=revert", "form"],
+  ["db/shop/settings", "form"],
+  ["db/shop/subscriptions", ".page"],
+  ["db/shop/subscriptions?new=1", ".editor"],
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
   ["cluster", ".empty"],
+  ["log?level=Trace", ".page"],
   ["performance?at=2020-01-01T00:00", ".note"],
 ];
 

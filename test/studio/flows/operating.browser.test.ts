@@ -147,6 +147,53 @@ test("a table is imported with its types, and a malformed one reports its line",
   await studio.page.getByText("Line 3 has 1 cells; the first line has 2.").waitFor();
 });
 
+test("a JSON array that is dropped on the documents is imported into their collection", async () => {
+  await make("arrays");
+  await studio.server.request("/databases/arrays/docs?id=notes/1", {
+    method: "PUT",
+    body: JSON.stringify({ a: 1, "@metadata": { "@collection": "Notes" } }),
+  });
+  await studio.open("db/arrays/docs/Notes");
+  await studio.page.getByRole("grid").waitFor();
+  const dropped = await fileOf("any.json", '[{"a":1.50,"Text":"]}\\""},\n {"a":[{"b":2}]}]');
+  await studio.page.locator(".docs").dispatchEvent("dragover", { dataTransfer: dropped });
+  await studio.page.getByText("Drop the file to import it into Notes").waitFor();
+  await studio.page.locator(".docs").dispatchEvent("drop", { dataTransfer: dropped });
+  expect(await studio.page.getByRole("textbox", { name: /Collection/ }).inputValue()).toBe("Notes");
+  await button("Import any.json").click();
+  await studio.page.getByText("2 documents imported from any.json.").waitFor();
+  const { text } = await studio.server.request("/databases/arrays/docs?startsWith=notes/");
+  expect(text).toContain('{"a":1.50,"Text":"]}\\""');
+  expect(await documentsOf("arrays")).toBe(3);
+  await button("Another file").click();
+  await drop("bad.json", '[{"a":1}\n{"a":2}]');
+  await studio.page.getByText("Line 2: expected a JSON object, but found {").waitFor();
+});
+
+test("an export of MongoDB is recognized and converted", async () => {
+  await make("mongo");
+  await studio.open("db/mongo/backup?tab=import");
+  const lines = [
+    '{"_id":{"$oid":"5f1d7f3e2b4c8a0011223344"},"Total":{"$numberDecimal":"12.50"}}',
+    '{"_id":7,"At":{"$date":"2026-01-02T03:04:05Z"}}',
+  ];
+  await drop("invoices.json", lines.join("\n"));
+  await studio.page.getByRole("cell", { name: "5f1d7f3e2b4c8a0011223344" }).waitFor();
+  const choice = studio.page.getByRole("checkbox", { name: /Export of MongoDB/ });
+  expect(await choice.isChecked()).toBe(true);
+  await choice.uncheck();
+  await studio.page.getByRole("columnheader", { name: "_id" }).waitFor();
+  await choice.check();
+  await button("Import invoices.json").click();
+  await studio.page.getByText("2 documents imported from invoices.json.").waitFor();
+  const { text } = await studio.server.request(
+    "/databases/mongo/docs?id=5f1d7f3e2b4c8a0011223344&id=7",
+  );
+  expect(text).toContain('"Total":12.50');
+  expect(text).toContain('"At":"2026-01-02T03:04:05Z"');
+  expect(text).toContain('"@collection":"Invoices"');
+});
+
 test("an export is downloaded, and its import restores the same documents", async () => {
   await studio.open("db/shop/backup?tab=export");
   await studio.page
@@ -184,6 +231,35 @@ test("documents of one collection are exported as JSON lines", async () => {
     "Southern",
     "Western",
   ]);
+});
+
+test("a collection is reverted to a point in time, after typing its name", async () => {
+  await make("mistaken");
+  const send = (method: string, path: string, body: object) =>
+    studio.server.request(`/databases/mistaken${path}`, { method, body: JSON.stringify(body) });
+  const note = (n: number) => ({ n, "@metadata": { "@collection": "Notes" } });
+  await send("POST", "/admin/revisions/config", { Default: { Disabled: false }, Collections: {} });
+  await send("PUT", "/docs?id=notes/1", note(1));
+  // The point in time is a whole second, which must pass before the mistakes.
+  await studio.page.waitForTimeout(1100);
+  const then = new Date(Date.now());
+  await studio.page.waitForTimeout(1100);
+  await send("PUT", "/docs?id=notes/1", note(2));
+  await send("PUT", "/docs?id=notes/2", note(2));
+  await studio.open("db/mistaken/backup?tab=revert&collection=Notes");
+  const at = new Date(then.getTime() - then.getTimezoneOffset() * 60_000);
+  await studio.page.getByLabel("Point in time").fill(at.toISOString().slice(0, 19));
+  await button("Revert…").click();
+  const dialog = studio.page.getByRole("alertdialog");
+  const revert = dialog.getByRole("button", { name: "Revert Notes" });
+  expect(await revert.isDisabled()).toBe(true);
+  await dialog.getByRole("textbox").fill("Notes");
+  await revert.click();
+  await studio.page.getByText("2 documents reverted of 2 with revisions.").waitFor();
+  expect(await documentsOf("mistaken")).toBe(1);
+  const { json } = await studio.server.request("/databases/mistaken/docs?id=notes/1");
+  expect(json).toMatchObject({ Results: [{ n: 1 }] });
+  expect(studio.page.url()).toMatch(/revert=\d+/);
 });
 
 test("sample data is put into a new database if this one has documents", async () => {
@@ -309,6 +385,39 @@ test("queries that were slow before the page was opened are listed", async () =>
   }
 });
 
+test("the log is shown live, filtered by level and text, and paused", async () => {
+  const { log } = studio.server.running.services;
+  await studio.open("log");
+  const lines = studio.page.getByRole("table", { name: "Log" });
+  // Requests have lines of level Debug.
+  await expect
+    .poll(async () => {
+      await studio.server.request("/databases/shop/docs?id=orders/7-A");
+      return await lines.getByText("/databases/:database/docs - 200").count();
+    })
+    .toBeGreaterThan(0);
+  await studio.page.getByRole("combobox", { name: "Level" }).selectOption("Warn");
+  await lines.waitFor({ state: "detached" });
+  log.write("Error", "the disk of the test is full", { event: "test-disk-full", database: "shop" });
+  log.warn("the disk of the test fills up");
+  await lines.getByText("the disk of the test is full").waitFor();
+  await lines.getByText("the disk of the test fills up").waitFor();
+  await studio.page.getByRole("searchbox", { name: "Filter" }).fill("TEST-DISK");
+  await expect.poll(() => lines.getByRole("row").count()).toBe(2);
+  expect(studio.page.url()).toContain("level=Warn&filter=TEST-DISK");
+  await lines.getByRole("button").click();
+  const line = studio.page.getByRole("complementary", { name: "Line of the log" });
+  await line.getByText("event=test-disk-full").waitFor();
+  await button("Pause updates").click();
+  log.write("Error", "test-disk again");
+  await studio.page.waitForTimeout(600);
+  expect(await lines.getByRole("row").count()).toBe(2);
+  await button("Resume updates").click();
+  log.write("Error", "test-disk at last");
+  await lines.getByText("test-disk at last").waitFor();
+  expect(await lines.getByText("test-disk again").count()).toBe(0);
+});
+
 test("the URL contains the range, and a paused page sends no requests", async () => {
   await studio.open("performance?range=1h");
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
@@ -370,25 +479,77 @@ test("settings are saved and persist", async () => {
   const revisions = studio.page.getByRole("region", { name: "Revisions" });
   await revisions.getByRole("textbox", { name: "Collection" }).fill("Orders");
   await revisions.getByRole("button", { name: "Add" }).click();
-  await revisions
-    .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
-    .fill("25");
+  const ofOrders = revisions.getByRole("group", { name: "Orders" });
+  await ofOrders.getByRole("spinbutton", { name: "Keep at most N revisions" }).fill("25");
+  const others = revisions.getByRole("group", { name: "Default for other collections" });
+  await others.getByRole("checkbox", { name: "Enabled" }).check();
   await button("Save revisions").click();
   await revisions.getByText("Saved").waitFor();
   const expiration = studio.page.getByRole("region", { name: "Expiration" });
-  await expiration.getByRole("checkbox", { name: "On" }).check();
+  await expiration.getByRole("checkbox", { name: "Enabled" }).check();
   await expiration.getByRole("spinbutton").fill("30");
   await button("Save expiration").click();
   await expiration.getByText("Saved").waitFor();
   const { json } = await studio.server.request("/databases/settled/revisions/config");
-  expect(json).toMatchObject({ Collections: { Orders: { MinimumRevisionsToKeep: 25 } } });
+  expect(json).toMatchObject({
+    Default: { Disabled: false },
+    Collections: { Orders: { MinimumRevisionsToKeep: 25 } },
+  });
   await studio.page.reload();
-  expect(
-    await revisions
-      .getByRole("spinbutton", { name: "Keep at most N revisions of Orders" })
-      .inputValue(),
-  ).toBe("25");
+  expect(await ofOrders.getByRole("spinbutton").inputValue()).toBe("25");
+  expect(await others.getByRole("checkbox", { name: "Enabled" }).isChecked()).toBe(true);
   expect(await expiration.getByRole("spinbutton").inputValue()).toBe("30");
+});
+
+test("policies of time series are set for a collection, and persist", async () => {
+  await make("measured");
+  await studio.open("db/measured/settings");
+  const section = studio.page.getByRole("region", { name: "Time series" });
+  await section.getByRole("textbox", { name: "Collection" }).fill("Sensors");
+  await section.getByRole("button", { name: "Add", exact: true }).click();
+  const sensors = section.getByRole("group", { name: "Time series of Sensors" });
+  await sensors.getByRole("combobox", { name: "Keep raw entries for: unit" }).selectOption("days");
+  await sensors.getByRole("spinbutton", { name: "Keep raw entries for" }).fill("30");
+  for (const name of ["ByHour", "ByDay"]) {
+    await sensors.getByRole("button", { name: "Add policy" }).click();
+    await sensors.getByRole("group", { name: `Policy ${name}` }).waitFor();
+  }
+  const byHour = sensors.getByRole("group", { name: "Policy ByHour" });
+  await byHour.getByRole("spinbutton", { name: "Aggregate over" }).fill("5");
+  studio.expectRefusal(400);
+  await button("Save time series").click();
+  // 24 hours are no multiple of 5 hours.
+  await section.getByText("without a remainder").waitFor();
+  await byHour.getByRole("spinbutton", { name: "Aggregate over" }).fill("6");
+  await byHour.getByRole("combobox", { name: "Keep for: unit" }).selectOption("years");
+  await section.getByRole("spinbutton", { name: "Interval in seconds" }).fill("3700");
+  await button("Save time series").click();
+  await section.getByText("Saved").waitFor();
+  const { json } = await studio.server.request("/databases/measured/timeseries/config");
+  expect(json).toMatchObject({
+    Collections: {
+      Sensors: {
+        Disabled: false,
+        RawPolicy: { RetentionTime: { Value: 30 * 86_400, Unit: "Second" } },
+        Policies: [
+          {
+            Name: "ByHour",
+            AggregationTime: { Value: 6 * 3600, Unit: "Second" },
+            RetentionTime: { Value: 12, Unit: "Month" },
+          },
+          { Name: "ByDay", RetentionTime: { Unit: "None" } },
+        ],
+      },
+    },
+    PolicyCheckFrequency: "01:01:40",
+  });
+  await studio.page.reload();
+  expect(await byHour.getByRole("spinbutton", { name: "Aggregate over" }).inputValue()).toBe("6");
+  await sensors.getByRole("button", { name: "Remove" }).last().click();
+  await button("Save time series").click();
+  await section.getByText("Saved").waitFor();
+  const left = await studio.server.request("/databases/measured/timeseries/config");
+  expect(left.text).not.toContain("ByDay");
 });
 
 test("a database is disabled and enabled, and deleted after typing its name, with the keyboard", async () => {
@@ -460,16 +621,21 @@ test("the operator's pages fit a phone, and support the dark theme", async () =>
   }
 });
 
-/** Drops a file on its drop zone. */
-async function drop(name: string, content: string | Buffer): Promise<void> {
+/** Returns what a drag of a file transfers. */
+async function fileOf(name: string, content: string | Buffer) {
   const base64 = Buffer.from(content).toString("base64");
   // As text, because the browser's types differ from those of the tests.
-  const data = await studio.page.evaluateHandle(`(() => {
+  return await studio.page.evaluateHandle(`(() => {
     const bytes = Uint8Array.from(atob("${base64}"), (one) => one.charCodeAt(0));
     const transfer = new DataTransfer();
     transfer.items.add(new File([bytes], ${JSON.stringify(name)}));
     return transfer;
   })()`);
+}
+
+/** Drops a file on its drop zone. */
+async function drop(name: string, content: string | Buffer): Promise<void> {
+  const data = await fileOf(name, content);
   await studio.page.getByRole("group", { name: "File to import" }).dispatchEvent("drop", {
     dataTransfer: data,
   });

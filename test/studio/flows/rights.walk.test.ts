@@ -15,6 +15,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["cluster", ".empty"],
   ["performance", ".page"],
   ["certificates", ".empty"],
+  ["log", ".page h1"],
   ["db/shop/docs", "[role=grid] .idlink"],
   ["db/shop/docs/Orders", "[role=grid] .idlink"],
   ["db/shop/docs/Nothing", ".empty"],
@@ -39,6 +40,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/index/Failing?tab=entries", ".pane"],
   ["db/shop/index/Failing?tab=speed", ".pane"],
   ["db/shop/index/Failing?tab=history", ".pane"],
+  ["db/shop/subscriptions?select=mail", ".drawer"],
   ["db/shop/performance", ".plot"],
   ["db/shop/performance?tab=running", ".plot"],
   ["db/shop/backup", "h2"],
@@ -50,7 +52,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
 
 /** Names with these prefixes change something, here or on the server. */
 const writing =
-  /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
+  /^(Add|Back up|Clear errors|Clone|Compact|Create|Delete|Deploy|Disable|Disconnect|Dry run|Edit|Enable|Import|Keep|Kill|Lock|New|Patch|Pause(?! updates)|Priority|Remove|Renew|Reset|Restore|Resume(?! updates)|Revert|Revoke|Save$|Save (access|merged|schedule)|Stop|Subtract|Test$|Transfer|Undo|Unlock|Verify|Write an)/;
 
 beforeAll(async () => {
   const send = async (method: string, path: string, body?: object) => {
@@ -66,6 +68,7 @@ beforeAll(async () => {
   await send("PUT", "/admin/indexes", {
     Indexes: [{ Name: "Failing", Maps: ["map('Orders', o => ({ a: o.Missing.Name }))"] }],
   });
+  await send("PUT", "/subscriptions", { Name: "mail", Query: "from Orders" });
   await send("PATCH", "/queries", { Query: { Query: "from Shippers update { this.n = 1 }" } });
   await send("POST", "/admin/periodic-backup", {
     Name: "Nightly",
@@ -146,6 +149,7 @@ test("pages that only change something name the required role", async () => {
     ["db/shop/index?new=map", "shop is read-only for you"],
     ["db/shop/settings", "Settings require administrator access to shop"],
     ["certificates", "Certificates require operator access"],
+    ["log", "The log requires operator access"],
   ] as const) {
     await open(page, address, ".empty");
     await page.getByRole("heading", { name: title }).waitFor();

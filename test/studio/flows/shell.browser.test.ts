@@ -36,6 +36,33 @@ test("the palette finds pages, collections, indexes and ids, and opens them with
   await heading("No documents in archive yet");
 });
 
+test("the palette searches the contents of documents only when this is chosen", async () => {
+  await opened("db/shop/docs/Companies");
+  const queries: string[] = [];
+  studio.page.on("request", (request) => {
+    if (request.url().includes("/queries")) queries.push(request.url());
+  });
+  await studio.page.keyboard.press("Control+k");
+  // The text of a JSON string is escaped.
+  await palette().fill('Rue De "L');
+  await studio.page.getByRole("option", { name: /^Contents of Companies/ }).waitFor();
+  await palette().fill("rue de");
+  await studio.page.waitForTimeout(400);
+  expect(queries).toEqual([]);
+  await studio.page.getByRole("option", { name: /^Contents of Companies: rue de/ }).click();
+  await studio.page.getByRole("textbox", { name: "Value of $text" }).waitFor();
+  await studio.page
+    .getByRole("grid", { name: "Results" })
+    .getByText(/^companies\//)
+    .first()
+    .waitFor();
+  expect(queries.length).toBeGreaterThan(0);
+  await studio.page.keyboard.press("Control+k");
+  await palette().fill("queso");
+  await studio.page.getByRole("option", { name: /^Contents of all documents in shop/ }).click();
+  await studio.page.getByText(/^5\d results/).waitFor();
+});
+
 test("the palette runs commands, and shows shortcuts", async () => {
   await opened("databases");
   const theme = () => studio.page.evaluate("document.documentElement.dataset.theme");
