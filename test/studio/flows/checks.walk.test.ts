@@ -25,6 +25,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/doc/nobody", ".empty"],
   ["db/shop/doc?new=Orders", ".editor"],
   ["db/shop/query", ".editor"],
+  ["db/shop/query?q=from%20Orders%20filter%20Freight%20%3E%20500&how=plan", ".plan"],
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
   ["cluster", ".empty"],
