@@ -29,6 +29,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/query?q=from%20Products&view=chart", ".bars"],
   ["db/shop/query?q=from%20Orders&view=chart", "canvas"],
   ["db/shop/query?q=from%20Companies&view=map", ".map svg"],
+  ["db/shop/docs/Orders?view=schema", ".schema"],
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
   ["cluster", ".empty"],

@@ -94,6 +94,45 @@ test("a map has no tab without coordinates", async () => {
   expect(await role("tab", { name: "Map" }).count()).toBe(0);
 });
 
+test("the schema of a collection has types, frequencies, ranges and top values, which lead to their documents", async () => {
+  await studio.open("db/shop/docs/Orders");
+  await role("link", { name: "Schema" }).click();
+  await studio.page.getByText("All 830 documents").waitFor();
+  const fields = role("table", { name: "Fields of Orders" });
+  const field = (name: RegExp) => fields.getByRole("row", { name });
+  await field(/^Freight number 100 % 0.02 to 1,007.64/).waitFor();
+  await field(/^Freight/)
+    .getByRole("img", { name: /^Histogram from 0.02 to 1,007.64/ })
+    .waitFor();
+  await field(/^OrderedAt date 100 % 1996-07-04 to 1998-05-06/).waitFor();
+  await field(/Lines list 100 % 1 to 25 elements/).waitFor();
+  await field(/^Quantity number/).waitFor();
+  await fields.getByRole("button", { name: "Lines" }).click();
+  await field(/^Quantity/).waitFor({ state: "detached" });
+  await field(/^Employee id 100 % 9 distinct/)
+    .getByRole("link", { name: "employees/4-A" })
+    .click();
+  await studio.page.getByText("156 documents", { exact: true }).waitFor();
+});
+
+test("the schema of a large collection is read from a sample of all of its parts", async () => {
+  const put = (n: number) => ({
+    Type: "PUT",
+    Id: `marks/${String(n).padStart(5, "0")}`,
+    Document: { Part: Math.floor(n / 300), "@metadata": { "@collection": "Marks" } },
+  });
+  const reply = await studio.server.request("/databases/shop/bulk_docs", {
+    method: "POST",
+    body: JSON.stringify({ Commands: Array.from({ length: 3000 }, (_, n) => put(n)) }),
+  });
+  expect(reply.status).toBe(201);
+  await studio.open("db/shop/docs/Marks?view=schema");
+  await studio.page.getByText("A sample of 1,000 of 3,000 documents").waitFor();
+  await role("row", { name: /^Part number 100 % 0 to 9/ }).waitFor();
+  await role("combobox", { name: "Sample" }).selectOption("10,000 documents");
+  await studio.page.getByText("All 3,000 documents").waitFor();
+});
+
 /** A frame may take 50 ms; this is processor time of several frames, which is longer beside other tests. */
 const cpuMsMax = 150;
 

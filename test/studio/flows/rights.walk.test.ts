@@ -31,6 +31,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/query?q=from%20Orders%20where%20Freight%20%3E%20100&how=plan", ".editor"],
   ["db/shop/query?q=from%20Orders&view=chart", ".chart"],
   ["db/shop/query?q=from%20Companies&view=map", ".map"],
+  ["db/shop/docs/Orders?view=schema", ".schema"],
   ["db/shop/patch", ".empty"],
   ["db/shop/patch/1", ".panel"],
   ["db/shop/indexes", "table"],
