@@ -30,6 +30,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/query?q=from%20Orders&view=chart", "canvas"],
   ["db/shop/query?q=from%20Companies&view=map", ".map svg"],
   ["db/shop/docs/Orders?view=schema", ".schema"],
+  ["db/shop/doc/companies%2F85-A?side=related&referring=1", ".node.all"],
   ["db/other/docs", ".empty"],
   ["nothing", ".empty"],
   ["cluster", ".empty"],

@@ -133,6 +133,38 @@ test("the schema of a large collection is read from a sample of all of its parts
   await studio.page.getByText("All 3,000 documents").waitFor();
 });
 
+test("the graph of related documents has both directions, and is walked by its links", async () => {
+  await studio.open("db/shop/doc/orders%2F1-A?side=related");
+  const out = role("list", { name: "Documents that it refers to" });
+  await out.getByRole("link", { name: "companies/85-A" }).click();
+  await role("heading", { name: "companies/85-A" }).waitFor();
+  await role("button", { name: "Search", exact: true }).click();
+  const referring = role("list", { name: "Referring documents" });
+  await referring.getByRole("link", { name: "5 Orders" }).waitFor();
+  expect(await studio.page.locator(".edges").count()).toBe(1);
+  // The search continues with the next document.
+  await referring
+    .getByRole("link", { name: /^orders\/\d/ })
+    .last()
+    .click();
+  await role("heading", { name: /^orders\/\d/ }).waitFor();
+  await studio.page.getByText("No document refers to it.").waitFor();
+  await out
+    .getByRole("link", { name: "employees/4-A" })
+    .or(out.getByRole("link", { name: /^employees/ }))
+    .click();
+  await referring.getByRole("link", { name: /^\d+ Orders$/ }).waitFor();
+});
+
+test("a reference to a missing document is marked", async () => {
+  await studio.server.request("/databases/shop/docs?id=notes/1", {
+    method: "PUT",
+    body: JSON.stringify({ Owner: "employees/99-A" }),
+  });
+  await studio.open("db/shop/doc/notes%2F1?side=related");
+  await role("listitem").filter({ hasText: "employees/99-A" }).getByText("missing").waitFor();
+});
+
 /** A frame may take 50 ms; this is processor time of several frames, which is longer beside other tests. */
 const cpuMsMax = 150;
 
