@@ -20,6 +20,7 @@ const styles = [
   "layers",
   "pages",
   "plots",
+  "pictures",
   "narrow",
 ];
 

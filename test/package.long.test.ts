@@ -58,21 +58,22 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe("the package", () => {
   // 0.5 MB are for clusters: the NATS client with its licences, and the cluster code. Single nodes
   // do not load them. The HTTP/2 implementation takes 0.05 MB.
-  test("has at most 6.3 MB, and a page of at most 0.85 MB, and needs no other package", () => {
+  // The map of the studio takes 0.09 MB, most of it coast lines.
+  test("has at most 6.3 MB, and a page of at most 1 MB, and needs no other package", () => {
     const page = packed.files.filter(({ path }) => path.startsWith("dist/bundle/studio/"));
     const pageSize = page.reduce((sum, { size }) => sum + size, 0);
-    expect(pageSize).toBeLessThan(850_000);
+    expect(pageSize).toBeLessThan(1_000_000);
     expect(packed.unpackedSize - pageSize).toBeLessThan(6_300_000);
     const facts = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as object;
     expect(facts).not.toHaveProperty("dependencies");
     expect(facts).not.toHaveProperty("peerDependencies");
   });
 
-  test("has a studio that a browser loads fast: 300 kB in all, 40 kB for a first page", () => {
+  test("has a studio that a browser loads fast: 400 kB in all, 40 kB for a first page", () => {
     const studio = join(projectRoot, "dist/bundle/studio");
     const gzipped = (name: string) => gzipSync(readFileSync(join(studio, name))).length;
     const names = readdirSync(studio);
-    expect(names.reduce((sum, name) => sum + gzipped(name), 0)).toBeLessThan(300_000);
+    expect(names.reduce((sum, name) => sum + gzipped(name), 0)).toBeLessThan(400_000);
     const page = readFileSync(join(studio, "index.html"), "utf8");
     const requested = [...page.matchAll(/(?:href|src)="\/studio\/([^"]+)"/g)].map(
       ([, name]) => name ?? "",

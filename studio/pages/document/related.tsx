@@ -1,11 +1,11 @@
 /** Documents that this document refers to, and documents that refer to it. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, ServerError, send } from "../../base/client.ts";
-import { count } from "../../base/format.ts";
-import { href } from "../../base/router.ts";
+import { address, setQuery } from "../../base/router.ts";
 import { Failure } from "../../components/messages.tsx";
 import type { JsonMembers, JsonNode } from "../../json/json-source.ts";
 import { quoted } from "../documents/list-rows.ts";
+import { type Reference, type Referring, RelatedGraph } from "./related-graph.tsx";
 
 interface Properties {
   readonly database: string;
@@ -14,11 +14,6 @@ interface Properties {
   readonly content: JsonMembers;
   /** Called with the number of documents that refer to this one. */
   counted(referring: number): void;
-}
-
-interface Reference {
-  readonly path: string;
-  readonly id: string;
 }
 
 const idLike = /^[A-Za-z][\w-]*\/[\w./-]{1,200}$/;
@@ -44,26 +39,38 @@ export function referencesIn(content: JsonMembers, self: string): Reference[] {
 export function Related({ database, base, id, content, counted }: Properties) {
   const references = useMemo(() => referencesIn(content, id), [content, id]);
   const there = useExisting(base, references);
+  const { found, isSearching, error, retry } = useReferring(base, id, counted);
   return (
     <div class="scroll grow side-body">
-      <h3>In this document</h3>
+      <RelatedGraph
+        database={database}
+        id={id}
+        references={references}
+        there={there}
+        referring={found}
+      />
       {references.length === 0 && <p class="muted">No value looks like an id.</p>}
-      <ul class="parts">
-        {references.map((reference) => (
-          <li key={reference.id} class="row">
-            <a class="idlink" href={href(["db", database, "doc", reference.id])}>
-              {reference.id}
-            </a>
-            <span class="grow" />
-            {there !== null && !there.has(reference.id.toLowerCase()) && (
-              <span class="warn">missing</span>
-            )}
-            <span class="muted mono">{reference.path}</span>
-          </li>
-        ))}
-      </ul>
-      <h3>Referring documents</h3>
-      <Referring key={id} database={database} base={base} id={id} counted={counted} />
+      {error !== null && <Failure error={error} retry={retry} />}
+      {found?.length === 0 && <p class="muted">No document refers to it.</p>}
+      {found === null && error === null && (
+        <>
+          <h3>Referring documents</h3>
+          <p class="muted">
+            Searches fields of other collections that contain similar ids; the server creates an
+            index for each field.
+          </p>
+          <div>
+            <button
+              type="button"
+              class="btn"
+              disabled={isSearching}
+              onClick={() => setQuery({ referring: "1" })}
+            >
+              {isSearching ? "Searching" : "Search"}
+            </button>
+          </div>
+        </>
+      )}
     </div>
   );
 }
@@ -103,76 +110,36 @@ interface Field {
   readonly path: string;
 }
 
-interface Found extends Field {
-  readonly total: number;
-  readonly ids: readonly string[];
-}
-
 const collectionsMax = 30;
 const sampleRows = 16;
 const shownIds = 5;
 
-function Referring({ database, base, id, counted }: Omit<Properties, "content">) {
-  const [found, setFound] = useState<readonly Found[] | null>(null);
-  const [isSearching, setSearching] = useState(false);
+/** Searches the referring documents if the address requests it, as the links of the graph do after the first search. */
+function useReferring(base: string, id: string, counted: (referring: number) => void) {
+  const isWanted = address.value.query.get("referring") === "1";
+  const [found, setFound] = useState<readonly Referring[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
-  const look = async () => {
-    setSearching(true);
-    setError(null);
-    try {
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    let isGone = false;
+    const look = async () => {
       const fields = await referringFields(base, id);
       const results = await Promise.all(fields.map((field) => queryReferences(base, id, field)));
+      if (isGone) return;
       setFound(results.filter(({ total }) => total > 0));
       counted(results.reduce((sum, { total }) => sum + total, 0));
-    } catch (failed) {
-      setError(failed as Error);
-    } finally {
-      setSearching(false);
-    }
-  };
-  if (error !== null) return <Failure error={error} retry={() => void look()} />;
-  if (found === null) {
-    return (
-      <div class="stack">
-        <p class="muted">
-          Searches fields of other collections that contain similar ids; the server creates an index
-          for each field.
-        </p>
-        <div>
-          <button type="button" class="btn" disabled={isSearching} onClick={() => void look()}>
-            {isSearching ? "Searching" : "Search"}
-          </button>
-        </div>
-      </div>
-    );
-  }
-  if (found.length === 0) return <p class="muted">No document refers to it.</p>;
-  return (
-    <ul class="parts">
-      {found.map(({ collection, path, total, ids }) => (
-        <li key={`${collection} ${path}`}>
-          <div class="row">
-            <a
-              href={href(["db", database, "docs", collection], {
-                where: `${path} = '${id.replaceAll("'", "\\'")}'`,
-              })}
-            >
-              {count(total)} {collection}
-            </a>
-            <span class="grow" />
-            <span class="muted mono">{path}</span>
-          </div>
-          <div class="row wraps">
-            {ids.map((one) => (
-              <a key={one} class="ref" href={href(["db", database, "doc", one])}>
-                {one}
-              </a>
-            ))}
-          </div>
-        </li>
-      ))}
-    </ul>
-  );
+    };
+    setError(null);
+    look().catch((failed: Error) => {
+      if (!isGone) setError(failed);
+    });
+    return () => {
+      isGone = true;
+    };
+  }, [base, id, isWanted, round]);
+  const isSearching = isWanted && found === null && error === null;
+  return { found, isSearching, error, retry: () => setRound(round + 1) };
 }
 
 /** Returns fields that contain ids of the same type in sampled documents. */
@@ -214,7 +181,7 @@ async function queryReferences(
   base: string,
   id: string,
   { collection, path }: Field,
-): Promise<Found> {
+): Promise<Referring> {
   const json = {
     Query: `from ${quoted(collection)} where ${path} = $id`,
     QueryParameters: { id },

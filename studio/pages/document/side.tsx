@@ -65,7 +65,11 @@ export function Side({ database, base, id, version, text, hasChanges, reread }: 
     { key: "attachments", text: "Attachments", count: attachmentsOf(version).length },
     { key: "counters", text: "Counters", count: counters ?? listed("@counters") },
     { key: "series", text: "Time series", count: listed("@timeseries") },
-    { key: "related", text: "Related", count: referring && references + referring },
+    {
+      key: "related",
+      text: "Related",
+      count: referring === undefined ? undefined : references + referring,
+    },
   ] as const;
   return (
     <div class="pane">

@@ -196,6 +196,11 @@ function Tools({ list, properties: { base, database, collection, title } }: Part
       {state !== null && !isQuery(ask) && (
         <Jump ask={ask} total={state.total} landed={list.landed} land={list.setLanded} />
       )}
+      {collection !== undefined && (
+        <a class="btn quiet" href={href(["db", database, "docs", collection], { view: "schema" })}>
+          Schema
+        </a>
+      )}
       <ColumnChoice
         chosen={shown.filter(({ path }) => !isFixed(path))}
         fields={fields}

@@ -5,7 +5,7 @@ import { watch } from "../../base/changes.ts";
 import { count } from "../../base/format.ts";
 import { may } from "../../base/identity.ts";
 import { useResource } from "../../base/resource.ts";
-import { href, open } from "../../base/router.ts";
+import { address, href, open } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Empty, Failure } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
@@ -13,6 +13,7 @@ import { usePage } from "../../shell/page.ts";
 import { DocumentList } from "./document-list.tsx";
 import { useDropImport } from "./drop-import.ts";
 import { OtherList, otherLists } from "./other-lists.tsx";
+import { SchemaView } from "./schema-view.tsx";
 
 interface CollectionStats {
   readonly CountOfDocuments: number;
@@ -108,6 +109,16 @@ export function DocumentsPage({ database, collection }: Properties) {
         <OtherList key={collection} name={collection} base={base} database={database} />
       ) : stats.body !== undefined && all === 0 ? (
         <NoDocuments database={database} reload={stats.reload} />
+      ) : stats.body !== undefined &&
+        collection !== undefined &&
+        address.value.query.get("view") === "schema" ? (
+        <SchemaView
+          key={collection}
+          base={base}
+          database={database}
+          collection={collection}
+          total={stats.body.Collections[collection] ?? 0}
+        />
       ) : (
         <DocumentList
           key={title}

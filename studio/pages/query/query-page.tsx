@@ -15,9 +15,10 @@ import { codeOf, type Language, languages } from "./query-code.ts";
 import { complete, forgetFields } from "./query-completion.ts";
 import { Examples } from "./query-examples.tsx";
 import { HistoryDialog, SavedDialog } from "./query-lists.tsx";
+import { placesIn } from "./query-map.tsx";
 import { addressText, history, remember, textOfAddress } from "./query-memory.ts";
 import { PlanPanel } from "./query-plan.tsx";
-import { type Answer, type Asked, Results, type View } from "./query-results.tsx";
+import { type Answer, type Asked, Results, type View, views } from "./query-results.tsx";
 import { formatted, isUpdate, parametersOf } from "./query-text.ts";
 
 type Values = Readonly<Record<string, string>>;
@@ -222,6 +223,10 @@ function AnswerPane({
   const how = query.get("how") === "plan";
   const view = viewOf(query.get("view"));
   const includes = Object.keys(asked.answer.Includes ?? {}).length;
+  const hasPlaces = useMemo(
+    () => placesIn(asked.answer.Results, asked.answer).length > 0,
+    [asked.answer],
+  );
   const choose = (key: View | "how") =>
     setQuery(key === "how" ? { how: "plan" } : { how: undefined, view: key });
   const use = (better: string) => {
@@ -236,6 +241,8 @@ function AnswerPane({
         name="answer"
         tabs={[
           { key: "table", text: "Table" },
+          { key: "chart", text: "Chart" },
+          ...(hasPlaces || view === "map" ? [{ key: "map", text: "Map" } as const] : []),
           { key: "json", text: "JSON" },
           { key: "includes", text: "Includes", count: includes > 0 ? includes : undefined },
           { key: "how", text: "Query plan" },
@@ -299,7 +306,9 @@ function useQuery(database: string, base: string) {
       : request;
     const startedMs = performance.now();
     try {
-      const { body } = await send<Answer>("POST", `${base}/queries`, {
+      // The reply contains the searched areas, for the map.
+      const spatial = /\bspatial\.\w/.test(text) ? "?addSpatialProperties=true" : "";
+      const { body } = await send<Answer>("POST", `${base}/queries${spatial}`, {
         json,
         signal: abort.signal,
       });
@@ -380,7 +389,7 @@ function Parameters({
 }
 
 function viewOf(given: string | null): View {
-  return given === "json" || given === "includes" ? given : "table";
+  return views.find((one) => one === given) ?? "table";
 }
 
 function valuesIn(query: URLSearchParams): Record<string, string> {

@@ -58,12 +58,19 @@ export function PlanPanel({ base, request, use }: Properties) {
   if (error !== null) return <Failure error={error} retry={() => setRound(round + 1)} />;
   if (request === null) return <p class="soft inset">Run a query to see its plan.</p>;
   if (plan === null) return <Skeleton rows={4} />;
-  const most = Math.max(1, ...plan.Steps.map(({ Read }) => Read ?? 0));
+  const { Steps: steps } = plan;
+  const totalMs = steps.reduce((sum, { DurationInMs }) => sum + (DurationInMs ?? 0), 0);
+  const slowest = steps.reduce((a, b) => ((b.DurationInMs ?? 0) > (a.DurationInMs ?? 0) ? b : a));
   return (
     <div class="inset stack">
-      <ol class="steps" aria-label="Steps of the query">
-        {plan.Steps.map((step) => (
-          <StepLine key={step.Step} step={step} most={most} />
+      <ol class="plan" aria-label="Steps of the query">
+        {steps.map((step) => (
+          <StepNode
+            key={step.Step}
+            step={step}
+            share={totalMs === 0 ? 0 : (step.DurationInMs ?? 0) / totalMs}
+            isSlowest={totalMs > 0 && step === slowest}
+          />
         ))}
       </ol>
       <p class="soft">
@@ -76,28 +83,76 @@ export function PlanPanel({ base, request, use }: Properties) {
   );
 }
 
-function StepLine({ step, most }: { step: Step; most: number }) {
-  const { Text, Read, DurationInMs, Conditions } = step;
-  const bar = useRef<HTMLElement>(null);
-  useEffect(() => {
-    if (bar.current !== null) bar.current.style.width = `${(100 * (Read ?? 0)) / most}%`;
-  });
+const titles: Readonly<Record<string, string>> = {
+  wait: "Wait for the index",
+  find: "Find",
+  order: "Order",
+  read: "Read",
+  include: "Include",
+  return: "Return",
+};
+
+interface StepProperties {
+  readonly step: Step;
+  /** Share of the time of all steps, from 0 to 1. */
+  readonly share: number;
+  readonly isSlowest: boolean;
+}
+
+function StepNode({ step, share, isSlowest }: StepProperties) {
+  const { Text, Read, Kept, DurationInMs, Conditions } = step;
+  const figures = [
+    ["Read", Read === null ? null : count(Read)],
+    ["Kept", Kept === null ? null : count(Kept)],
+    ["Time", DurationInMs === null ? null : milliseconds(DurationInMs)],
+  ] as const;
+  const most = Math.max(1, ...Conditions.map(({ Found }) => Found ?? 0));
   return (
-    <li>
-      <b>{Text}</b>
-      <span class="soft num">{DurationInMs === null ? "" : milliseconds(DurationInMs)}</span>
-      {Conditions.map(({ Condition, Found }) => (
-        <p key={Condition}>
-          <code>{Condition}</code>
-          {Found !== null && `: ${count(Found)} alone`}
-        </p>
-      ))}
-      {Read !== null && (
-        <div class="track" aria-hidden="true">
-          <i ref={bar} />
-        </div>
+    <li class={isSlowest ? "slowest" : undefined}>
+      <div class="row wraps">
+        <b>{titles[step.Step] ?? step.Step}</b>
+        {isSlowest && (
+          <span class="chip warn">
+            <Icon name="warn" />
+            Most expensive: {Math.round(100 * share)} %
+          </span>
+        )}
+      </div>
+      <p>{Text}</p>
+      <dl class="row wraps">
+        {figures.map(
+          ([name, value]) =>
+            value !== null && (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+      {DurationInMs !== null && <Bar share={share} />}
+      {Conditions.length > 0 && (
+        <ul aria-label="Conditions">
+          {Conditions.map(({ Condition, Found }) => (
+            <li key={Condition}>
+              <div class="row">
+                <code class="grow break">{Condition}</code>
+                {Found !== null && <span class="soft num">{count(Found)} alone</span>}
+              </div>
+              {Found !== null && <Bar share={Found / most} />}
+            </li>
+          ))}
+        </ul>
       )}
     </li>
+  );
+}
+
+function Bar({ share }: { share: number }) {
+  return (
+    <div class="track" aria-hidden="true">
+      <i style={{ width: `${100 * share}%` }} />
+    </div>
   );
 }
 

@@ -1,4 +1,4 @@
-/** The result of a query: a table, JSON, or included documents. */
+/** The result of a query: a table, a chart, a map, JSON, or included documents. */
 import { useMemo } from "preact/hooks";
 import { count, counted, milliseconds } from "../../base/format.ts";
 import { href } from "../../base/router.ts";
@@ -7,8 +7,10 @@ import { Empty } from "../../components/messages.tsx";
 import type { Column } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
 import { idOf, ResultTable, type Show } from "../result-table.tsx";
+import { ResultChart } from "./query-chart.tsx";
+import { ResultMap, type SpatialAnswer } from "./query-map.tsx";
 
-export interface Answer {
+export interface Answer extends SpatialAnswer {
   readonly Results: readonly ResultRow[];
   readonly Includes: Readonly<Record<string, unknown>>;
   readonly TotalResults: number;
@@ -24,7 +26,8 @@ export interface Asked {
   readonly request: { readonly Query: string; readonly QueryParameters: object };
 }
 
-export type View = "table" | "json" | "includes";
+export const views = ["table", "chart", "map", "json", "includes"] as const;
+export type View = (typeof views)[number];
 
 const columnsMax = 40;
 
@@ -60,6 +63,10 @@ export function Results({
       {view === "json" && rows.length > 0 && <pre class="source scroll">{text}</pre>}
       {view === "table" && rows.length > 0 && (
         <ResultTable label="Results" rows={rows} columnsOf={columns} />
+      )}
+      {view === "chart" && rows.length > 0 && <ResultChart rows={rows} />}
+      {view === "map" && rows.length > 0 && (
+        <ResultMap rows={rows} spatial={answer} database={database} />
       )}
       <div class="status" role="status">
         <span>
