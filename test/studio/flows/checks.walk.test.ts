@@ -20,7 +20,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/doc/orders%2F830-A", ".diff"],
   ["db/shop/doc/orders%2F830-A?view=tree&side=related", ".tree"],
   ["db/shop/doc/employees%2F8-A?view=meta&side=attachments", ".parts"],
-  ["db/shop/doc/employees%2F8-A?side=series", ".line-plot"],
+  ["db/shop/doc/employees%2F8-A?side=series", ".plot"],
   ["db/shop/doc/products%2F1-A?side=counters", ".counter"],
   ["db/shop/doc/nobody", ".empty"],
   ["db/shop/doc?new=Orders", ".editor"],

@@ -25,7 +25,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/doc/orders%2F830-A?side=related", ".side-body"],
   ["db/shop/doc/companies%2F1-A", ".split"],
   ["db/shop/doc/employees%2F8-A?view=meta&side=attachments", ".parts"],
-  ["db/shop/doc/employees%2F8-A?side=series", ".line-plot"],
+  ["db/shop/doc/employees%2F8-A?side=series", ".plot"],
   ["db/shop/doc/products%2F1-A?side=counters", ".counter"],
   ["db/shop/doc?new=Orders", ".empty"],
   ["db/shop/query?q=from%20Orders%20where%20Freight%20%3E%20100&how=plan", ".editor"],
