@@ -1,4 +1,4 @@
-/** Page 8: performance plots of the last minutes, hour or day, or of the hour around a time; and current requests. */
+/** Page 8: performance plots of the last minutes, hour or day, or of a range of times; and current requests. */
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount, when } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
@@ -7,9 +7,11 @@ import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
+import type { PlotEvent, PlotRange } from "../components/plot.tsx";
 import { numeric, Table } from "../components/table.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
+import { operationTitle } from "./operation-facts.ts";
 import { Requests, type SlowQuery } from "./performance-requests.tsx";
 
 const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
@@ -20,6 +22,15 @@ interface HttpThread {
   readonly QueuedBytes: number;
 }
 
+/** An event that may explain a change of the metrics. */
+interface Marked {
+  readonly At: string;
+  readonly Kind: string;
+  readonly Text: string;
+  readonly Database: string | null;
+  readonly OperationId: number | null;
+}
+
 interface Figures {
   /** Of the server; empty if HTTP runs on the engine thread. */
   readonly HttpThreads?: readonly HttpThread[];
@@ -28,23 +39,18 @@ interface Figures {
   /** Undefined for servers with another format at this address. */
   readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
   readonly SlowQueries?: readonly SlowQuery[];
-  readonly Events: readonly {
-    readonly At: string;
-    readonly Kind: string;
-    readonly Text: string;
-    readonly Database: string | null;
-  }[];
+  readonly Events: readonly Marked[];
 }
 
 const ranges = [
-  { key: "5m", text: "5 min", pollMs: 1_000 },
-  { key: "1h", text: "1 h", pollMs: 10_000 },
-  { key: "24h", text: "24 h", pollMs: 60_000 },
+  { key: "5m", text: "5 min", pollMs: 1_000, lengthMs: 300_000 },
+  { key: "1h", text: "1 h", pollMs: 10_000, lengthMs: 3_600_000 },
+  { key: "24h", text: "24 h", pollMs: 60_000, lengthMs: 86_400_000 },
 ] as const;
 
 const noQueries: readonly SlowQuery[] = [];
 
-/** Half of the shown range around a time, in milliseconds. */
+/** Half of the shown range around a time (\`at\`), in milliseconds. */
 const aroundMs = 1_800_000;
 
 interface PlotKind {
@@ -128,20 +134,29 @@ export function PerformancePage({ database }: { database: string | null }) {
   const [isHeld, setHeld] = useState(false);
   const [isTable, setTable] = useState(false);
   const mayServer = may("operator");
-  const moment = Date.parse(query.get("at") ?? "");
-  const isThen = !Number.isNaN(moment);
-  const thenMs = moment + aroundMs > Date.now() ? ranges[1].pollMs : 0;
-  const pollMs = isThen ? thenMs : isHeld ? 0 : range.pollMs;
-  const wanted = isThen ? around(moment) : `range=${range.key}`;
+  const then = askedRange(query);
+  const isZoomed = query.get("from") !== null && then !== null;
+  const finest = then === null ? range : finestRange(then.fromMs);
+  const thenMs = then !== null && then.untilMs > Date.now() ? finest.pollMs : 0;
+  const pollMs = then !== null ? thenMs : isHeld ? 0 : range.pollMs;
+  const since = then === null ? "" : `&since=${new Date(then.fromMs).toISOString()}`;
+  const wanted = `range=${finest.key}${since}`;
   const own = useResource<Figures>(
     database === null ? null : `/databases/${encodeURIComponent(database)}/metrics?${wanted}`,
     pollMs,
   );
   const all = useResource<Figures>(mayServer ? `/admin/metrics?${wanted}` : null, pollMs);
   const main = database === null ? all : own;
-  const untilMs = isThen ? moment + aroundMs : Number.POSITIVE_INFINITY;
+  const untilMs = then?.untilMs ?? Number.POSITIVE_INFINITY;
   const allShown = useMemo(() => before(all.body, untilMs), [all.body, untilMs]);
   const mainShown = useMemo(() => before(main.body, untilMs), [main.body, untilMs]);
+  const shownRange: PlotRange | undefined =
+    then !== null && isZoomed ? [then.fromMs / 1000, then.untilMs / 1000] : undefined;
+  const events = mainShown?.Events ?? noEvents;
+  const marks = useMemo(
+    () => events.map(({ At, Text }): PlotEvent => ({ at: Date.parse(At) / 1000, text: Text })),
+    [events],
+  );
   return (
     <div class="page">
       <div class="head wraps">
@@ -152,19 +167,20 @@ export function PerformancePage({ database }: { database: string | null }) {
             <button
               key={key}
               type="button"
-              aria-pressed={!isThen && key === range.key}
-              onClick={() => setQuery({ range: key, at: undefined })}
+              aria-pressed={then === null && key === range.key}
+              onClick={() => setQuery({ range: key, at: undefined, ...noZoom })}
             >
               {text}
             </button>
           ))}
         </fieldset>
-        <Moment at={isThen ? moment : null} />
+        <Moment at={then === null || isZoomed ? null : then.fromMs + aroundMs} />
+        {isZoomed && <WholeRange />}
         <span class="grow" />
         <button type="button" class="btn" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
           {isTable ? "As plots" : "As tables"}
         </button>
-        {!isThen && (
+        {then === null && (
           <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
             <Icon name={isHeld ? "play" : "pause"} />
             {isHeld ? "Resume updates" : "Pause updates"}
@@ -177,22 +193,32 @@ export function PerformancePage({ database }: { database: string | null }) {
           Metrics of the server require operator access. Each database has its own metrics.
         </p>
       )}
-      {isThen && mainShown !== undefined && isBlank(mainShown) && (
+      {then !== null && mainShown !== undefined && isBlank(mainShown) && (
         <p role="status" class="note">
-          No metrics exist for the hour around {when(moment)}. Metrics are kept for 24 hours, since
-          the server start.
+          {isZoomed
+            ? `No metrics exist from ${when(then.fromMs, true)} to ${when(then.untilMs, true)}.`
+            : `No metrics exist for the hour around ${when(then.fromMs + aroundMs)}.`}{" "}
+          Metrics are kept for 24 hours, since the server start.
         </p>
       )}
       <div class="plots">
         {kinds.map((kind) => {
           const figures = kind.isOfServer === true ? allShown : mainShown;
           return figures?.Columns === undefined ? null : (
-            <OnePlot key={kind.title} kind={kind} figures={figures} isTable={isTable} />
+            <OnePlot
+              key={kind.title}
+              kind={kind}
+              figures={figures}
+              isTable={isTable}
+              events={marks}
+              range={shownRange}
+            />
           );
         })}
       </div>
-      {mayServer && !isThen && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
-      {mayServer && !isThen && (
+      <Markers events={events} />
+      {mayServer && then === null && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
+      {mayServer && then === null && (
         <Requests
           database={database}
           isHeld={isHeld}
@@ -227,11 +253,61 @@ function HttpThreads({ threads }: { threads: readonly HttpThread[] }) {
   );
 }
 
-/** Returns the query for the hour around a time, with the finest samples available. */
-function around(moment: number): string {
-  const fromMs = moment - aroundMs;
-  const range = fromMs > Date.now() - 2 * aroundMs ? "1h" : "24h";
-  return `range=${range}&since=${new Date(fromMs).toISOString()}`;
+/** Events in the plots, with the numbers that the plots show. */
+function Markers({ events }: { events: readonly Marked[] }) {
+  if (events.length === 0) return null;
+  return (
+    <section>
+      <h2>Markers</h2>
+      <ol class="markers">
+        {events.map(({ At, Kind, Text, Database, OperationId }) => (
+          <li key={`${At} ${Text}`}>
+            <time datetime={At} title={At}>
+              {when(At, true)}
+            </time>{" "}
+            {Database !== null && OperationId !== null ? (
+              <a href={href(["db", Database, "patch", String(OperationId)])}>
+                {operationTitle(Kind, Text)}
+              </a>
+            ) : (
+              Text
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+const noEvents: readonly Marked[] = [];
+const noZoom = { from: undefined, to: undefined };
+
+function zoomTo(range: PlotRange | null): void {
+  const times = range?.map((seconds) => new Date(Math.round(seconds * 1000)).toISOString());
+  setQuery({ from: times?.[0], to: times?.[1] });
+}
+
+function WholeRange() {
+  return (
+    <button type="button" class="btn" onClick={() => zoomTo(null)}>
+      Whole range
+    </button>
+  );
+}
+
+/** Returns the range in the address: the selected one, or the hour around a time; otherwise null. */
+function askedRange(query: URLSearchParams): { fromMs: number; untilMs: number } | null {
+  const [fromMs, untilMs, atMs] = ["from", "to", "at"].map((name) =>
+    Date.parse(query.get(name) ?? ""),
+  ) as [number, number, number];
+  if (fromMs < untilMs) return { fromMs, untilMs };
+  return Number.isNaN(atMs) ? null : { fromMs: atMs - aroundMs, untilMs: atMs + aroundMs };
+}
+
+/** Returns the range with the finest samples that includes a time. */
+function finestRange(fromMs: number) {
+  const ageMs = Date.now() - fromMs;
+  return ranges.find(({ lengthMs }) => ageMs <= lengthMs) ?? ranges[2];
 }
 
 /** Returns the metrics up to a time. */
@@ -250,7 +326,7 @@ function isBlank({ Columns = {} }: Figures): boolean {
   return Object.values(Columns).every((values) => values.every((one) => one === null));
 }
 
-const dayMs = 86_400_000;
+const dayMs = ranges[2].lengthMs;
 
 /** Formats a local time for `datetime-local`. */
 function localTime(ms: number): string {
@@ -269,7 +345,7 @@ function Moment({ at }: { at: number | null }) {
         max={localTime(nowMs)}
         value={at === null ? "" : localTime(at)}
         onChange={({ currentTarget: { value } }) =>
-          setQuery({ at: value && new Date(value).toISOString() })
+          setQuery({ at: value && new Date(value).toISOString(), ...noZoom })
         }
       />
     </label>
@@ -299,27 +375,36 @@ function OnePlot({
   kind,
   figures,
   isTable,
+  events,
+  range,
 }: {
   kind: PlotKind;
   figures: Figures;
   isTable: boolean;
+  events: readonly PlotEvent[];
+  range: PlotRange | undefined;
 }) {
-  const { title, unit, columns, beside, isBytes = false, format } = kind;
-  const { times, series, events } = useMemo(() => plotted(kind, figures), [kind, figures]);
-  const [first] = series;
-  const values = (first?.values ?? []).filter((one) => one !== null);
-  const last = values.at(-1);
-  const words = beside && `${rate(figures.Columns?.[beside[0]]?.at(-1) ?? 0)} ${beside[1]}`;
-  const sentence =
-    last === undefined
-      ? `${title}: no data`
-      : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${words === undefined ? "" : `; ${words}`}`;
+  const { title, unit, beside, isBytes = false, format } = kind;
+  const { times, series } = useMemo(() => plotted(kind, figures), [kind, figures]);
+  const { last, sentence } = useMemo(() => described(kind, figures), [kind, figures]);
+  const [at, setAt] = useState<number | null>(null);
+  const time = at === null || isTable ? undefined : times[at];
+  const readout = (values: readonly (number | null)[] = []) => {
+    const value = at === null ? null : values[at];
+    return value == null ? "–" : format(value);
+  };
   return (
     <section class="panel plot" aria-label={title}>
       <header>
         <h2>{title}</h2>
-        <small>{unit}</small>
-        <b>{last === undefined ? "–" : format(last)}</b>
+        <small>{time === undefined ? unit : when(time * 1000, true)}</small>
+        <b>
+          {time !== undefined
+            ? readout(series[0]?.values)
+            : last === undefined
+              ? "–"
+              : format(last)}
+        </b>
       </header>
       {isTable ? (
         <FigureTable title={title} times={times} series={series} format={format} />
@@ -330,25 +415,51 @@ function OnePlot({
           series={series}
           events={events}
           group="performance"
+          range={range}
           isBytes={isBytes}
           format={format}
+          readAt={setAt}
+          zoom={zoomTo}
         />
       )}
       <div class="key">
-        {columns.map(([column, name], at) => (
-          <span key={column} class={"abc"[at]}>
+        {series.map(({ name, values }, n) => (
+          <span key={name} class={"abc"[n]}>
             <i />
-            {name}
+            {name} {time !== undefined && <b>{readout(values)}</b>}
           </span>
         ))}
-        {words !== undefined && <span>{words}</span>}
-        {events.length > 0 && <span class="cut">{events.at(-1)?.text}</span>}
+        {beside !== undefined && <span>{besideText(beside, figures, at)}</span>}
       </div>
     </section>
   );
 }
 
-function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {}, Events }: Figures) {
+/** Returns the value of a column as text: at the crosshair, otherwise the newest one. */
+function besideText(
+  [column, unit]: NonNullable<PlotKind["beside"]>,
+  { Columns }: Figures,
+  at: number | null,
+): string {
+  return `${rate(Columns?.[column]?.at(at ?? -1) ?? 0)} ${unit}`;
+}
+
+/** Returns the newest value of the first column, and a description of the plot. */
+function described(
+  { title, unit, columns: [first], beside, format }: PlotKind,
+  figures: Figures,
+): { readonly last: number | undefined; readonly sentence: string } {
+  const values = (figures.Columns?.[first?.[0] ?? ""] ?? []).filter((one) => one !== null);
+  const last = values.at(-1);
+  const more = beside === undefined ? "" : `; ${besideText(beside, figures, null)}`;
+  const sentence =
+    last === undefined
+      ? `${title}: no data`
+      : `${title}, ${first?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${more}`;
+  return { last, sentence };
+}
+
+function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {} }: Figures) {
   const fromMs = new Date(From).getTime();
   const length = Math.max(0, ...Object.values(Columns).map((values) => values.length));
   const times = Array.from({ length }, (_, at) => (fromMs + at * StepInMs) / 1000);
@@ -356,7 +467,6 @@ function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {}, Events }
   return {
     times,
     series: columns.map(([column, name]) => ({ name, values: Columns[column] ?? none })),
-    events: Events.map(({ At, Text }) => ({ at: new Date(At).getTime() / 1000, text: Text })),
   };
 }
 

@@ -364,6 +364,47 @@ test("the hour around a moment of the last day is shown, and its URL shared", as
   expect(studio.page.url()).not.toContain("at=");
 });
 
+test("plots share the crosshair, are zoomed by dragging, and their markers are listed", async () => {
+  await studio.server.request("/databases/shop/queries", {
+    method: "PATCH",
+    body: JSON.stringify({ Query: { Query: "from Shippers update { this.Seen = 1 }" } }),
+  });
+  await studio.open("db/shop/performance");
+  const requests = studio.page.getByRole("region", { name: "Requests" }).first();
+  await requests.getByRole("img").waitFor();
+  const markers = studio.page.getByRole("list").filter({ has: studio.page.locator("time") });
+  await markers.getByRole("link", { name: "Patch Shippers" }).first().waitFor();
+  await markers.getByText("The server was started").waitFor();
+  const area = requests.locator(".u-over");
+  const { x, y, width } = (await area.boundingBox()) ?? expect.fail("no plot");
+  await area.hover({ position: { x: width - 4, y: 40 } });
+  // Every plot shows the time of the crosshair and its values there.
+  const memory = studio.page.getByRole("region", { name: "Memory" });
+  await memory
+    .locator("small")
+    .getByText(/^Today \d/)
+    .waitFor();
+  await expect.poll(() => memory.locator(".key b").first().textContent()).toMatch(/^\d+ MB$/);
+  expect(await memory.locator("small").textContent()).toBe(
+    await requests.locator("small").textContent(),
+  );
+  await studio.page.mouse.move(x + width - 34, y + 40);
+  await studio.page.mouse.down();
+  await studio.page.mouse.move(x + width - 20, y + 40);
+  await studio.page.mouse.move(x + width - 4, y + 40);
+  await studio.page.mouse.up();
+  await button("Whole range").waitFor();
+  const query = () => new URL(studio.page.url()).searchParams;
+  const lengthMs = Date.parse(query().get("to") ?? "") - Date.parse(query().get("from") ?? "");
+  expect(lengthMs).toBeGreaterThan(1000);
+  expect(lengthMs).toBeLessThan(60_000);
+  await studio.page.reload();
+  await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
+  await button("Whole range").click();
+  expect(query().has("from")).toBe(false);
+  await button("Pause updates").waitFor();
+});
+
 test("settings are saved and persist", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
