@@ -2,19 +2,18 @@
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount, when } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
-import { lazy } from "../base/lazy.tsx";
+import { type MetricColumns, plottedColumns } from "../base/metrics.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import type { PlotEvent, PlotRange } from "../components/plot.tsx";
+import { PlotPanel } from "../components/plot-panel.tsx";
 import { numeric, Table } from "../components/table.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { operationTitle } from "./operation-facts.ts";
 import { Requests, type SlowQuery } from "./performance-requests.tsx";
-
-const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
 
 interface HttpThread {
   readonly BusyShare: number;
@@ -31,13 +30,9 @@ interface Marked {
   readonly OperationId: number | null;
 }
 
-interface Figures {
+interface Figures extends MetricColumns {
   /** Of the server; empty if HTTP runs on the engine thread. */
   readonly HttpThreads?: readonly HttpThread[];
-  readonly StepInMs: number;
-  readonly From: string;
-  /** Undefined for servers with another format at this address. */
-  readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
   readonly SlowQueries?: readonly SlowQuery[];
   readonly Events: readonly Marked[];
 }
@@ -372,11 +367,9 @@ function Whose({ database }: { database: string | null }) {
 }
 
 function OnePlot({
-  kind,
+  kind: { columns, beside, isOfServer: _, ...kind },
   figures,
-  isTable,
-  events,
-  range,
+  ...shown
 }: {
   kind: PlotKind;
   figures: Figures;
@@ -384,132 +377,17 @@ function OnePlot({
   events: readonly PlotEvent[];
   range: PlotRange | undefined;
 }) {
-  const { title, unit, beside, isBytes = false, format } = kind;
-  const { times, series } = useMemo(() => plotted(kind, figures), [kind, figures]);
-  const { last, sentence } = useMemo(() => described(kind, figures), [kind, figures]);
-  const [at, setAt] = useState<number | null>(null);
-  const time = at === null || isTable ? undefined : times[at];
-  const readout = (values: readonly (number | null)[] = []) => {
-    const value = at === null ? null : values[at];
-    return value == null ? "–" : format(value);
-  };
+  const plotted = useMemo(() => plottedColumns(figures, columns), [figures]);
+  const text = (at: number | null) =>
+    `${rate(figures.Columns?.[beside?.[0] ?? ""]?.at(at ?? -1) ?? 0)} ${beside?.[1]}`;
   return (
-    <section class="panel plot" aria-label={title}>
-      <header>
-        <h2>{title}</h2>
-        <small>{time === undefined ? unit : when(time * 1000, true)}</small>
-        <b>
-          {time !== undefined
-            ? readout(series[0]?.values)
-            : last === undefined
-              ? "–"
-              : format(last)}
-        </b>
-      </header>
-      {isTable ? (
-        <FigureTable title={title} times={times} series={series} format={format} />
-      ) : (
-        <Plot
-          label={sentence}
-          times={times}
-          series={series}
-          events={events}
-          group="performance"
-          range={range}
-          isBytes={isBytes}
-          format={format}
-          readAt={setAt}
-          zoom={zoomTo}
-        />
-      )}
-      <div class="key">
-        {series.map(({ name, values }, n) => (
-          <span key={name} class={"abc"[n]}>
-            <i />
-            {name} {time !== undefined && <b>{readout(values)}</b>}
-          </span>
-        ))}
-        {beside !== undefined && <span>{besideText(beside, figures, at)}</span>}
-      </div>
-    </section>
-  );
-}
-
-/** Returns the value of a column as text: at the crosshair, otherwise the newest one. */
-function besideText(
-  [column, unit]: NonNullable<PlotKind["beside"]>,
-  { Columns }: Figures,
-  at: number | null,
-): string {
-  return `${rate(Columns?.[column]?.at(at ?? -1) ?? 0)} ${unit}`;
-}
-
-/** Returns the newest value of the first column, and a description of the plot. */
-function described(
-  { title, unit, columns: [first], beside, format }: PlotKind,
-  figures: Figures,
-): { readonly last: number | undefined; readonly sentence: string } {
-  const values = (figures.Columns?.[first?.[0] ?? ""] ?? []).filter((one) => one !== null);
-  const last = values.at(-1);
-  const more = beside === undefined ? "" : `; ${besideText(beside, figures, null)}`;
-  const sentence =
-    last === undefined
-      ? `${title}: no data`
-      : `${title}, ${first?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${more}`;
-  return { last, sentence };
-}
-
-function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {} }: Figures) {
-  const fromMs = new Date(From).getTime();
-  const length = Math.max(0, ...Object.values(Columns).map((values) => values.length));
-  const times = Array.from({ length }, (_, at) => (fromMs + at * StepInMs) / 1000);
-  const none = times.map(() => null);
-  return {
-    times,
-    series: columns.map(([column, name]) => ({ name, values: Columns[column] ?? none })),
-  };
-}
-
-const tableRows = 30;
-
-/** The newest metrics as a table, for screen readers. */
-function FigureTable({
-  title,
-  times,
-  series,
-  format,
-}: {
-  title: string;
-  times: readonly number[];
-  series: readonly { readonly name: string; readonly values: readonly (number | null)[] }[];
-  format: (value: number) => string;
-}) {
-  const rows = times
-    .map((time, at) => ({ time, at }))
-    .filter(({ at }) => {
-      return series.some(({ values }) => values[at] != null);
-    });
-  return (
-    <div class="scroll figures">
-      <Table
-        kind="data"
-        label={title}
-        columns={["Time", ...series.map(({ name }) => numeric(name))]}
-      >
-        {rows
-          .slice(-tableRows)
-          .reverse()
-          .map(({ time, at }) => (
-            <tr key={time}>
-              <td>{new Date(time * 1000).toLocaleTimeString()}</td>
-              {series.map(({ name, values }) => (
-                <td key={name} class="num">
-                  {values[at] == null ? "" : format(values[at])}
-                </td>
-              ))}
-            </tr>
-          ))}
-      </Table>
-    </div>
+    <PlotPanel
+      {...kind}
+      {...plotted}
+      {...shown}
+      {...(beside === undefined ? {} : { beside: text })}
+      group="performance"
+      zoom={zoomTo}
+    />
   );
 }
