@@ -14,6 +14,7 @@ import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { operationTitle } from "./operation-facts.ts";
 import { Requests, type SlowQuery } from "./performance-requests.tsx";
+import { StorageParts } from "./storage-parts.tsx";
 
 interface HttpThread {
   readonly BusyShare: number;
@@ -57,6 +58,8 @@ interface PlotKind {
   readonly isBytes?: true;
   /** True for a plot of the server, which is also shown on the page of a database. */
   readonly isOfServer?: true;
+  /** True for a plot that the page of the server omits. */
+  readonly isOfDatabase?: true;
   format(value: number): string;
 }
 
@@ -111,6 +114,18 @@ const kinds: readonly PlotKind[] = [
       ["Heap", "heap"],
     ],
     isOfServer: true,
+    isBytes: true,
+    format: bytes,
+  },
+  {
+    title: "Storage",
+    unit: "without attachments",
+    columns: [
+      ["LiveBytes", "live"],
+      ["DeadBytes", "dead"],
+      ["SnapshotBytes", "snapshots"],
+    ],
+    isOfDatabase: true,
     isBytes: true,
     format: bytes,
   },
@@ -199,7 +214,8 @@ export function PerformancePage({ database }: { database: string | null }) {
       <div class="plots">
         {kinds.map((kind) => {
           const figures = kind.isOfServer === true ? allShown : mainShown;
-          return figures?.Columns === undefined ? null : (
+          const isOther = kind.isOfDatabase === true && database === null;
+          return figures?.Columns === undefined || isOther ? null : (
             <OnePlot
               key={kind.title}
               kind={kind}
@@ -212,6 +228,7 @@ export function PerformancePage({ database }: { database: string | null }) {
         })}
       </div>
       <Markers events={events} />
+      {database !== null && <StorageParts database={database} />}
       {mayServer && then === null && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
       {mayServer && then === null && (
         <Requests
@@ -367,7 +384,7 @@ function Whose({ database }: { database: string | null }) {
 }
 
 function OnePlot({
-  kind: { columns, beside, isOfServer: _, ...kind },
+  kind: { columns, beside, ...kind },
   figures,
   ...shown
 }: {

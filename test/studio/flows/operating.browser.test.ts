@@ -405,6 +405,29 @@ test("plots share the crosshair, are zoomed by dragging, and their markers are l
   await button("Pause updates").waitFor();
 });
 
+test("the storage of a database is plotted over time, and listed by its parts", async () => {
+  const put = (path: string, body: string) =>
+    studio.server.request(`/databases/shop${path}`, { method: "PUT", body });
+  await put("/docs?id=notes/1", '{"Text":"a"}');
+  await put("/attachments?id=notes/1&name=a.bin", "x".repeat(5 * 1024 * 1024));
+  await studio.open("db/shop/performance");
+  await studio.page.getByRole("img", { name: /^Storage, live: \d.* MB/ }).waitFor();
+  await button("Show the parts").click();
+  const parts = studio.page.getByRole("table", { name: "Parts" });
+  const row = (name: RegExp) => parts.getByRole("row", { name });
+  await row(/^Documents Orders 830 \d.* (MB|kB)$/).waitFor();
+  await row(/^Attachments \d+ [\d.]+ MB$/).waitFor();
+  await row(/^Log dead records and free space \d/).waitFor();
+  await row(/^Total \d+ MB$/).waitFor();
+  expect(studio.page.url()).toContain("storage=parts");
+  await button("Hide the parts").click();
+  await parts.waitFor({ state: "detached" });
+  // The page of the server has no storage of a database.
+  await studio.open("performance");
+  await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
+  expect(await studio.page.getByRole("region", { name: /^Storage/ }).count()).toBe(0);
+});
+
 test("settings are saved and persist", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
@@ -481,6 +504,7 @@ test("the operator's pages fit a phone, and support the dark theme", async () =>
     certificates: "Certificates",
     performance: "Performance",
     "db/shop/performance": "Performance",
+    "db/shop/performance?storage=parts": "Performance",
     "db/shop/backup": "Backup and import",
     "db/shop/backup?tab=import": "Backup and import",
     "db/shop/backup?tab=export": "Backup and import",
