@@ -41,6 +41,7 @@ const pages: readonly (readonly [address: string, ready: string])[] = [
   ["db/shop/index/Failing?tab=history", ".pane"],
   ["db/shop/performance", ".plot"],
   ["db/shop/performance?tab=running", ".plot"],
+  ["db/shop/performance?storage=parts", "table .took"],
   ["db/shop/backup", "h2"],
   ["db/shop/backup?tab=import", "h2"],
   ["db/shop/backup?tab=export", ".panel"],
