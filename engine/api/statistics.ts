@@ -1,6 +1,7 @@
 /** Counts and sizes of a database and its collections. */
 import type { OpenDatabase } from "./database/open-database.ts";
 import {
+  attachmentBytes,
   type CollectionFigures,
   type CollectionCounts as CountsById,
   collectionCounts,
@@ -58,6 +59,11 @@ export class Statistics {
       lastDocumentEtag: state.documents.lastEtag,
       lastEtag: state.committedEtag,
     };
+  }
+
+  /** Returns the bytes of the contents of attachments, each counted once. Cost: O(attachments), in slices. */
+  attachmentBytes(): Promise<number> {
+    return attachmentBytes(this.#database);
   }
 
   /** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */

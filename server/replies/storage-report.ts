@@ -22,7 +22,11 @@ export function shortReport(sizes: Sizes, tables: number): JsonObject {
   };
 }
 
-export function longReport(sizes: Sizes, tables: readonly JsonObject[]): JsonObject {
+export function longReport(
+  sizes: Sizes,
+  tables: readonly JsonObject[],
+  trees: readonly JsonObject[] = [],
+): JsonObject {
   return {
     DataFile: dataFile(sizes),
     Journals: {
@@ -32,7 +36,7 @@ export function longReport(sizes: Sizes, tables: readonly JsonObject[]): JsonObj
       Journals: [],
     },
     TempBuffers: [],
-    Trees: [tree("Snapshots", sizes.log.snapshots, snapshotBytes(sizes))],
+    Trees: [tree("Snapshots", sizes.log.snapshots, snapshotBytes(sizes)), ...trees],
     Tables: tables,
     PreAllocatedBuffers: noBuffers,
     TotalEncryptionBufferSize: "0 Bytes",
@@ -57,6 +61,17 @@ export async function tablesOf(database: Database): Promise<JsonObject[]> {
   const known = rows.reduce((sum, [, , bytes]) => sum + bytes, 0);
   rows.push(["Other", 0, Math.max(0, recordBytes - deadBytes - known)]);
   return rows.map(([name, entries, bytes]) => table(name, entries, bytes));
+}
+
+/** Returns the files beside the data file: the contents of attachments, and the snapshots of indexes. */
+export async function treesOf(database: Database): Promise<JsonObject[]> {
+  const { attachmentContents } = database.statistics.figures();
+  const bytes = await database.statistics.attachmentBytes();
+  const indexes = database.figures().indexes.filter(({ snapshotBytes: size }) => size > 0);
+  return [
+    tree("Attachments", attachmentContents, bytes),
+    ...indexes.map(({ name, snapshotBytes: size }) => tree(`Index/${name}`, 1, size)),
+  ];
 }
 
 function dataFile(sizes: Sizes): JsonObject {

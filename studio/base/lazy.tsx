@@ -55,11 +55,15 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     const [component, setComponent] = useState<ComponentType<P> | null>(() => loaded);
     const [failure, setFailure] = useState<LoadFailure | null>(null);
     useEffect(() => {
-      if (loaded !== null) return undefined;
       const show = (found: ComponentType<P>) => {
         loaded = found;
         setComponent(() => found);
       };
+      if (loaded !== null) {
+        // Another instance may have loaded it since the first rendering.
+        show(loaded);
+        return undefined;
+      }
       return loadChunk(load, show, setFailure);
     }, []);
     if (component === null && failure !== null) return <NotLoaded failure={failure} />;

@@ -55,8 +55,12 @@ const kinds: Readonly<Record<string, string>> = {
 
 /** Returns a title: `Patch Orders`, `Undo operation 7: …` */
 export function titleOf({ Description: { TaskType, Description } }: ListedOperation): string {
-  const what = Description.replace(/^((collection|dynamic)\/|Revert )/, "");
-  return `${kinds[TaskType] ?? TaskType} ${what}`;
+  return operationTitle(TaskType, Description);
+}
+
+export function operationTitle(kind: string, description: string): string {
+  const what = description.replace(/^((collection|dynamic)\/|Revert )/, "");
+  return `${kinds[kind] ?? kind} ${what}`;
 }
 
 /** Returns the document counts, or undefined. */

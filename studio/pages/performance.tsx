@@ -1,18 +1,20 @@
-/** Page 8: performance plots of the last minutes, hour or day, or of the hour around a time; and current requests. */
+/** Page 8: performance plots of the last minutes, hour or day, or of a range of times; and current requests. */
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount, when } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";
-import { lazy } from "../base/lazy.tsx";
+import { type MetricColumns, plottedColumns } from "../base/metrics.ts";
 import { useResource } from "../base/resource.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
+import type { PlotEvent, PlotRange } from "../components/plot.tsx";
+import { PlotPanel } from "../components/plot-panel.tsx";
 import { numeric, Table } from "../components/table.tsx";
 import { database as lastDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
+import { operationTitle } from "./operation-facts.ts";
 import { Requests, type SlowQuery } from "./performance-requests.tsx";
-
-const Plot = lazy(async () => (await import("../components/plot.tsx")).Plot);
+import { StorageParts } from "./storage-parts.tsx";
 
 interface HttpThread {
   readonly BusyShare: number;
@@ -20,31 +22,31 @@ interface HttpThread {
   readonly QueuedBytes: number;
 }
 
-interface Figures {
+/** An event that may explain a change of the metrics. */
+interface Marked {
+  readonly At: string;
+  readonly Kind: string;
+  readonly Text: string;
+  readonly Database: string | null;
+  readonly OperationId: number | null;
+}
+
+interface Figures extends MetricColumns {
   /** Of the server; empty if HTTP runs on the engine thread. */
   readonly HttpThreads?: readonly HttpThread[];
-  readonly StepInMs: number;
-  readonly From: string;
-  /** Undefined for servers with another format at this address. */
-  readonly Columns?: Readonly<Record<string, readonly (number | null)[]>>;
   readonly SlowQueries?: readonly SlowQuery[];
-  readonly Events: readonly {
-    readonly At: string;
-    readonly Kind: string;
-    readonly Text: string;
-    readonly Database: string | null;
-  }[];
+  readonly Events: readonly Marked[];
 }
 
 const ranges = [
-  { key: "5m", text: "5 min", pollMs: 1_000 },
-  { key: "1h", text: "1 h", pollMs: 10_000 },
-  { key: "24h", text: "24 h", pollMs: 60_000 },
+  { key: "5m", text: "5 min", pollMs: 1_000, lengthMs: 300_000 },
+  { key: "1h", text: "1 h", pollMs: 10_000, lengthMs: 3_600_000 },
+  { key: "24h", text: "24 h", pollMs: 60_000, lengthMs: 86_400_000 },
 ] as const;
 
 const noQueries: readonly SlowQuery[] = [];
 
-/** Half of the shown range around a time, in milliseconds. */
+/** Half of the shown range around a time (\`at\`), in milliseconds. */
 const aroundMs = 1_800_000;
 
 interface PlotKind {
@@ -56,6 +58,8 @@ interface PlotKind {
   readonly isBytes?: true;
   /** True for a plot of the server, which is also shown on the page of a database. */
   readonly isOfServer?: true;
+  /** True for a plot that the page of the server omits. */
+  readonly isOfDatabase?: true;
   format(value: number): string;
 }
 
@@ -113,6 +117,18 @@ const kinds: readonly PlotKind[] = [
     isBytes: true,
     format: bytes,
   },
+  {
+    title: "Storage",
+    unit: "without attachments",
+    columns: [
+      ["LiveBytes", "live"],
+      ["DeadBytes", "dead"],
+      ["SnapshotBytes", "snapshots"],
+    ],
+    isOfDatabase: true,
+    isBytes: true,
+    format: bytes,
+  },
 ];
 
 /** `database` is null for the server. */
@@ -128,20 +144,29 @@ export function PerformancePage({ database }: { database: string | null }) {
   const [isHeld, setHeld] = useState(false);
   const [isTable, setTable] = useState(false);
   const mayServer = may("operator");
-  const moment = Date.parse(query.get("at") ?? "");
-  const isThen = !Number.isNaN(moment);
-  const thenMs = moment + aroundMs > Date.now() ? ranges[1].pollMs : 0;
-  const pollMs = isThen ? thenMs : isHeld ? 0 : range.pollMs;
-  const wanted = isThen ? around(moment) : `range=${range.key}`;
+  const then = askedRange(query);
+  const isZoomed = query.get("from") !== null && then !== null;
+  const finest = then === null ? range : finestRange(then.fromMs);
+  const thenMs = then !== null && then.untilMs > Date.now() ? finest.pollMs : 0;
+  const pollMs = then !== null ? thenMs : isHeld ? 0 : range.pollMs;
+  const since = then === null ? "" : `&since=${new Date(then.fromMs).toISOString()}`;
+  const wanted = `range=${finest.key}${since}`;
   const own = useResource<Figures>(
     database === null ? null : `/databases/${encodeURIComponent(database)}/metrics?${wanted}`,
     pollMs,
   );
   const all = useResource<Figures>(mayServer ? `/admin/metrics?${wanted}` : null, pollMs);
   const main = database === null ? all : own;
-  const untilMs = isThen ? moment + aroundMs : Number.POSITIVE_INFINITY;
+  const untilMs = then?.untilMs ?? Number.POSITIVE_INFINITY;
   const allShown = useMemo(() => before(all.body, untilMs), [all.body, untilMs]);
   const mainShown = useMemo(() => before(main.body, untilMs), [main.body, untilMs]);
+  const shownRange: PlotRange | undefined =
+    then !== null && isZoomed ? [then.fromMs / 1000, then.untilMs / 1000] : undefined;
+  const events = mainShown?.Events ?? noEvents;
+  const marks = useMemo(
+    () => events.map(({ At, Text }): PlotEvent => ({ at: Date.parse(At) / 1000, text: Text })),
+    [events],
+  );
   return (
     <div class="page">
       <div class="head wraps">
@@ -152,19 +177,20 @@ export function PerformancePage({ database }: { database: string | null }) {
             <button
               key={key}
               type="button"
-              aria-pressed={!isThen && key === range.key}
-              onClick={() => setQuery({ range: key, at: undefined })}
+              aria-pressed={then === null && key === range.key}
+              onClick={() => setQuery({ range: key, at: undefined, ...noZoom })}
             >
               {text}
             </button>
           ))}
         </fieldset>
-        <Moment at={isThen ? moment : null} />
+        <Moment at={then === null || isZoomed ? null : then.fromMs + aroundMs} />
+        {isZoomed && <WholeRange />}
         <span class="grow" />
         <button type="button" class="btn" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
           {isTable ? "As plots" : "As tables"}
         </button>
-        {!isThen && (
+        {then === null && (
           <button type="button" class="btn" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
             <Icon name={isHeld ? "play" : "pause"} />
             {isHeld ? "Resume updates" : "Pause updates"}
@@ -177,22 +203,34 @@ export function PerformancePage({ database }: { database: string | null }) {
           Metrics of the server require operator access. Each database has its own metrics.
         </p>
       )}
-      {isThen && mainShown !== undefined && isBlank(mainShown) && (
+      {then !== null && mainShown !== undefined && isBlank(mainShown) && (
         <p role="status" class="note">
-          No metrics exist for the hour around {when(moment)}. Metrics are kept for 24 hours, since
-          the server start.
+          {isZoomed
+            ? `No metrics exist from ${when(then.fromMs, true)} to ${when(then.untilMs, true)}.`
+            : `No metrics exist for the hour around ${when(then.fromMs + aroundMs)}.`}{" "}
+          Metrics are kept for 24 hours, since the server start.
         </p>
       )}
       <div class="plots">
         {kinds.map((kind) => {
           const figures = kind.isOfServer === true ? allShown : mainShown;
-          return figures?.Columns === undefined ? null : (
-            <OnePlot key={kind.title} kind={kind} figures={figures} isTable={isTable} />
+          const isOther = kind.isOfDatabase === true && database === null;
+          return figures?.Columns === undefined || isOther ? null : (
+            <OnePlot
+              key={kind.title}
+              kind={kind}
+              figures={figures}
+              isTable={isTable}
+              events={marks}
+              range={shownRange}
+            />
           );
         })}
       </div>
-      {mayServer && !isThen && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
-      {mayServer && !isThen && (
+      <Markers events={events} />
+      {database !== null && <StorageParts database={database} />}
+      {mayServer && then === null && <HttpThreads threads={all.body?.HttpThreads ?? []} />}
+      {mayServer && then === null && (
         <Requests
           database={database}
           isHeld={isHeld}
@@ -227,11 +265,61 @@ function HttpThreads({ threads }: { threads: readonly HttpThread[] }) {
   );
 }
 
-/** Returns the query for the hour around a time, with the finest samples available. */
-function around(moment: number): string {
-  const fromMs = moment - aroundMs;
-  const range = fromMs > Date.now() - 2 * aroundMs ? "1h" : "24h";
-  return `range=${range}&since=${new Date(fromMs).toISOString()}`;
+/** Events in the plots, with the numbers that the plots show. */
+function Markers({ events }: { events: readonly Marked[] }) {
+  if (events.length === 0) return null;
+  return (
+    <section>
+      <h2>Markers</h2>
+      <ol class="markers">
+        {events.map(({ At, Kind, Text, Database, OperationId }) => (
+          <li key={`${At} ${Text}`}>
+            <time datetime={At} title={At}>
+              {when(At, true)}
+            </time>{" "}
+            {Database !== null && OperationId !== null ? (
+              <a href={href(["db", Database, "patch", String(OperationId)])}>
+                {operationTitle(Kind, Text)}
+              </a>
+            ) : (
+              Text
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+const noEvents: readonly Marked[] = [];
+const noZoom = { from: undefined, to: undefined };
+
+function zoomTo(range: PlotRange | null): void {
+  const times = range?.map((seconds) => new Date(Math.round(seconds * 1000)).toISOString());
+  setQuery({ from: times?.[0], to: times?.[1] });
+}
+
+function WholeRange() {
+  return (
+    <button type="button" class="btn" onClick={() => zoomTo(null)}>
+      Whole range
+    </button>
+  );
+}
+
+/** Returns the range in the address: the selected one, or the hour around a time; otherwise null. */
+function askedRange(query: URLSearchParams): { fromMs: number; untilMs: number } | null {
+  const [fromMs, untilMs, atMs] = ["from", "to", "at"].map((name) =>
+    Date.parse(query.get(name) ?? ""),
+  ) as [number, number, number];
+  if (fromMs < untilMs) return { fromMs, untilMs };
+  return Number.isNaN(atMs) ? null : { fromMs: atMs - aroundMs, untilMs: atMs + aroundMs };
+}
+
+/** Returns the range with the finest samples that includes a time. */
+function finestRange(fromMs: number) {
+  const ageMs = Date.now() - fromMs;
+  return ranges.find(({ lengthMs }) => ageMs <= lengthMs) ?? ranges[2];
 }
 
 /** Returns the metrics up to a time. */
@@ -250,7 +338,7 @@ function isBlank({ Columns = {} }: Figures): boolean {
   return Object.values(Columns).every((values) => values.every((one) => one === null));
 }
 
-const dayMs = 86_400_000;
+const dayMs = ranges[2].lengthMs;
 
 /** Formats a local time for `datetime-local`. */
 function localTime(ms: number): string {
@@ -269,7 +357,7 @@ function Moment({ at }: { at: number | null }) {
         max={localTime(nowMs)}
         value={at === null ? "" : localTime(at)}
         onChange={({ currentTarget: { value } }) =>
-          setQuery({ at: value && new Date(value).toISOString() })
+          setQuery({ at: value && new Date(value).toISOString(), ...noZoom })
         }
       />
     </label>
@@ -296,110 +384,27 @@ function Whose({ database }: { database: string | null }) {
 }
 
 function OnePlot({
-  kind,
+  kind: { columns, beside, ...kind },
   figures,
-  isTable,
+  ...shown
 }: {
   kind: PlotKind;
   figures: Figures;
   isTable: boolean;
+  events: readonly PlotEvent[];
+  range: PlotRange | undefined;
 }) {
-  const { title, unit, columns, beside, isBytes = false, format } = kind;
-  const { times, series, events } = useMemo(() => plotted(kind, figures), [kind, figures]);
-  const [first] = series;
-  const values = (first?.values ?? []).filter((one) => one !== null);
-  const last = values.at(-1);
-  const words = beside && `${rate(figures.Columns?.[beside[0]]?.at(-1) ?? 0)} ${beside[1]}`;
-  const sentence =
-    last === undefined
-      ? `${title}: no data`
-      : `${title}, ${columns[0]?.[1]}: ${format(last)}, between ${format(Math.min(...values))} and ${format(Math.max(...values))} (${unit})${words === undefined ? "" : `; ${words}`}`;
+  const plotted = useMemo(() => plottedColumns(figures, columns), [figures]);
+  const text = (at: number | null) =>
+    `${rate(figures.Columns?.[beside?.[0] ?? ""]?.at(at ?? -1) ?? 0)} ${beside?.[1]}`;
   return (
-    <section class="panel plot" aria-label={title}>
-      <header>
-        <h2>{title}</h2>
-        <small>{unit}</small>
-        <b>{last === undefined ? "–" : format(last)}</b>
-      </header>
-      {isTable ? (
-        <FigureTable title={title} times={times} series={series} format={format} />
-      ) : (
-        <Plot
-          label={sentence}
-          times={times}
-          series={series}
-          events={events}
-          group="performance"
-          isBytes={isBytes}
-          format={format}
-        />
-      )}
-      <div class="key">
-        {columns.map(([column, name], at) => (
-          <span key={column} class={"abc"[at]}>
-            <i />
-            {name}
-          </span>
-        ))}
-        {words !== undefined && <span>{words}</span>}
-        {events.length > 0 && <span class="cut">{events.at(-1)?.text}</span>}
-      </div>
-    </section>
-  );
-}
-
-function plotted({ columns }: PlotKind, { StepInMs, From, Columns = {}, Events }: Figures) {
-  const fromMs = new Date(From).getTime();
-  const length = Math.max(0, ...Object.values(Columns).map((values) => values.length));
-  const times = Array.from({ length }, (_, at) => (fromMs + at * StepInMs) / 1000);
-  const none = times.map(() => null);
-  return {
-    times,
-    series: columns.map(([column, name]) => ({ name, values: Columns[column] ?? none })),
-    events: Events.map(({ At, Text }) => ({ at: new Date(At).getTime() / 1000, text: Text })),
-  };
-}
-
-const tableRows = 30;
-
-/** The newest metrics as a table, for screen readers. */
-function FigureTable({
-  title,
-  times,
-  series,
-  format,
-}: {
-  title: string;
-  times: readonly number[];
-  series: readonly { readonly name: string; readonly values: readonly (number | null)[] }[];
-  format: (value: number) => string;
-}) {
-  const rows = times
-    .map((time, at) => ({ time, at }))
-    .filter(({ at }) => {
-      return series.some(({ values }) => values[at] != null);
-    });
-  return (
-    <div class="scroll figures">
-      <Table
-        kind="data"
-        label={title}
-        columns={["Time", ...series.map(({ name }) => numeric(name))]}
-      >
-        {rows
-          .slice(-tableRows)
-          .reverse()
-          .map(({ time, at }) => (
-            <tr key={time}>
-              <td>{new Date(time * 1000).toLocaleTimeString()}</td>
-              {series.map(({ name, values }) => (
-                <td key={name} class="num">
-                  {values[at] == null ? "" : format(values[at])}
-                </td>
-              ))}
-            </tr>
-          ))}
-      </Table>
-    </div>
+    <PlotPanel
+      {...kind}
+      {...plotted}
+      {...shown}
+      {...(beside === undefined ? {} : { beside: text })}
+      group="performance"
+      zoom={zoomTo}
+    />
   );
 }

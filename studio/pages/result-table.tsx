@@ -1,6 +1,8 @@
 /** A table of results; a row, or a list or object in it, is shown beside the table. */
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { isSeriesResult } from "../base/series-points.ts";
 import { Drawer } from "../components/drawer.tsx";
+import { ResultSeries } from "../components/series-figure.tsx";
 import { type Column, VirtualTable } from "../components/virtual-table.tsx";
 import type { ResultRow } from "./result-cells.tsx";
 
@@ -42,6 +44,9 @@ export function ResultTable({
       </div>
       {opened !== null && (
         <Drawer key={opened.title} title={opened.title} close={() => setOpened(null)}>
+          {isSeriesResult(opened.value) && (
+            <ResultSeries name={opened.title} result={opened.value} />
+          )}
           <pre class="peeked">{JSON.stringify(opened.value, null, 4)}</pre>
         </Drawer>
       )}

@@ -16,6 +16,8 @@ interface MonitoredIndex {
   readonly isReduce: boolean;
   readonly mapAttempts: number;
   readonly reduceAttempts: number;
+  /** Bytes of its newest snapshot, or 0. */
+  readonly snapshotBytes: number;
 }
 
 export interface MonitoredFigures extends LogFigures {
@@ -51,6 +53,7 @@ export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
       isReduce: index.type.endsWith("MapReduce"),
       mapAttempts: index.counts().mapAttempts,
       reduceAttempts: index.counts().reduceAttempts,
+      snapshotBytes: queries.administration.snapshotBytesOf(index),
     })),
     operationsRunning: operations.list().filter(({ state: { status } }) => status === "running")
       .length,

@@ -125,6 +125,11 @@ export class IndexAdministration {
     this.#tidyLater();
   }
 
+  /** Returns the bytes of the newest snapshot of an index; 0 if there is none. */
+  snapshotBytesOf(index: OpenIndex): number {
+    return this.#snapshots?.bytesOf(index) ?? 0;
+  }
+
   /**
    * The tombstone watermark: every index concerned has processed the deletions up to this etag, so none needs their
    * tombstones.

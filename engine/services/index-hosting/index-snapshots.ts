@@ -127,6 +127,11 @@ export class IndexSnapshots {
     );
   }
 
+  /** Returns the bytes of the newest snapshot of an index; 0 if there is none. */
+  bytesOf(index: OpenIndex): number {
+    return this.#saved.get(index)?.bytes ?? 0;
+  }
+
   /** Null when every index is restored. */
   get restored(): Promise<void> | null {
     return this.#restored;

@@ -37,6 +37,8 @@ interface TriedDocument {
   readonly id: string;
   /** JSON texts of objects: the fields of each entry; for a map-reduce index, the input of the reduce. */
   readonly entries: readonly string[];
+  /** Keys of the entries of a map-reduce index, as JSON texts, in the same order; empty without a reduce. */
+  readonly keys: readonly string[];
   /** Why its map failed; null: it did not. */
   readonly failure: EngineError | null;
 }
@@ -45,6 +47,8 @@ export interface IndexTrial {
   readonly documents: readonly TriedDocument[];
   /** JSON texts of objects; empty without a reduce. */
   readonly reduced: readonly string[];
+  /** Their keys, as JSON texts. */
+  readonly reducedKeys: readonly string[];
   /** Keys whose reduce failed. */
   readonly reduceFailures: readonly { readonly key: string; readonly failure: EngineError }[];
   readonly isReduce: boolean;
@@ -87,11 +91,12 @@ export async function tryIndex(
       const entries = program.isReduce
         ? mapped.values.map(({ text }) => text)
         : mapped.entries.map(({ fields }) => objectOf(fields));
-      documents.push({ id: mapped.id, entries, failure: mapped.failure });
+      const keys = program.isReduce ? mapped.values.map(({ key }) => key) : [];
+      documents.push({ id: mapped.id, entries, keys, failure: mapped.failure });
     }
-    const { reduced, reduceFailures } = await reduceAll(program, values, budget);
+    const results = await reduceAll(program, values, budget);
     const { isReduce } = program;
-    return { documents, reduced, reduceFailures, isReduce, isCSharp: hasCSharp, hasDynamicFields };
+    return { documents, ...results, isReduce, isCSharp: hasCSharp, hasDynamicFields };
   } finally {
     rows.close();
     hold.release();
@@ -156,19 +161,22 @@ async function reduceAll(
   budget: WorkBudget,
 ) {
   const reduced: string[] = [];
+  const reducedKeys: string[] = [];
   const reduceFailures: { key: string; failure: EngineError }[] = [];
-  if (!program.isReduce) return { reduced, reduceFailures };
+  if (!program.isReduce) return { reduced, reducedKeys, reduceFailures };
   for (const [key, texts] of values) {
     await budget.pause();
     try {
       const text = program.reduce(key, texts);
-      if (text !== null) reduced.push(text);
+      if (text === null) continue;
+      reduced.push(text);
+      reducedKeys.push(key);
     } catch (error) {
       if (!(error instanceof EngineError)) throw error;
       reduceFailures.push({ key, failure: error });
     }
   }
-  return { reduced, reduceFailures };
+  return { reduced, reducedKeys, reduceFailures };
 }
 
 function objectOf(fields: readonly { readonly name: string; readonly text: string }[]): string {

@@ -1,10 +1,11 @@
 /** Storage use, and retained tombstones, in the shapes of RavenDB 7.2.7. */
 import { foldedName } from "../../../engine/base/case-folding.ts";
-import type { IndexDetails } from "../../../engine/engine.ts";
+import type { Database, IndexDetails } from "../../../engine/engine.ts";
 import type { Exchange } from "../../http/exchange.ts";
+import type { JsonObject } from "../../http/json-body.ts";
 import { jsonContentType } from "../../http/response.ts";
 import { jsonOfNumbers, numberOfText } from "../../replies/number-texts.ts";
-import { longReport, shortReport, tablesOf } from "../../replies/storage-report.ts";
+import { longReport, shortReport, tablesOf, treesOf } from "../../replies/storage-report.ts";
 import type { Context, DatabaseContext, Route } from "../../routing/route.ts";
 import { folderOf } from "../server/live-figures.ts";
 import { replyMetadata } from "../server/server-info.ts";
@@ -71,7 +72,7 @@ async function getEnvironment(exchange: Exchange, { database }: DatabaseContext)
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }
-  const Report = longReport(database.figures(), await tablesOf(database));
+  const Report = await wholeReport(database);
   exchange.replyJson(200, jsonOfNumbers({ Report, Name: database.name, Type: "Documents" }));
 }
 
@@ -80,7 +81,7 @@ async function getEnvironments(
   exchange: Exchange,
   { database, server }: DatabaseContext,
 ): Promise<void> {
-  const Report = longReport(database.figures(), await tablesOf(database));
+  const Report = await wholeReport(database);
   const Environments = [{ Environment: database.name, Type: "Documents", Report }];
   const reply = {
     "@metadata": replyMetadata(server),
@@ -88,6 +89,11 @@ async function getEnvironments(
     Environments,
   };
   exchange.replyJson(200, jsonOfNumbers(reply));
+}
+
+async function wholeReport(database: Database): Promise<JsonObject> {
+  const tables = await tablesOf(database);
+  return longReport(database.figures(), tables, await treesOf(database));
 }
 
 /** GET /admin/debug/storage/environment/report: the sizes of the files with the server's own values */

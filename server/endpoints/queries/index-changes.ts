@@ -134,7 +134,13 @@ async function postTry(exchange: Exchange, { database }: DatabaseContext): Promi
   exchange.replyJson(200, isReduce ? { MapResults, ReduceResults: reduced } : { MapResults });
 }
 
-function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial): string {
+function trialText({
+  documents,
+  reduced,
+  reducedKeys,
+  reduceFailures,
+  ...trial
+}: IndexTrial): string {
   const made = documents.flatMap(({ entries }) => entries).join(",");
   const entries = trial.isReduce ? reduced.join(",") : made;
   const failures = [
@@ -144,11 +150,13 @@ function trialText({ documents, reduced, reduceFailures, ...trial }: IndexTrial)
     ...reduceFailures.map(({ key, failure }) => trialError(key, "Reduce", failure)),
   ];
   const rows = documents.map(
-    (one) => `{"Id":${JSON.stringify(one.id)},"Entries":[${one.entries.join(",")}]}`,
+    ({ id, entries: own, keys }) =>
+      `{"Id":${JSON.stringify(id)},"Entries":[${own.join(",")}],"Keys":[${keys.join(",")}]}`,
   );
   const type = `${trial.isCSharp ? "" : "JavaScript"}${trial.isReduce ? "MapReduce" : "Map"}`;
   return (
     `{"IndexEntries":[${entries}],"QueryResults":[],"MapResults":[${made}],"ReduceResults":[${reduced.join(",")}],` +
+    `"ReduceKeys":[${reducedKeys.join(",")}],` +
     `"HasDynamicFields":${trial.hasDynamicFields},"IsStale":false,"IndexType":"${type}",` +
     `"Documents":[${rows.join(",")}],"Errors":${JSON.stringify(failures)}}`
   );

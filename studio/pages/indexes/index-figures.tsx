@@ -1,8 +1,7 @@
-/** The content of an index, its performance, and its previous definitions. */
-import { Fragment } from "preact";
+/** The content of an index, and its previous definitions. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, send } from "../../base/client.ts";
-import { ago, count, counted, secondsOf } from "../../base/format.ts";
+import { ago, count, counted } from "../../base/format.ts";
 import { useResource } from "../../base/resource.ts";
 import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
@@ -13,6 +12,7 @@ import { type ResultRow, valueCell } from "../result-cells.tsx";
 import { ResultTable, type Show } from "../result-table.tsx";
 import { codeOf } from "./index-definition.tsx";
 import type { Definition, IndexStats } from "./index-info.ts";
+import { TermHistogram } from "./term-histogram.tsx";
 
 interface Properties {
   readonly database: string;
@@ -63,11 +63,24 @@ export function TermsTab({ database, index }: Properties) {
       {field === undefined ? (
         <Empty icon="index" title="The index has no fields yet" />
       ) : (
-        <Terms
-          key={`${field}\n${prefix}`}
-          path={`${base}/indexes/terms?name=${name}&field=${encodeURIComponent(field)}&pageSize=${termsOnPage}`}
-          prefix={prefix.toLowerCase()}
-        />
+        <div class="terms">
+          <Terms
+            key={`${field}\n${prefix}`}
+            path={`${base}/indexes/terms?name=${name}&field=${encodeURIComponent(field)}&pageSize=${termsOnPage}`}
+            prefix={prefix.toLowerCase()}
+          />
+          {field !== "id()" && (
+            <div class="scroll inset">
+              <TermHistogram
+                key={field}
+                base={base}
+                index={index.Name}
+                field={field}
+                version={index.EntriesCount}
+              />
+            </div>
+          )}
+        </div>
       )}
     </>
   );
@@ -184,41 +197,6 @@ function entryColumns(rows: readonly ResultRow[], database: string) {
           show: (value) => show(name, value),
         }),
     }));
-}
-
-interface TotalTime {
-  readonly Results: readonly { readonly TotalIndexingTime: string; readonly LagTime: string }[];
-}
-
-export function SpeedTab({ database, index }: Properties) {
-  const { body, error } = useResource<TotalTime>(
-    `${baseOf(database)}/indexes/total-time?name=${encodeURIComponent(index.Name)}`,
-    2000,
-  );
-  if (error !== undefined) return <Failure error={error} />;
-  if (body === undefined) return <Skeleton rows={3} />;
-  const [time] = body.Results;
-  const seconds = secondsOf(time?.TotalIndexingTime ?? "");
-  const nowMs = Date.now();
-  const facts: [string, string][] = [
-    ["Documents mapped", count(index.MapAttempts)],
-    ["Mapping time", `${seconds.toFixed(1)} s`],
-    ["Documents per second", seconds > 0 ? count(index.MapAttempts / seconds) : "–"],
-    ["Lag", `${secondsOf(time?.LagTime ?? "").toFixed(1)} s`],
-    ["Last batch", index.LastIndexingTime === null ? "never" : ago(index.LastIndexingTime, nowMs)],
-    ["Last query", index.LastQueryingTime === null ? "never" : ago(index.LastQueryingTime, nowMs)],
-    ["Created", ago(index.CreatedTimestamp, nowMs)],
-  ];
-  return (
-    <dl class="facts inset">
-      {facts.map(([name, value]) => (
-        <Fragment key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </Fragment>
-      ))}
-    </dl>
-  );
 }
 
 interface History {

@@ -16,7 +16,7 @@ import { usePage } from "../../shell/page.ts";
 import { actionsOf, DeleteIndex } from "./index-actions.tsx";
 import { DefinitionTab } from "./index-definition.tsx";
 import { ErrorsTab } from "./index-errors.tsx";
-import { EntriesTab, HistoryTab, SpeedTab, TermsTab } from "./index-figures.tsx";
+import { EntriesTab, HistoryTab, TermsTab } from "./index-figures.tsx";
 import {
   type Definition,
   hasFailed,
@@ -26,6 +26,7 @@ import {
   lagOf,
   replacementOf,
 } from "./index-info.ts";
+import { SpeedTab } from "./index-speed.tsx";
 import { IndexState } from "./index-state.tsx";
 import { TestTab } from "./index-test.tsx";
 
@@ -182,7 +183,13 @@ function KnownIndex({ database, name }: { database: string; name: string }) {
           </a>
         </p>
       )}
-      <IndexTabs database={database} index={index} definition={definition} act={act} />
+      <IndexTabs
+        database={database}
+        index={index}
+        replacement={replacement}
+        definition={definition}
+        act={act}
+      />
       {deleting && <DeleteIndex index={index} close={() => setDeleting(false)} remove={remove} />}
     </div>
   );
@@ -206,11 +213,13 @@ function EditLink({ index }: { index: IndexStats }) {
 function IndexTabs({
   database,
   index,
+  replacement,
   definition,
   act,
 }: {
   database: string;
   index: IndexStats;
+  replacement: IndexStats | undefined;
   definition: Definition;
   act: (work: () => Promise<unknown>) => void;
 }) {
@@ -255,7 +264,9 @@ function IndexTabs({
         {chosen === "test" && <TestTab {...common} />}
         {chosen === "terms" && <TermsTab {...common} />}
         {chosen === "entries" && <EntriesTab {...common} />}
-        {chosen === "speed" && <SpeedTab {...common} />}
+        {chosen === "speed" && (
+          <SpeedTab database={database} index={index} replacement={replacement} />
+        )}
         {chosen === "history" && <HistoryTab {...common} />}
       </div>
     </>

@@ -6,10 +6,17 @@ import { address } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
 import type { Definition, IndexStats } from "./index-info.ts";
+import { MapReduceGraph } from "./map-reduce-graph.tsx";
 
 interface Tried {
-  readonly Documents: readonly { readonly Id: string; readonly Entries: readonly unknown[] }[];
+  readonly Documents: readonly {
+    readonly Id: string;
+    readonly Entries: readonly unknown[];
+    /** Keys of the entries of a map-reduce index. */
+    readonly Keys?: readonly unknown[];
+  }[];
   readonly ReduceResults: readonly unknown[];
+  readonly ReduceKeys?: readonly unknown[];
   readonly Errors: readonly {
     readonly Document: string;
     readonly Action: string;
@@ -116,6 +123,7 @@ function Outcome({ tried, isReduce }: { tried: Tried; isReduce: boolean }) {
           </span>
         </p>
       ))}
+      {isReduce && <MapReduceGraph {...tried} />}
       {tried.Documents.map(({ Id, Entries }) => (
         <div key={Id}>
           <h3>

@@ -39,6 +39,8 @@ test("returns the entries of each document and the results of the reduce, withou
       { City: "Oslo", N: 2 },
       { City: "Rome", N: 1 },
     ],
+    ReduceKeys: ["Oslo", "Rome"],
+    Documents: [{ Keys: ["Oslo"] }, { Keys: ["Oslo"] }, { Keys: ["Rome"] }],
     IndexType: "JavaScriptMapReduce",
     Errors: [],
   });

@@ -84,6 +84,8 @@ test.skipIf(isCold)(
     expect(sum(read?.columns["Changes"])).toBeGreaterThanOrEqual(20);
     expect(sum(read?.columns["WrittenBytes"])).toBeGreaterThan(1_000);
     expect(sum(read?.columns["Requests"])).toBeGreaterThanOrEqual(20);
+    expect(sum(read?.columns["LiveBytes"])).toBeGreaterThan(1_000);
+    expect(read?.columns["DeadBytes"]?.some((one) => one !== null)).toBe(true);
     expect(read?.columns["LatencyP99"]?.some((one) => one !== null && one > 0)).toBe(true);
     const all = figures.read(undefined, 1_000, nowMs - 10_000, nowMs + 3_000)?.columns ?? {};
     expect(sum(all["Memory"])).toBeGreaterThan(1024 * 1024);

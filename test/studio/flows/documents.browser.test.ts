@@ -464,7 +464,7 @@ test("a counter is incremented exactly", async () => {
 test("a time series is a chart and a table", async () => {
   await openDocument("employees/8-A", "?side=series");
   await studio.page.getByRole("img", { name: /^HeartRates: 120 entries/ }).waitFor();
-  await studio.page.getByRole("table", { name: "Entries of HeartRates" }).waitFor();
+  await studio.page.getByRole("grid", { name: "Entries of HeartRates" }).waitFor();
 });
 
 test("an id in a document is a link, and Back returns to the previous page", async () => {

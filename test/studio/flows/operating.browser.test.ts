@@ -473,6 +473,70 @@ test("the hour around a moment of the last day is shown, and its URL shared", as
   expect(studio.page.url()).not.toContain("at=");
 });
 
+test("plots share the crosshair, are zoomed by dragging, and their markers are listed", async () => {
+  await studio.server.request("/databases/shop/queries", {
+    method: "PATCH",
+    body: JSON.stringify({ Query: { Query: "from Shippers update { this.Seen = 1 }" } }),
+  });
+  await studio.open("db/shop/performance");
+  const requests = studio.page.getByRole("region", { name: "Requests" }).first();
+  await requests.getByRole("img").waitFor();
+  const markers = studio.page.getByRole("list").filter({ has: studio.page.locator("time") });
+  await markers.getByRole("link", { name: "Patch Shippers" }).first().waitFor();
+  await markers.getByText("The server was started").waitFor();
+  const area = requests.locator(".u-over");
+  const { x, y, width } = (await area.boundingBox()) ?? expect.fail("no plot");
+  await area.hover({ position: { x: width - 4, y: 40 } });
+  // Every plot shows the time of the crosshair and its values there.
+  const memory = studio.page.getByRole("region", { name: "Memory" });
+  await memory
+    .locator("small")
+    .getByText(/^Today \d/)
+    .waitFor();
+  await expect.poll(() => memory.locator(".key b").first().textContent()).toMatch(/^\d+ MB$/);
+  expect(await memory.locator("small").textContent()).toBe(
+    await requests.locator("small").textContent(),
+  );
+  await studio.page.mouse.move(x + width - 34, y + 40);
+  await studio.page.mouse.down();
+  await studio.page.mouse.move(x + width - 20, y + 40);
+  await studio.page.mouse.move(x + width - 4, y + 40);
+  await studio.page.mouse.up();
+  await button("Whole range").waitFor();
+  const query = () => new URL(studio.page.url()).searchParams;
+  const lengthMs = Date.parse(query().get("to") ?? "") - Date.parse(query().get("from") ?? "");
+  expect(lengthMs).toBeGreaterThan(1000);
+  expect(lengthMs).toBeLessThan(60_000);
+  await studio.page.reload();
+  await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
+  await button("Whole range").click();
+  expect(query().has("from")).toBe(false);
+  await button("Pause updates").waitFor();
+});
+
+test("the storage of a database is plotted over time, and listed by its parts", async () => {
+  const put = (path: string, body: string) =>
+    studio.server.request(`/databases/shop${path}`, { method: "PUT", body });
+  await put("/docs?id=notes/1", '{"Text":"a"}');
+  await put("/attachments?id=notes/1&name=a.bin", "x".repeat(5 * 1024 * 1024));
+  await studio.open("db/shop/performance");
+  await studio.page.getByRole("img", { name: /^Storage, live: \d.* MB/ }).waitFor();
+  await button("Show the parts").click();
+  const parts = studio.page.getByRole("table", { name: "Parts" });
+  const row = (name: RegExp) => parts.getByRole("row", { name });
+  await row(/^Documents Orders 830 \d.* (MB|kB)$/).waitFor();
+  await row(/^Attachments \d+ [\d.]+ MB$/).waitFor();
+  await row(/^Log dead records and free space \d/).waitFor();
+  await row(/^Total \d+ MB$/).waitFor();
+  expect(studio.page.url()).toContain("storage=parts");
+  await button("Hide the parts").click();
+  await parts.waitFor({ state: "detached" });
+  // The page of the server has no storage of a database.
+  await studio.open("performance");
+  await studio.page.getByRole("img", { name: /^Memory, process: / }).waitFor();
+  expect(await studio.page.getByRole("region", { name: /^Storage/ }).count()).toBe(0);
+});
+
 test("settings are saved and persist", async () => {
   await make("settled");
   await studio.open("db/settled/settings");
@@ -601,6 +665,7 @@ test("the operator's pages fit a phone, and support the dark theme", async () =>
     certificates: "Certificates",
     performance: "Performance",
     "db/shop/performance": "Performance",
+    "db/shop/performance?storage=parts": "Performance",
     "db/shop/backup": "Backup and import",
     "db/shop/backup?tab=import": "Backup and import",
     "db/shop/backup?tab=export": "Backup and import",

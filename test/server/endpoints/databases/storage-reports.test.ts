@@ -47,6 +47,16 @@ test("the report has the sizes of the log and its collections", async () => {
   expect(await client.json("GET debug/storage/all-environments/report")).toMatchObject({
     Environments: [{ Environment: "db", Report: { Tables: long.Report.Tables } }],
   });
+  await client.send("PUT attachments?id=notes/1&name=a", "12345");
+  await client.send("PUT attachments?id=notes/2&name=b", "12345");
+  const withFiles = (await client.json(
+    "GET debug/storage/environment/report?name=DB&type=documents",
+  )) as { Report: { Trees: Table[] } };
+  // A content is stored and counted once.
+  expect(withFiles.Report.Trees.find(({ Name }) => Name === "Attachments")).toMatchObject({
+    NumberOfEntries: 1,
+    AllocatedSpaceInBytes: 5,
+  });
 });
 
 test("has no other environments, and the server has its own", async () => {
