@@ -1,7 +1,7 @@
 /** The performance of an index: rate and lag in the last minutes, and totals. */
 import { Fragment } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import { ago, count, shortCount } from "../../base/format.ts";
+import { ago, count, secondsOf, shortCount } from "../../base/format.ts";
 import { type MetricColumns, plottedColumns } from "../../base/metrics.ts";
 import { useResource } from "../../base/resource.ts";
 import { Failure, Skeleton } from "../../components/messages.tsx";
@@ -133,12 +133,4 @@ function ratesOf(batches: readonly Batch[], times: readonly number[]): number[] 
     }
   }
   return rates;
-}
-
-/** Parses a time span such as `1.02:03:04.5`. */
-function secondsOf(span: string): number {
-  const found = /^(?:(\d+)\.)?(\d+):(\d+):([\d.]+)$/.exec(span);
-  if (found === null) return 0;
-  const [, days = "0", hours = "0", minutes = "0", seconds = "0"] = found;
-  return Number(days) * 86_400 + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
 }
