@@ -282,6 +282,7 @@ export const coveredElsewhere: Readonly<Record<string, readonly string[]>> = {
     "engine/queries/analysis/analyze-order.ts",
     "engine/queries/analysis/analyze-select.ts",
   ],
+  "test/engine/queries/execution/highlight.test.ts": ["engine/queries/execution/term-highlight.ts"],
   "test/engine/queries/execution/execute.test.ts": [
     "engine/queries/conditions/compile-filter.ts",
     "engine/queries/conditions/compile-lucene.ts",

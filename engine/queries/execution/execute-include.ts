@@ -45,8 +45,8 @@ export class RowIncludes {
     this.#collector = new IncludeCollector(query, source, budget);
     this.#entry = entry;
     const hasHighlights = query.include.highlights.length > 0;
-    const isLucene = entry?.isLucene === true;
-    this.#highlights = hasHighlights ? new RowHighlights(query, budget, isLucene) : null;
+    const analyzerOf = entry?.luceneAnalyzerOf ?? null;
+    this.#highlights = hasHighlights ? new RowHighlights(query, budget, analyzerOf) : null;
   }
 
   /** Adds a row. `projected`: its text; null: it is the reduced object itself, or the document. */

@@ -8,11 +8,14 @@
  *   space before that offset; or at the end of the text, if no space follows the word; or with the word, if that ends
  *   later.
  * - Of several conditions on a field the first one counts, except for `in`, whose values all count.
+ *
+ * An index for Lucene has the fragments of `term-highlight.ts`, of stored fields only.
  */
 
 import { EngineError } from "../../base/errors.ts";
 import { highlightedLengthMax, highlightScanMax } from "../../base/limits.ts";
 import type { WorkBudget } from "../../base/scheduling/work-budget.ts";
+import { type Analyzer, lowerInvariant, wordsOfPhrase } from "../../indexing/text/analyzer.ts";
 import { bodyTextOf, idOf } from "../../state/documents/document-record.ts";
 import type {
   AnalyzedInclude,
@@ -22,6 +25,7 @@ import type {
 } from "../analysis/analyzed-query.ts";
 import { meaningOf, operandsOf } from "../analysis/meaning-of.ts";
 import type { RowParts } from "./results-projection.ts";
+import { type SoughtTerm, termFragments } from "./term-highlight.ts";
 
 type Highlight = AnalyzedInclude["highlights"][number];
 
@@ -48,6 +52,14 @@ const colors = [
   "turquoise",
   "powderblue",
 ];
+/** The conditions whose words an index for Lucene marks. */
+const termKinds: ReadonlySet<string> = new Set([
+  "search",
+  "startsWith",
+  "proximity",
+  "lucene",
+  "comparison",
+]);
 /** Maximum length of a searched text in UTF-16 units, and maximum number of searched texts. */
 const searchedLengthMax = 64 * 1024;
 const searchedTextsMax = 1024;
@@ -66,17 +78,82 @@ export interface Highlighter {
   fragments(texts: readonly string[]): string[];
 }
 
+/** Returns the analyzer of a field of an index for Lucene. */
+type AnalyzerOf = (field: string) => Analyzer;
+
 /** UTF-16 units of the fragments of a query so far: they overlap, so a text may have many times its length of them. */
 interface Total {
   length: number;
 }
 
-/** One for each `highlight(…)` of a query whose field is searched for a text. */
+/** One for each `highlight(…)` of a query on an index for Lucene whose field is searched for a word. */
+function makeTermHighlighters(
+  highlights: readonly Highlight[],
+  where: Condition,
+  budget: WorkBudget,
+  analyzerOf: AnalyzerOf,
+): Highlighter[] {
+  const total: Total = { length: 0 };
+  const found = soughtTerms(where, analyzerOf);
+  return highlights.flatMap((highlight) => {
+    const { field, fragmentLength: length, fragmentCount: countMax, options } = highlight;
+    const sought = found.get(field.name) ?? [];
+    if (sought.length === 0) return [];
+    const form = { length, countMax, tags: tagsOf(options) };
+    const scanMax = Math.floor(highlightScanMax / highlights.length / sought.length);
+    return {
+      field: field.name,
+      path: field.path.map(({ name }) => name),
+      groupKey: options.groupKey,
+      fragments: (texts) => {
+        const text = beginnings(texts, scanMax).join(" ");
+        budget.spend(1 + text.length * sought.length);
+        return termFragments(text, sought, analyzerOf(field.name), form, (added) => {
+          total.length += added;
+          if (total.length > highlightedLengthMax) throw tooLong();
+        });
+      },
+    };
+  });
+}
+
+/** Returns the terms that conditions search for, by field, except under a `not`. */
+function soughtTerms(where: Condition, analyzerOf: AnalyzerOf): Map<string, SoughtTerm[]> {
+  const found = new Map<string, SoughtTerm[]>();
+  let position = 0;
+  const visit = (condition: Condition): void => {
+    if (condition.kind === "not" || condition.kind === "none") return;
+    for (const operand of operandsOf(condition)) visit(operand);
+    if (!("field" in condition) || !termKinds.has(condition.kind)) return;
+    if (condition.kind === "comparison" && condition.operator !== "=") return;
+    const { name } = condition.field;
+    const terms = found.get(name) ?? [];
+    found.set(name, terms);
+    const texts = meaningOf(condition).searchedTexts(condition);
+    const whole = condition.kind === "proximity" ? texts.map((text) => `"${text}"`) : texts;
+    for (const [piece, phrase] of whole.join(" ").matchAll(/"([^"]*)"|\S+/gu)) {
+      if (position >= searchedTextsMax) return;
+      const isPrefix = phrase === undefined && /^[^*]+\*$/.test(piece);
+      const words = isPrefix
+        ? [lowerInvariant(piece.slice(0, -1))]
+        : wordsOfPhrase(phrase ?? piece, analyzerOf(name));
+      if (words.length > 0) terms.push({ words, isPrefix, position: position++ });
+    }
+  };
+  visit(where);
+  return found;
+}
+
+/** One for each `highlight(…)` of a query whose field is searched for a text. `analyzerOf`: null for Corax */
 export function makeHighlighters(
   highlights: readonly Highlight[],
   where: Condition | null,
   budget: WorkBudget,
+  analyzerOf: AnalyzerOf | null = null,
 ): Highlighter[] {
+  if (analyzerOf !== null && where !== null) {
+    return makeTermHighlighters(highlights, where, budget, analyzerOf);
+  }
   const total: Total = { length: 0 };
   return highlights.flatMap((highlight) => {
     const { field, fragmentLength, fragmentCount, options } = highlight;
@@ -139,10 +216,14 @@ export class RowHighlights {
   readonly #highlighters: readonly Highlighter[];
   readonly #isLucene: boolean;
 
-  /** @param isLucene the rows come from an index that was made for Lucene */
-  constructor({ include, where }: AnalyzedQuery, budget: WorkBudget, isLucene: boolean) {
-    this.#highlighters = makeHighlighters(include.highlights, where, budget);
-    this.#isLucene = isLucene;
+  /** @param analyzerOf set if the rows come from an index that was made for Lucene */
+  constructor(
+    { include, where }: AnalyzedQuery,
+    budget: WorkBudget,
+    analyzerOf: AnalyzerOf | null,
+  ) {
+    this.#highlighters = makeHighlighters(include.highlights, where, budget, analyzerOf);
+    this.#isLucene = analyzerOf !== null;
     this.found = new Map(this.#highlighters.map(({ field }) => [field, new Map()]));
   }
 
@@ -155,7 +236,7 @@ export class RowHighlights {
       const text = row.start < 0 ? row.bytes.toString() : bodyTextOf(row.bytes, row.start);
       const source = JSON.parse(text) as unknown;
       const kept = stored === null ? undefined : valueAt(JSON.parse(stored), [field]);
-      const found = fragments(textsOf(kept ?? valueAt(source, path)));
+      const found = fragments(textsOf(this.#isLucene ? kept : (kept ?? valueAt(source, path))));
       if (found.length === 0) continue;
       const key = groupKey === null ? null : this.#rowKey(groupKey, text, stored, projected);
       if (key === null && groupKey !== null && row.start < 0) throw noRowKey(groupKey);

@@ -6,6 +6,7 @@
  */
 
 import type { IndexReader } from "../../indexing/index-reader.ts";
+import type { Analyzer } from "../../indexing/text/analyzer.ts";
 import { idOf } from "../../state/documents/document-record.ts";
 import type { ExplainedScores } from "../conditions/compile-score.ts";
 import type { ReportedScore } from "./results-projection.ts";
@@ -50,6 +51,11 @@ export class RowEntry {
     this.#reader = reader;
     this.#stored = stored;
     this.#scores = scores;
+  }
+
+  /** Returns the analyzer of a field; null: the index was not made for Lucene. */
+  get luceneAnalyzerOf(): ((field: string) => Analyzer) | null {
+    return this.isLucene ? (name) => this.#reader.analyzerOf(name) : null;
   }
 
   /** The score of the current row, if rows report theirs. */

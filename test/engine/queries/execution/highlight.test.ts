@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../../../engine/base/errors.ts";
 import { FreeBudget } from "../../../../engine/base/scheduling/work-budget.ts";
+import { standardAnalyzer } from "../../../../engine/indexing/text/analyzer.ts";
 import { analyzeQuery } from "../../../../engine/queries/analysis/analyze.ts";
 import { parseQueryParameters } from "../../../../engine/queries/analysis/query-parameters.ts";
 import { makeHighlighters } from "../../../../engine/queries/execution/highlight.ts";
@@ -225,5 +226,43 @@ describe("options", () => {
     ["'{}'", "2147483648", {}, "FragmentCount needs to be a number, but was '2147483648'."],
   ])("%s with the count %s are rejected", (options, count, parameters, message) => {
     expect(() => includeText(options, count, parameters)).toThrow(message);
+  });
+});
+
+describe("an index for Lucene", () => {
+  const text = "Great camera, poor battery life. Battery drains overnight.";
+  const session =
+    "Itamar Syn-Hershko: Afraid of Map/Reduce? In this session, core RavenDB developer Itamar Syn-Hershko will walk";
+  function found(where: string, length: number, count: number, of: string): string[] | undefined {
+    const rql = `from index 'I' where ${where} include highlight(B, ${length}, ${count}, $o)`;
+    const parameters = parseQueryParameters(
+      JSON.stringify({ o: { PreTags: ["[", "{"], PostTags: ["]", "}"] } }),
+    );
+    const query = analyzeQuery(rql, parseQuery(rql), { kind: "read", parameters });
+    const { include, where: condition } = query;
+    const [made] = makeHighlighters(
+      include.highlights,
+      condition,
+      new FreeBudget(),
+      () => standardAnalyzer,
+    );
+    return made?.fragments([of]);
+  }
+
+  it.each([
+    ["search(B, 'camera')", 20, 9, text, ["Great [camera], poor"]],
+    ["search(B, 'poor batt*')", 99, 9, "poor battery. Battery", ["[poor] {battery}. {Battery}"]],
+    [`search(B, '"battery life"')`, 99, 9, "a battery life", ["a [battery life]"]],
+    ["search(B, 'poor') and not search(B, 'camera')", 99, 9, "camera poor", ["camera [poor]"]],
+    ["search(C, 'x') or B = 'overnight'", 99, 9, "drains overnight.", ["drains {overnight}."]],
+    ["search(B, 'usa a@b.org')", 99, 9, "Co's a@b.org U.S.A. x", ["Co's {a@b.org} [U.S.A.] x"]],
+    ["search(B, 'co')", 99, 9, "the Co's end", ["the [Co's] end"]],
+    ["B > 'a' and exists(B)", 99, 9, text, undefined],
+  ] as const)("marks only the words of %s", (where, length, count, of, expected) => {
+    expect(found(where, length, count, of)).toEqual(expected);
+  });
+
+  it("marks a word without the space before it and the comma after it", () => {
+    expect(found("search(B, 'session')", 128, 2, session)?.[0]).toContain("[session],");
   });
 });
