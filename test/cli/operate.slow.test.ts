@@ -380,7 +380,7 @@ describe("names for completion", () => {
   });
 
   test("operations of all databases, and of the server, are listed without a database", async () => {
-    await jackdaw(["compact"]);
+    expect((await jackdaw(["compact"])).out).toContain(" was compacted\n");
     const environment = { JACKDAW_DATABASE: "" };
     const { out } = await jackdaw(["operation", "list", "--json"], { environment });
     const all = JSON.parse(out) as { Database: string | null }[];

@@ -179,9 +179,12 @@ async function setConflictSolver(exchange: Exchange, { server }: Context): Promi
 /** POST /admin/compact `{"DatabaseName","Documents","Indexes"}`: compacts this node's copy; starts an operation of the server */
 async function compact(exchange: Exchange, { server }: Context): Promise<void> {
   const body = await jsonBody(exchange);
-  const { DatabaseName, Documents } = body;
-  if (typeof DatabaseName !== "string") {
-    throw new EngineError("invalid-argument", "'DatabaseName' is mandatory, but wasn't specified.");
+  const { DatabaseName, Documents, Indexes } = body;
+  if (typeof DatabaseName !== "string" || DatabaseName === "") {
+    throw new EngineError(
+      "invalid-operation",
+      "DatabaseName is a required field when compacting a database.",
+    );
   }
   const elsewhere = recordElsewhere(exchange, server, DatabaseName);
   if (elsewhere !== null) {
@@ -195,11 +198,21 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
       `Cannot compact database ${DatabaseName}, it doesn't exist.`,
     );
   }
+  if (Documents === false && (!Array.isArray(Indexes) || Indexes.length === 0)) {
+    throw new EngineError(
+      "invalid-operation",
+      "Documents is false in compact settings and no indexes were supplied. Nothing to compact.",
+    );
+  }
   const what = `Compacting database: ${database.name}`;
   const started = await server.operations.start("DatabaseCompact", what, async () => {
     const before = database.sizeBytes;
     // Indexes are in memory only.
-    if (Documents !== false) await database.compact();
+    if (Documents !== false) {
+      // As in RavenDB 7.2.7: there are no files to compact.
+      if (server.config.runInMemory) throw inMemory(database);
+      await database.compact();
+    }
     return {
       Message: `Database '${database.name}' was compacted`,
       SizeBeforeCompactionInMb: megabytes(before),
@@ -208,6 +221,13 @@ async function compact(exchange: Exchange, { server }: Context): Promise<void> {
     };
   });
   exchange.replyJson(200, { OperationId: started.id, OperationNodeTag: database.nodeTag });
+}
+
+function inMemory({ name }: Database): EngineError {
+  return new EngineError(
+    "invalid-operation",
+    `Failed to execute compaction for ${name}: the server runs in memory, and has no files to compact.`,
+  );
 }
 
 function megabytes(bytes: number): number {

@@ -149,17 +149,39 @@ describe("the record of a database", () => {
 });
 
 describe("POST /admin/compact", () => {
-  test("starts a server operation", async () => {
-    const started = await client.json("POST /admin/compact", {
-      DatabaseName: "db",
-      Documents: true,
-    });
-    const { OperationId } = started as { OperationId: number };
+  test("is refused without a name, and without anything to compact", async () => {
+    const refused = async (body: object) => (await client.send("POST /admin/compact", body)).text;
+    expect(await refused({})).toContain("DatabaseName is a required field");
+    expect(await refused({ DatabaseName: "", Documents: true })).toContain(
+      "System.InvalidOperation",
+    );
+    for (const Indexes of [undefined, []]) {
+      const body = { DatabaseName: "db", Documents: false, Indexes };
+      expect(await refused(body)).toContain("Nothing to compact.");
+    }
+  });
+
+  async function compacted(of: EndpointClient): Promise<Json> {
+    const body = { DatabaseName: "db", Documents: true };
+    const { OperationId } = (await of.json("POST /admin/compact", body)) as { OperationId: number };
     let state: Json = { Status: "InProgress" };
     while (state["Status"] === "InProgress") {
-      state = (await client.json(`GET /operations/state?id=${OperationId}`)) as Json;
+      state = (await of.json(`GET /operations/state?id=${OperationId}`)) as Json;
     }
-    expect(state["Status"]).toBe("Completed");
+    return state;
+  }
+
+  test("starts a server operation, which fails in memory", async () => {
+    const onDisk = await startEndpointClient(["--RunInMemory=false"]);
+    expect(await compacted(onDisk)).toMatchObject({ Status: "Completed" });
+    const inMemory = await startEndpointClient(["--RunInMemory=true"]);
+    expect(await compacted(inMemory)).toMatchObject({
+      Status: "Faulted",
+      Result: {
+        Type: "System.InvalidOperationException",
+        Message: expect.stringContaining("Failed to execute compaction for db"),
+      },
+    });
     expect((await client.send("POST /admin/compact", { DatabaseName: "no" })).text).toContain(
       "Cannot compact database no, it doesn't exist.",
     );
