@@ -5,9 +5,10 @@
  * Stricter than RavenDB: boolean values and null times are refused, where it stores 0, 1 or the year 1. A null value is
  * 0, as there: clients send null for values that a typed entry lacks.
  */
+import { parseDueTime } from "../base/due-time.ts";
 import { EngineError } from "../base/errors.ts";
 import type { Work } from "../base/scheduling/work-budget.ts";
-import { lastMillisecond, parseTimestamp } from "../base/timestamp.ts";
+import { formatTimestamp, lastMillisecond, parseTimestamp } from "../base/timestamp.ts";
 import type { SeriesEntry } from "../state/keyspaces/time-series/series-segment.ts";
 import { seriesTimeText, timeMax, timeMin } from "../state/keyspaces/time-series/time-series.ts";
 import type { Transaction } from "../state/store/transaction.ts";
@@ -127,7 +128,7 @@ function* parts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
  */
 export function optionalTime(value: unknown, millisecondOf = lastMillisecond): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const bound = typeof value === "string" ? millisecondOf(value) : null;
+  const bound = typeof value === "string" ? millisecondOf(utcText(value)) : null;
   if (bound === null) throw unfit(value, "System.DateTime");
   return bound.ms;
 }
@@ -184,9 +185,16 @@ function requiredTime(value: unknown): { time: number; micros: number } {
 
 function parsedTime(value: unknown): { time: number; micros: number } {
   if (typeof value !== "string") throw unfit(value, "System.DateTime");
-  const bound = lastMillisecond(value);
+  const text = utcText(value);
+  const bound = lastMillisecond(text);
   if (bound === null) throw unfit(value, "System.DateTime");
-  return { time: bound.ms, micros: parseTimestamp(value) };
+  return { time: bound.ms, micros: parseTimestamp(text) };
+}
+
+/** Returns a time with an offset from UTC as a time in UTC; other text unchanged. */
+function utcText(text: string): string {
+  const micros = /[+-]\d\d:?\d\d$/.test(text.slice(19)) ? parseDueTime(text) : Number.NaN;
+  return Number.isNaN(micros) ? text : formatTimestamp(micros);
 }
 
 function checkedTime(time: number, sent: unknown): number {

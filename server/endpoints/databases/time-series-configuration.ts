@@ -148,7 +148,7 @@ function keyLike(object: object, name: string): string {
 function requiredText(body: JsonObject, key: string): string {
   const value = body[key];
   if (typeof value === "string" && value !== "") return value;
-  throw new EngineError("invalid-argument", `Value cannot be null. (Parameter '${key}')`);
+  throw new EngineError("argument-null", `Value cannot be null. (Parameter '${key}')`);
 }
 
 function namesOf(value: unknown): string[] {

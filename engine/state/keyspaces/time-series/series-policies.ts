@@ -150,16 +150,16 @@ function policyOf(sent: JsonObject): KeptPolicy {
   if (typeof Name !== "string") {
     throw new EngineError("invalid-argument", "Value cannot be null. (Parameter 'key')");
   }
+  const aggregation = timeIn(sent["AggregationTime"]);
+  const retention = timeIn(sent["RetentionTime"]);
   if (Name === "" || isRollup(Name) || foldedName(Name) === rawPolicyName) {
     refuse(
       `'${Name}' is no name of a policy: it may not be empty, '${rawPolicyName}', or contain '${rollupSeparator}'.`,
     );
   }
-  const aggregation = timeIn(sent["AggregationTime"]);
   if (aggregation === undefined || aggregation === null) {
     refuse(`Aggregation time of '${Name}' must be greater than zero`);
   }
-  const retention = timeIn(sent["RetentionTime"]);
   if (retention === undefined) refuse(`Retention time of '${Name}' must be greater than zero`);
   return { Name, RetentionTime: timeJson(retention), AggregationTime: timeJson(aggregation) };
 }

@@ -696,3 +696,27 @@ test.skipIf(isCold)("counts deleted ranges and deleted series", async () => {
   await client.send(`DELETE docs?id=${id}`);
   expect((await ranges()) - before).toBe(4);
 });
+
+test("times in bodies may have an offset from UTC, times in addresses may not", async () => {
+  const at = (Timestamp: string) => ({ Timestamp, Values: [1] });
+  const Appends = [at("2024-03-01T01:00:00+01:00"), at("2024-03-01T01:00:00.5-0530")];
+  expect(
+    (await client.send(`POST timeseries?docId=${id}`, { Name: "Zones", Appends })).status,
+  ).toBe(204);
+  const times = async () =>
+    ((await get("name=Zones")) as { Entries: { Timestamp: string }[] }).Entries.map(
+      ({ Timestamp }) => Timestamp,
+    );
+  expect(await times()).toEqual(["2024-03-01T00:00:00.0000000Z", "2024-03-01T06:30:00.5000000Z"]);
+  const Deletes = [{ From: "2024-03-01T00:00:00-00:00", To: "2024-03-01T05:00:00+05:00" }];
+  await client.send(`POST timeseries?docId=${id}`, { Name: "Zones", Deletes });
+  expect(await times()).toEqual(["2024-03-01T06:30:00.5000000Z"]);
+  for (const Timestamp of ["2024-03-01T01:00:00+15:00", "2024-03-01T01:00:00z", "2024-03-01"]) {
+    const body = { Name: "Zones", Appends: [{ Timestamp, Values: [1] }] };
+    expect((await client.send(`POST timeseries?docId=${id}`, body)).json).toMatchObject({
+      Type: "System.FormatException",
+    });
+  }
+  const range = "name=Zones&from=2024-03-01T00%3A30%3A00%2B01%3A00";
+  expect((await client.send(`GET timeseries?docId=${id}&${range}`)).status).toBe(400);
+});
