@@ -64,11 +64,18 @@ function quoted(text: string): string {
 
 /** Formats the lines of one table. */
 export class CsvRows {
-  #columns: readonly string[] | null = null;
+  #columns: readonly string[] | null;
+  #isFirst = true;
+
+  /** @param columns the columns in order; empty: those of the first row */
+  constructor(columns: readonly string[] = []) {
+    this.#columns = columns.length === 0 ? null : columns;
+  }
 
   /** The line of a row; the first is preceded by the header. */
   textOf(cells: Cells): string {
-    const isFirst = this.#columns === null;
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
     this.#columns ??= [...cells.keys()];
     const line = this.#columns.map((column) => cells.get(column) ?? "").join(",");
     return isFirst ? `${this.#columns.map(headerCell).join(",")}\r\n${line}\r\n` : `${line}\r\n`;

@@ -71,8 +71,9 @@ const lineFraming: Framing = {
   headers: () => undefined,
 };
 
-function csvFraming(database: Database): Framing {
-  const rows = new CsvRows();
+/** @param fields the columns, if the request names any */
+function csvFraming(database: Database, fields: readonly string[]): Framing {
+  const rows = new CsvRows(fields);
   const stamp = new Date(database.nowMicros() / 1000).toISOString();
   const time = `${stamp.slice(0, 10).replaceAll("-", "")}_${stamp.slice(11, 16).replace(":", "")}`;
   const name = `${database.name}_A_query_result_${time}.csv`;
@@ -110,7 +111,11 @@ export async function streamQuery(
   const query = await database.queries.prepare(text, streamOptions);
   refuseIncludes(query);
   const framing =
-    format === "jsonl" ? lineFraming : format === "csv" ? csvFraming(database) : objectFraming;
+    format === "jsonl"
+      ? lineFraming
+      : format === "csv"
+        ? csvFraming(database, exchange.query.all("field"))
+        : objectFraming;
   const sink = new StreamSink(exchange, framing);
   try {
     const outcome = await query.run({ ...streamOptions, taker: sink }, sink);

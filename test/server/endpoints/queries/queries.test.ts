@@ -159,6 +159,11 @@ describe("streams", () => {
       ["Item"],
       ["Item"],
     ]);
+    const chosen = await stream(
+      "?format=csv&field=Age&field=Name&field=No",
+      "from Users select Name, Age",
+    );
+    expect(chosen.text.split("\r\n")[0]).toBe("\uFEFFAge,Name,No");
     const csv = await stream("?format=csv", "from Users select Name, Age");
     expect(csv.text).toBe(
       '\uFEFF@id,Name,Age,@metadata.@projection\r\n"users/1","Ann",30,True\r\n"users/2","Bob, ""B""",20.50,True\r\n',
