@@ -1,6 +1,6 @@
 /**
  * Custom sorters and analyzers, for one database or all. In RavenDB they are .NET code, which does not run here: the
- * lists are empty, and a put is refused as code that does not compile. Texts are those of RavenDB 7.2.7 where it has
+ * lists are empty, and a put is refused as code that does not compile (an empty list is accepted). Texts are those of RavenDB 7.2.7 where it has
  * any.
  */
 
@@ -31,7 +31,7 @@ export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): R
     exchange.replyJson(200, { [kind.key]: [] });
   }
   /** PUT admin/sorters, admin/analyzers: refused as code that does not compile */
-  function refusePut(exchange: Exchange): Promise<never> {
+  function refusePut(exchange: Exchange): Promise<void> {
     return refuse(exchange, kind);
   }
   return [
@@ -74,8 +74,8 @@ export const sorterAndAnalyzerRoutes: readonly Route[] = kinds.flatMap((kind): R
   ];
 });
 
-/** PUT admin/sorters `{"Sorters":[{"Name","Code"}]}`. @throws EngineError always */
-async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<never> {
+/** PUT admin/sorters `{"Sorters":[{"Name","Code"}]}`. An empty list: 201. @throws EngineError otherwise */
+async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<void> {
   const list = (await jsonBody(exchange))[key];
   if (!Array.isArray(list)) {
     throw new EngineError(
@@ -83,10 +83,18 @@ async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<ne
       `Request should have a property name '${key}' which is mandatory.`,
     );
   }
+  if (list.length === 0) {
+    exchange.reply(201);
+    return;
+  }
   const [first] = list as (JsonObject | null)[];
   const given = first?.["Name"];
   if (typeof given !== "string" || given.trim() === "") {
     throw new EngineError("invalid-argument", `${name} must have a 'Name' field.`);
+  }
+  const source = first?.["Code"];
+  if (typeof source !== "string" || source.trim() === "") {
+    throw new EngineError("invalid-argument", `${name} must have a 'Code' field.`);
   }
   throw new EngineError(
     code,

@@ -26,6 +26,12 @@ describe.each([
       expect((await client.send(`PUT ${where}`, { [key]: [{}] })).json).toMatchObject({
         Message: `${name} must have a 'Name' field.`,
       });
+      expect((await client.send(`PUT ${where}`, { [key]: [{ Name: "Mine" }] })).json).toMatchObject(
+        {
+          Message: `${name} must have a 'Code' field.`,
+        },
+      );
+      expect((await client.send(`PUT ${where}`, { [key]: [] })).status).toBe(201);
       expect((await client.send(`PUT ${where}`, {})).json).toMatchObject({
         Message: `Request should have a property name '${key}' which is mandatory.`,
       });
