@@ -14,11 +14,8 @@ export function documentClasses(space: string, examples: ReadonlyMap<string, Jso
     const { "@metadata": _, ...members } = document;
     addClass(name, members, known);
   }
-  return `${usings}
-namespace ${space}
-{
-${known.map(classText).join("\n\n")}
-}`;
+  // RavenDB 7.2.7 ends only the lines around the classes as Windows does.
+  return `${[...usings, "", `namespace ${space}`, "{", known.map(classText).join("\n\n")].join("\r\n")}\r\n}`;
 }
 
 /** Derives the class name: `Orders` becomes `Order`; documents of .NET programs contain the class name. */
@@ -39,12 +36,13 @@ export function classNameOf(metadata: JsonObject): {
 
 const defaultSpace = "My.RavenDB";
 
-const usings = `using System;
-using System.Collections.Generic;
-using System.Linq;
-using System.Text;
-using System.Threading.Tasks;
-`;
+const usings = [
+  "using System;",
+  "using System.Collections.Generic;",
+  "using System.Linq;",
+  "using System.Text;",
+  "using System.Threading.Tasks;",
+];
 
 export function singular(collection: string): string {
   if (/ies$/i.test(collection)) return collection.replace(/ies$/i, "y");

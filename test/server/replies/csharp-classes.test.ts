@@ -53,7 +53,7 @@ test("a document becomes classes, nested ones first, one for each shape", () => 
     "public List<List<string>> k { get; set; }",
     "public object l { get; set; }",
   ]);
-  expect(text).toContain("namespace My.Space\n{");
+  expect(text).toContain("namespace My.Space\r\n{");
 });
 
 test("the class has the name of the client type or of the collection", () => {
@@ -108,4 +108,13 @@ select new { o.Company, q = ""x"" }"
         };
     }
 }`);
+});
+
+test("the lines around the classes end as on Windows, those of the classes do not", () => {
+  const text = documentClasses("S", new Map([["A", { a: 1, b: { c: 1 } }]]));
+  expect(text).toMatch(
+    /^using System;\r\n(?:using .*\r\n)*using System.Threading.Tasks;\r\n\r\nnamespace S\r\n\{\r\n {4}public/,
+  );
+  expect(text).toContain("    }\n\n    public class A\n    {\n        public int a");
+  expect(text).toMatch(/ {4}\}\r\n\}$/);
 });
