@@ -121,6 +121,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   serverScript: "The script is for the server, not for a database.",
   since: "Returns conflicts resolved since this time.",
   "since of monitoring": "Returns samples and events from this time on.",
+  sinceStart: "Adds whether each index was queried since the start of the server.",
   skipDuplicateChecking: "Does not remove duplicates if the index finds a document several times.",
   skipOverwriteIfUnchanged: "Does not write documents that equal the stored documents.",
   skipPatchIfChangeVectorMismatch:

@@ -27,9 +27,7 @@ export function statisticsRow(row: IndexDetails): object {
     ReducedPerSecondRate: doubleNumber(row.reducedPerSecond),
     MaxNumberOfOutputsPerDocument: row.outputsPerDocumentMax,
     Collections: collectionRows(row),
-    LastQueryingTime: timeText(row.queriedAtMicros),
-    // Not in RavenDB's interface, whose time above is then that of the start.
-    QueriedSinceStart: row.wasQueried,
+    LastQueryingTime: timeText(row.queriedAtMicros), // as in RavenDB, the time of the start if no query has come since
     State: row.state,
     Priority: row.priority,
     CreatedTimestamp: timeText(row.createdAtMicros),

@@ -57,7 +57,7 @@ function getIndexes(exchange: Exchange, { database }: DatabaseContext): void {
   else exchange.replyJson(200, { Results: page.map((one) => indexes.definition(one)) });
 }
 
-/** GET indexes/stats[?name=…]: entries, errors, states and priorities of indexes */
+/** GET indexes/stats[?name=…][&sinceStart=true]: entries, errors, states and priorities of indexes; whether each was queried since the start */
 function getStatistics(exchange: Exchange, { database }: DatabaseContext): void {
   const { indexes } = database;
   const name = exchange.query.get("name");
@@ -66,7 +66,11 @@ function getStatistics(exchange: Exchange, { database }: DatabaseContext): void 
     return;
   }
   const wanted = name ? [indexes.details(name)] : indexes.listDetails();
-  replyResults(exchange, database, wanted.map(statisticsRow));
+  const withUse = exchange.query.get("sinceStart") === "true";
+  const rows = wanted.map((row) =>
+    withUse ? { ...statisticsRow(row), QueriedSinceStart: row.wasQueried } : statisticsRow(row),
+  );
+  replyResults(exchange, database, rows);
 }
 
 /** GET indexes/status: which indexes run, and which are paused or disabled */

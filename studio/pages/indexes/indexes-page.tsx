@@ -39,7 +39,10 @@ const pollMs = 3000;
 export function IndexesPage({ database }: { database: string }) {
   const base = `/databases/${encodeURIComponent(database)}`;
   usePage("indexes", [{ text: database, to: href(["db", database, "docs"]) }, { text: "Indexes" }]);
-  const stats = useResource<{ Results: readonly IndexStats[] }>(`${base}/indexes/stats`, pollMs);
+  const stats = useResource<{ Results: readonly IndexStats[] }>(
+    `${base}/indexes/stats?sinceStart=true`,
+    pollMs,
+  );
   const [error, setError] = useState<Error | null>(null);
   const [deleting, setDeleting] = useState<IndexStats | null>(null);
   const { reload } = stats;

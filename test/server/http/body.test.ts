@@ -2,9 +2,10 @@ import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { type BodyLimits, collectBody } from "../../../server/http/body.ts";
+import { BodyRoom } from "../../../server/http/body-room.ts";
 
 const limits: BodyLimits = {
-  bodyBytesMax: 16 * 1024 * 1024,
+  bodyBytesMax: 12 * 1024 * 1024,
   jsonBytesMax: 1024,
   idleMs: 10_000,
   bytesPerSecondMin: 1,
@@ -39,17 +40,22 @@ describe("collectBody", () => {
       ];
       for (const length of declared) {
         const source = () => Readable.from(chunks.map((chunk) => Buffer.from(chunk)));
-        const body = await collectBody(source, undefined, length, limits);
+        const room = new BodyRoom();
+        const body = await collectBody(source, undefined, length, limits, room);
+        room.release();
         expect(body.equals(whole), `declared ${length}`).toBe(true);
       }
     },
   );
 
   test("refuses a body over the limit, declared or not", async () => {
-    const chunks = new Array<Buffer>(17).fill(Buffer.alloc(1024 * 1024));
-    for (const length of [undefined, String(17 * 1024 * 1024), "5"]) {
-      const collecting = collectBody(() => Readable.from(chunks), undefined, length, limits);
+    const chunks = new Array<Buffer>(13).fill(Buffer.alloc(1024 * 1024));
+    for (const length of [undefined, String(13 * 1024 * 1024), "5"]) {
+      const room = new BodyRoom();
+      const source = () => Readable.from(chunks);
+      const collecting = collectBody(source, undefined, length, limits, room);
       await expect(collecting).rejects.toMatchObject({ status: 413 });
+      room.release();
     }
   });
 });
