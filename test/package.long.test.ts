@@ -90,7 +90,7 @@ describe("the package", () => {
     expect(
       code.filter(
         (path) =>
-          !/^(?:dist\/bundle\/[\w.-]+\.cjs|dist\/bundle\/studio\/[\w-]+\.js|packaging\/docker\/\w+\.mjs)$/.test(
+          !/^(?:dist\/bundle\/[\w.-]+\.cjs|dist\/bundle\/studio\/[\w.-]+\.js|packaging\/docker\/\w+\.mjs)$/.test(
             path,
           ),
       ),
