@@ -41,7 +41,7 @@ export function countPassing(bytes: number): void {
   if (passingBytes < passingBytesMax) return;
   passingBytes = 0;
   collector ??= exposedCollector();
-  collector({ type: "minor" });
+  collector?.({ type: "minor" });
 }
 
 /** Counts a large buffer of `bytes` bytes that is unreferenced after this tick of the event loop. */
@@ -55,7 +55,8 @@ export function countDropped(bytes: number): void {
     for (const forget of forgetters) forget();
     if (getHeapStatistics().used_heap_size > smallHeapBytes) return startCollection();
     collector ??= exposedCollector();
-    collector();
+    if (collector === undefined) startCollection();
+    else collector();
   });
 }
 
@@ -77,11 +78,14 @@ export function startCollection(bytes = pressureBytes): void {
   }
 }
 
-/** V8 exposes its collector only to contexts that are created while the flag is set. */
-function exposedCollector(): Collect {
+/**
+ * V8 exposes its collector only to contexts that are created while the flag is set. The flag is that of the process, and
+ * another thread may clear it at the same moment: then undefined, and the next call tries again.
+ */
+function exposedCollector(): Collect | undefined {
   setFlagsFromString("--expose-gc");
   try {
-    return runInNewContext("gc") as Collect;
+    return runInNewContext("globalThis.gc") as Collect | undefined;
   } finally {
     setFlagsFromString("--no-expose-gc");
   }
