@@ -1,10 +1,13 @@
+import { execFile } from "node:child_process";
 import { setImmediate } from "node:timers/promises";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import {
   countDropped,
   countPassing,
   whenCollecting,
 } from "../../../../engine/base/memory/gc-hints.ts";
+import { builtProgram } from "../../../support/built.ts";
 
 const mebi = 1024 * 1024;
 const pieceBytes = 64 * 1024;
@@ -40,4 +43,10 @@ test("a dropped buffer is collected in the next event-loop tick, with registered
   await setImmediate();
   expect(last === undefined).toBe(true);
   expect(dropped.deref() === undefined).toBe(true);
+});
+
+test("threads that first collect at the same moment do not fail", async () => {
+  const program = await builtProgram("collecting-threads");
+  const { stdout } = await promisify(execFile)(process.execPath, [program]);
+  expect(stdout).toBe("0 failures\n");
 });
