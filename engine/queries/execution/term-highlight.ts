@@ -26,20 +26,19 @@ interface Match {
 
 /** Returns the words of a text that are not stop words, with their places in UTF-16 units. */
 function placedWords(text: string, analyze: Analyzer): Word[] {
-  const lower = lowerInvariant(text);
   const words: Word[] = [];
-  let from = 0;
-  // White space always ends a word, so a word is placed within the run of other characters that has it.
+  // White space always ends a word: each run of other characters is searched by itself, once in all.
   for (const { 0: run, index } of text.matchAll(/\S+/gu)) {
-    from = index;
+    const lower = lowerInvariant(run);
+    let from = 0;
     analyze(run, (word) => {
       const found = lower.indexOf(lowerInvariant(word), from);
-      const isInside = found >= 0 && found + word.length <= index + run.length;
+      const isFound = found >= 0;
       // An acronym is indexed without its points.
-      const start = isInside ? found : index;
-      let end = isInside ? found + word.length : index + run.length;
-      if (isInside && /^'s/i.test(text.slice(end, end + 2))) end += 2;
-      words.push({ text: word, start, end });
+      const start = isFound ? found : 0;
+      let end = isFound ? found + word.length : run.length;
+      if (isFound && /^'s/i.test(run.slice(end, end + 2))) end += 2;
+      words.push({ text: word, start: index + start, end: index + end });
       from = end;
     });
   }

@@ -1,7 +1,7 @@
 /**
  * Custom sorters and analyzers, for one database or all. In RavenDB they are .NET code, which does not run here: the
- * lists are empty, and a put is refused as code that does not compile (an empty list is accepted). Texts are those of RavenDB 7.2.7 where it has
- * any.
+ * lists are empty, and a put is refused as code that does not compile, except that of an empty list. Texts are those of
+ * RavenDB 7.2.7 where it has any.
  */
 
 import type { JsonObject } from "../../../engine/base/json/json-object.ts";
