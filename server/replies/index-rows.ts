@@ -27,7 +27,7 @@ export function statisticsRow(row: IndexDetails): object {
     ReducedPerSecondRate: doubleNumber(row.reducedPerSecond),
     MaxNumberOfOutputsPerDocument: row.outputsPerDocumentMax,
     Collections: collectionRows(row),
-    LastQueryingTime: timeText(row.queriedAtMicros), // as in RavenDB, the time of the start if no query has come since
+    LastQueryingTime: timeText(row.queriedAtMicros), // before the first query, the time of the start, as in RavenDB
     State: row.state,
     Priority: row.priority,
     CreatedTimestamp: timeText(row.createdAtMicros),

@@ -43,7 +43,7 @@ interface Properties {
   /** True if the axis need not begin with 0. */
   readonly isFree?: boolean;
   format(value: number): string;
-  /** Called with the index of the time at the crosshair; null if there is none. */
+  /** Called with the index of the time at the crosshair, or null. */
   readAt?(index: number | null): void;
   /** Called with the range that the user selected by dragging; null after a double click. */
   zoom?(range: PlotRange | null): void;

@@ -166,7 +166,7 @@ function outlineOf(area: Area): readonly Position[] {
   });
 }
 
-/** Returns the projection that shows all points and outlines, or the world if there are none. */
+/** Returns the projection that shows all points and outlines, by default the world. */
 function fitted(
   points: readonly Position[],
   outlines: readonly (readonly Position[])[],

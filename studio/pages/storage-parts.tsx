@@ -1,4 +1,4 @@
-/** The storage of a database by its parts: collections, indexes, attachments, and what compaction would release. */
+/** The storage of a database by its parts: collections, indexes, attachments, and space that compaction can release. */
 import { bytes, count } from "../base/format.ts";
 import { useResource } from "../base/resource.ts";
 import { address, setQuery } from "../base/router.ts";

@@ -123,7 +123,7 @@ const floods: readonly Flood[] = [
   },
   {
     name: "header blocks of 128 KB of indexes of the HPACK table",
-    gap: "up to 32 reads of a connection are parsed in one turn: others wait 0.13 to 0.38 s",
+    gap: "one turn parses up to 32 reads of a connection, which delays others by 0.13 to 0.38 s",
     make: blocks(Buffer.alloc(blockBytes - 1024, 0x80 | 17)),
   },
   {
@@ -145,7 +145,7 @@ const floods: readonly Flood[] = [
   },
   {
     name: "SETTINGS frames that change the window of 250 streams",
-    gap: "up to 32 reads of a connection are parsed in one turn: others wait 0.07 to 0.27 s",
+    gap: "one turn parses up to 32 reads of a connection, which delays others by 0.07 to 0.27 s",
     first: Buffer.concat(
       Array.from({ length: 250 }, (_, n) =>
         frame(frameTypes.headers, flags.endHeaders, 2 * n + 1, bodyFields),

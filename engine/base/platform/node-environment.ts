@@ -49,7 +49,7 @@ export function steppedMicros(wallMs: () => number, finerMs: () => number): () =
   };
 }
 
-/** The longest time that a timer of Node can wait, about 25 days: it waits one millisecond if asked for more. */
+/** Maximum delay of a timer in Node, about 25 days. Node replaces longer delays with 1 ms. */
 const timerMsMax = 2 ** 31 - 1;
 
 const nodeClock: Clock = {

@@ -125,7 +125,7 @@ export class IndexAdministration {
     this.#tidyLater();
   }
 
-  /** Returns the bytes of the newest snapshot of an index; 0 if there is none. */
+  /** Returns the size of an index's newest snapshot in bytes, or 0. */
   snapshotBytesOf(index: OpenIndex): number {
     return this.#snapshots?.bytesOf(index) ?? 0;
   }

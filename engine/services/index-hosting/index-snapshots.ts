@@ -127,7 +127,7 @@ export class IndexSnapshots {
     );
   }
 
-  /** Returns the bytes of the newest snapshot of an index; 0 if there is none. */
+  /** Returns the size of an index's newest snapshot in bytes, or 0. */
   bytesOf(index: OpenIndex): number {
     return this.#saved.get(index)?.bytes ?? 0;
   }

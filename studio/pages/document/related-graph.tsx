@@ -1,4 +1,4 @@
-/** A graph of related documents: those that refer to a document at the left, those that it refers to at the right. */
+/** A graph of a document's references: incoming ones at the left, outgoing ones at the right. */
 import { count } from "../../base/format.ts";
 import { address, href } from "../../base/router.ts";
 import { quoted } from "../documents/list-rows.ts";
