@@ -21,11 +21,15 @@ import {
 } from "../http/response.ts";
 import { fieldOf, type HttpEvents, type RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
+import type { FrontHost } from "./front-host.ts";
 import { FrontSocket } from "./front-socket.ts";
 
 /** Bodies of up to this many bytes that arrive soon are passed with the head of their request. */
-export const inlineBodyBytesMax = 16 * 1024;
-/** Milliseconds within which they must arrive, plus the interval between two checks. */
+const inlineBodyBytesMax = 16 * 1024;
+/**
+ * Milliseconds within which they must arrive, plus the interval between two checks. Those of unknown length, which may be
+ * endless, must arrive in the same tick: clients of HTTP/2 send small bodies together with their heads.
+ */
 const inlineBodyMs = 250;
 /** Streamed replies that may be compressed at the same time: beyond that, they are sent uncompressed. */
 const compressorsMax = 2;
@@ -102,9 +106,21 @@ export abstract class FrontExchange {
   /** Bytes of the reply that wait in this process. */
   protected abstract get waitingBytes(): number;
 
-  /** Has the body an encoding that must be decoded, or an unknown one? */
-  get isBodyEncoded(): boolean {
-    return this.#bodyEncoding !== "";
+  /**
+   * Reports the request to the engine thread, with its whole body if that is short and arrives soon. `length`: of the
+   * body as the client declared it. Hot.
+   */
+  begin(host: FrontHost, head: RequestHead, source: Readable, length: string | undefined): void {
+    const isShort = length === undefined || Number(length) <= inlineBodyBytesMax;
+    if (head.body !== "pending" || this.#bodyEncoding !== "" || !isShort) {
+      host.accept(this, head, undefined);
+      return;
+    }
+    this.#collect(source, length !== undefined, (whole) => {
+      if (this.isOver) return;
+      if (whole !== undefined) head.body = "whole";
+      host.accept(this, head, whole);
+    });
   }
 
   /** The request is reported to the engine thread. Hot. */
@@ -241,13 +257,35 @@ export abstract class FrontExchange {
     }
   }
 
+  /** Ends the exchange if its client has accepted nothing of a reply for `stallMs`. To be called twice a second. */
+  check(nowMs: number, stallMs: number): void {
+    if (this.#endCollecting !== undefined) {
+      if (nowMs - this.#seenMs > inlineBodyMs) this.#endCollecting();
+      return;
+    }
+    const { waitingBytes } = this;
+    if (waitingBytes === 0 || waitingBytes !== this.#seenBytes) {
+      this.#seenBytes = waitingBytes;
+      this.#seenMs = nowMs;
+    } else if (nowMs - this.#seenMs > stallMs) this.fail();
+  }
+
   /**
    * Collects a small body before the request is reported. `report` is called once: with the whole body, or with
    * nothing when it has not arrived soon; what has arrived is then passed once it is pulled.
    */
-  collect(source: Readable, report: (whole: Buffer | undefined) => void): void {
+  #collect(
+    source: Readable,
+    isLengthKnown: boolean,
+    report: (whole: Buffer | undefined) => void,
+  ): void {
     const chunks: Buffer[] = [];
-    const onData = (chunk: Buffer) => chunks.push(chunk);
+    let bytes = 0;
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > inlineBodyBytesMax) end(undefined);
+    };
     const onEnd = () => end(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)); // one chunk: it is there
     const end = (whole: Buffer | undefined) => {
       this.#endCollecting = undefined;
@@ -263,19 +301,7 @@ export abstract class FrontExchange {
     this.#seenMs = performance.now();
     source.on("data", onData);
     source.on("end", onEnd);
-  }
-
-  /** Ends the exchange if its client has accepted nothing of a reply for `stallMs`. To be called twice a second. */
-  check(nowMs: number, stallMs: number): void {
-    if (this.#endCollecting !== undefined) {
-      if (nowMs - this.#seenMs > inlineBodyMs) this.#endCollecting();
-      return;
-    }
-    const { waitingBytes } = this;
-    if (waitingBytes === 0 || waitingBytes !== this.#seenBytes) {
-      this.#seenBytes = waitingBytes;
-      this.#seenMs = nowMs;
-    } else if (nowMs - this.#seenMs > stallMs) this.fail();
+    if (!isLengthKnown) setImmediate(() => this.#endCollecting?.());
   }
 
   #respond(status: number, fields: string, body: Buffer | undefined): void {

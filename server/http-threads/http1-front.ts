@@ -17,7 +17,7 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import type { RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
-import { FrontExchange, inlineBodyBytesMax } from "./front-exchange.ts";
+import { FrontExchange } from "./front-exchange.ts";
 import type { FrontHost } from "./front-host.ts";
 import {
   detachedResponse,
@@ -146,20 +146,9 @@ export class Http1Front {
       exchange.closed();
       this.#next(ordered);
     });
-    const isInline =
-      head.body === "pending" &&
-      !awaitsContinue &&
-      !exchange.isBodyEncoded &&
-      Number(message.headers["content-length"] ?? Number.NaN) <= inlineBodyBytesMax;
-    if (!isInline) {
-      this.#host.accept(exchange, head, undefined);
-      return;
-    }
-    exchange.collect(message, (whole) => {
-      if (exchange.isOver) return;
-      if (whole !== undefined) head.body = "whole";
-      this.#host.accept(exchange, head, whole);
-    });
+    // A body for which the client awaits permission is not awaited here.
+    if (awaitsContinue) this.#host.accept(exchange, head, undefined);
+    else exchange.begin(this.#host, head, message, message.headers["content-length"]);
   }
 
   /** The reply has been read: the next request may begin. */

@@ -10,7 +10,7 @@ import {
 import type { Duplex, Readable, Writable } from "node:stream";
 import type { RequestHead } from "../link/link.ts";
 import type { FrontConnection } from "./front-connection.ts";
-import { FrontExchange, inlineBodyBytesMax } from "./front-exchange.ts";
+import { FrontExchange } from "./front-exchange.ts";
 import type { FrontHost } from "./front-host.ts";
 import { headersOf } from "./reply-head.ts";
 import { encodingOf, requestFields } from "./request-fields.ts";
@@ -118,22 +118,8 @@ export class Http2Front {
       watch.ended(stream);
       exchange.closed();
     });
-    const isCollected = head.body === "pending" && !exchange.isBodyEncoded && isShort(headers);
-    const collected = isCollected ? stream : undefined;
-    connection.whenFree(() => this.#report(exchange, head, collected));
-  }
-
-  /** Reports a request to the engine thread, with its whole body if `collected` is the source of a short one. Hot. */
-  #report(exchange: Http2Exchange, head: RequestHead, collected: Readable | undefined): void {
-    if (exchange.isOver) return;
-    if (collected === undefined) {
-      this.#host.accept(exchange, head, undefined);
-      return;
-    }
-    exchange.collect(collected, (whole) => {
-      if (exchange.isOver) return;
-      if (whole !== undefined) head.body = "whole";
-      this.#host.accept(exchange, head, whole);
+    connection.whenFree(() => {
+      if (!exchange.isOver) exchange.begin(this.#host, head, stream, headers["content-length"]);
     });
   }
 }
@@ -226,10 +212,6 @@ function requestHead(headers: IncomingHttpHeaders, stream: ServerHttp2Stream): R
     body: hasBody ? "pending" : "none",
     isWebSocket,
   };
-}
-
-function isShort(headers: IncomingHttpHeaders): boolean {
-  return Number(headers["content-length"] ?? Number.NaN) <= inlineBodyBytesMax;
 }
 
 function ignore(): void {

@@ -19,6 +19,8 @@ afterEach(async () => {
 interface Request {
   readonly connection: number;
   readonly exchange: number;
+  /** Of the body, if it was reported with the request. */
+  readonly wholeBytes: number | undefined;
 }
 
 /** Starts listening. Returns the reported requests and closed connections as well. */
@@ -28,7 +30,8 @@ async function listen(secure?: tls.SecureContextOptions, connectionCountMax = 10
   const events: Partial<HttpEvents> = {
     opened: () => undefined,
     closed: (connection) => closed.push(connection),
-    request: (connection, exchange) => requests.push({ connection, exchange }),
+    request: (connection, exchange, _head, body) =>
+      requests.push({ connection, exchange, wholeBytes: body?.length }),
     aborted: () => undefined,
   };
   const front = new HttpFront(
@@ -80,6 +83,28 @@ test.each([false, true])(
     client.destroy();
   },
 );
+
+test.each([
+  ["all at once", [100], 100],
+  ["none at all", [], 0],
+  ["more than is passed at once", [20_000], undefined],
+  ["in two parts", [50, 50], undefined],
+])("a body of unknown length over HTTP/2: %s", async (_name, parts, wholeBytes) => {
+  const { front, port, requests } = await listen();
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  const stream = session.request({ ":method": "PUT", ":path": "/" });
+  for (const [position, bytes] of parts.slice(0, -1).entries()) {
+    stream.write(Buffer.alloc(bytes, position));
+    await expect.poll(() => requests.length).toBe(1); // without waiting for the rest
+  }
+  const last = parts.at(-1);
+  if (last === undefined) stream.end();
+  else stream.end(Buffer.alloc(last));
+  await expect.poll(() => requests.length).toBe(1);
+  expect(requests[0]?.wholeBytes).toBe(wholeBytes);
+  front.reply(requests[0]?.exchange as number, 200, "\n", undefined, false);
+  session.close();
+});
 
 test("a connection has a limited number of unanswered requests, and long ones do not block others", async () => {
   const { front, port, requests } = await listen();
