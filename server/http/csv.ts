@@ -2,8 +2,7 @@
  * Rows as comma-separated values, in the format of RavenDB 7.2.7's exports: the first row determines the columns,
  * objects have one column per member, text is quoted, and numbers keep their stored spelling.
  */
-import { quoteString } from "../../engine/base/json/escape.ts";
-import { findMember, ValueSpan } from "../../engine/base/json/field-access.ts";
+import { type Member, membersOf } from "../../engine/base/json/object-members.ts";
 
 const metadataKey = "@metadata";
 /** Metadata members that the server generates. */
@@ -11,51 +10,60 @@ const derivedKeys = new Set([
   ...["@id", "@change-vector", "@last-modified", "@flags", "@index-score"],
   ...["@attachments", "@counters", "@timeseries"],
 ]);
+/** Objects nested deeper are cells of JSON text: each level repeats the names of its parents. */
+const depthMax = 64;
 
 /** The cells of a row by column, as CSV text. */
 type Cells = ReadonlyMap<string, string>;
 
-/** The cells of a row; `text` is its stored text, which has the original spelling of numbers. */
-export function rowCells(row: Readonly<Record<string, unknown>>, text: Buffer): Cells {
+/** Returns the cells of a row. `text`: as stored. */
+export function rowCells(text: Buffer): Cells {
   const cells = new Map<string, string>();
-  const metadata = row[metadataKey] as Readonly<Record<string, unknown>> | undefined;
-  const id = metadata?.["@id"];
-  if (typeof id === "string") cells.set("@id", quoted(id));
-  for (const [key, value] of Object.entries(row)) {
-    if (key !== metadataKey) addCells(cells, key, value, text, 0, key);
-  }
-  for (const [key, value] of Object.entries(metadata ?? {})) {
-    if (!derivedKeys.has(key)) cells.set(`${metadataKey}.${key}`, cellText(value, ""));
+  let metadata: Member | undefined;
+  for (const [key, member] of namedMembers(text, 0)) if (key === metadataKey) metadata = member;
+  const ofMetadata = metadata?.kind === "object" ? [...namedMembers(text, metadata.from)] : [];
+  const id = ofMetadata.find(([key, { kind }]) => key === "@id" && kind === "string");
+  if (id !== undefined) cells.set("@id", cellText(text, id[1]));
+  addCells(cells, "", text, 0, 0);
+  for (const [key, member] of ofMetadata) {
+    if (!derivedKeys.has(key)) cells.set(`${metadataKey}.${key}`, cellText(text, member));
   }
   return cells;
 }
 
 function addCells(
   cells: Map<string, string>,
-  column: string,
-  value: unknown,
+  prefix: string,
   text: Buffer,
   at: number,
-  key: string,
+  depth: number,
 ): void {
-  const span = new ValueSpan();
-  if (!findMember(text, at, quoteString(key), span)) return;
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    cells.set(column, cellText(value, text.toString("utf8", span.from, span.to)));
-    return;
-  }
-  const from = span.from;
-  for (const [name, member] of Object.entries(value)) {
-    addCells(cells, `${column}.${name}`, member, text, from, name);
+  for (const [key, member] of namedMembers(text, at)) {
+    if (depth === 0 && key === metadataKey) continue;
+    if (member.kind === "object" && depth < depthMax) {
+      addCells(cells, `${prefix}${key}.`, text, member.from, depth + 1);
+    } else cells.set(prefix + key, cellText(text, member));
   }
 }
 
-function cellText(value: unknown, spelling: string): string {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "number") return spelling === "" ? String(value) : spelling;
-  if (typeof value === "string") return quoted(value);
-  return quoted(spelling === "" ? JSON.stringify(value) : spelling);
+/** The members of the object at `at`, with their names. */
+function* namedMembers(text: Buffer, at: number): Generator<[key: string, member: Member]> {
+  for (const member of membersOf(text, at)) {
+    if (member !== null) yield [stringIn(text, member.keyFrom, member.keyTo), member];
+  }
+}
+
+function cellText(text: Buffer, { kind, from, to }: Member): string {
+  if (kind === "null") return "";
+  const spelling = text.toString("utf8", from, to);
+  if (kind === "boolean") return spelling === "true" ? "True" : "False";
+  if (kind === "number") return spelling;
+  return quoted(kind === "string" ? stringIn(text, from, to) : spelling);
+}
+
+/** The string whose text, with its quotes, is [from, to). */
+function stringIn(text: Buffer, from: number, to: number): string {
+  return JSON.parse(text.toString("utf8", from, to)) as string;
 }
 
 function quoted(text: string): string {

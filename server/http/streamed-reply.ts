@@ -70,11 +70,4 @@ export class StreamedReply {
   #send(stream: ReplyStream): Promise<void> | undefined {
     return stream.write(this.text.take());
   }
-
-  /** Called when the reply cannot be finished: aborts it if part of it was sent. @returns false when nothing was */
-  fail(): boolean {
-    if (this.#stream === undefined) return false;
-    this.#exchange.abort();
-    return true;
-  }
 }

@@ -61,13 +61,9 @@ export async function replyPreview(
     const columns = await columnsOf(view, request);
     reply.text.addText(`{"TotalResults":${total},"AvailableColumns":${JSON.stringify(columns)}`);
     reply.text.addText(',"Results":[');
-    try {
-      await addRows(reply, view, request);
-      reply.text.addText("]}");
-      await reply.end();
-    } catch (error) {
-      if (!reply.fail()) throw error;
-    }
+    await addRows(reply, view, request);
+    reply.text.addText("]}");
+    await reply.end();
   } finally {
     view.release();
   }

@@ -70,8 +70,6 @@ export async function listDocuments(
     });
     reply.text.addText("]}");
     await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
   } finally {
     view.release();
   }

@@ -172,8 +172,6 @@ async function replyMany(
     addIncludedRevisions(reply.text, revisions);
     reply.text.addText("}");
     await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
   } finally {
     view.release();
   }

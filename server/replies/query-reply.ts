@@ -99,15 +99,9 @@ export class QueryReply implements RowSink, QueryTaker {
     if (this.#exchange.isReplyTaken) releaseText(this.#rows);
   }
 
-  /**
-   * Called when the query failed. @returns false if nothing was sent, so that an error can be sent; otherwise the reply is
-   * cut off
-   */
-  fail(): boolean {
+  /** Called when the query failed. */
+  fail(): void {
     this.#room.release();
-    if (this.#stream === undefined) return false;
-    this.#exchange.abort();
-    return true;
   }
 
   /** Cuts off a reply that has begun, because its client may read slowly; otherwise sends the error. */

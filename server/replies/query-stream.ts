@@ -81,9 +81,7 @@ function csvFraming(database: Database, fields: readonly string[]): Framing {
     around: undefined,
     open: () => "\uFEFF",
     row(row, _isFirst, text) {
-      text.addText(
-        rows.textOf(rowCells(JSON.parse(row.toString()) as Record<string, unknown>, row)),
-      );
+      text.addText(rows.textOf(rowCells(row)));
     },
     close: () => "",
     headers: () => ({
@@ -93,7 +91,7 @@ function csvFraming(database: Database, fields: readonly string[]): Framing {
   };
 }
 
-/** Streams the reply to a query. @returns null if it failed after the reply had begun @throws EngineError as the query */
+/** Streams the reply to a query. @returns null if its index is missing @throws EngineError as the query */
 export async function streamQuery(
   exchange: Exchange,
   database: Database,
@@ -122,8 +120,9 @@ export async function streamQuery(
     if (outcome !== null) await sink.end(withStreamedTotal(outcome, query));
     return outcome;
   } catch (error) {
-    if (sink.fail()) return null;
-    if (!(error instanceof EngineError) || error.code !== "index-missing") throw error;
+    sink.fail();
+    const isMissing = error instanceof EngineError && error.code === "index-missing";
+    if (exchange.isReplied || !isMissing) throw error;
     const name = query.namedIndex ?? "";
     // RavenDB 7.2.7 sends this without braces, except for jsonl.
     exchange.replyJson(404, { Error: `Index ${name} does not exist` });
@@ -247,11 +246,8 @@ class StreamSink implements RowSink, QueryTaker {
     if (this.#stream !== undefined) this.#exchange.abort();
   }
 
-  /** @returns false if nothing was sent; otherwise the reply is cut off */
-  fail(): boolean {
+  /** Called when the query failed. */
+  fail(): void {
     this.#room.release();
-    if (this.#stream === undefined) return false;
-    this.#exchange.abort();
-    return true;
   }
 }

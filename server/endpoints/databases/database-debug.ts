@@ -266,8 +266,6 @@ async function getIds(exchange: Exchange, { database }: DatabaseContext): Promis
     });
     reply.text.addText("]}");
     await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
   } finally {
     view.release();
   }

@@ -43,8 +43,6 @@ async function streamDocuments(exchange: Exchange, { database }: DatabaseContext
     if (!isLines) reply.text.addText("]}");
     if (isLines && count === 0) exchange.reply(200, { "content-type": jsonContentType });
     else await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
   } finally {
     view.release();
   }

@@ -84,12 +84,8 @@ async function getSeries(exchange: Exchange, { database }: DatabaseContext): Pro
     return;
   }
   const reply = new StreamedReply(exchange, 200, { etag: quoted(planner.etag) });
-  try {
-    await addRange(reply, range);
-    await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
-  }
+  await addRange(reply, range);
+  await reply.end();
 }
 
 /** GET timeseries/ranges?docId=…(&name=…&from=…&to=…)*: 404 when one of the series does not exist */
@@ -121,23 +117,19 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
     return;
   }
   const reply = new StreamedReply(exchange, 200, { etag: quoted(planner.etag) });
-  try {
-    reply.text.addText(`{"Id":${JSON.stringify(id)},"Values":{`);
-    let isFirst = true;
-    for (const { name, ranges } of series.values()) {
-      reply.text.addText(`${isFirst ? "" : ","}${JSON.stringify(name)}:[`);
-      isFirst = false;
-      for (const [position, range] of ranges.entries()) {
-        if (position > 0) reply.text.addText(",");
-        await addRange(reply, range);
-      }
-      reply.text.addText("]");
+  reply.text.addText(`{"Id":${JSON.stringify(id)},"Values":{`);
+  let isFirst = true;
+  for (const { name, ranges } of series.values()) {
+    reply.text.addText(`${isFirst ? "" : ","}${JSON.stringify(name)}:[`);
+    isFirst = false;
+    for (const [position, range] of ranges.entries()) {
+      if (position > 0) reply.text.addText(",");
+      await addRange(reply, range);
     }
-    reply.text.addText("}}");
-    await reply.end();
-  } catch (error) {
-    if (!reply.fail()) throw error;
+    reply.text.addText("]");
   }
+  reply.text.addText("}}");
+  await reply.end();
 }
 
 /** GET timeseries/stats?docId=…: 404 when the document does not exist */

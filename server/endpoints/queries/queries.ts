@@ -143,8 +143,8 @@ function* answer(
     }
     reply.release();
   } catch (error) {
-    if (reply.fail()) return;
-    if (!isIndexMissing(error)) throw error;
+    reply.fail();
+    if (exchange.isReplied || !isIndexMissing(error)) throw error;
     exchange.reply(404, jsonHeaders);
   }
 }

@@ -170,6 +170,25 @@ describe("streams", () => {
     );
   });
 
+  test("have cells of any value as comma-separated values", async () => {
+    const deep = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+    const nested = `${'{"a":'.repeat(100)}1${"}".repeat(100)}`;
+    const text = `{"2":null,"1":{"b":1.50,"c":[1, "x"]},"Deep":${deep(9_000)},"Nested":${nested},"@metadata":{"@collection":"Odd","Own":${deep(9_000)},"Sum":1.0}}`;
+    await client.send("PUT docs?id=odd%2F1", Buffer.from(text));
+    const reply = await stream("?format=csv", "from Odd");
+    const [head, row] = reply.text.split("\r\n").map((line) => line.split(","));
+    expect(head?.map((column) => column.replace(/(\.a)+$/, ".…"))).toEqual(
+      "\uFEFF@id 2 1.b 1.c Deep Nested.… @metadata.@collection @metadata.Own @metadata.Sum".split(
+        " ",
+      ),
+    );
+    const listed = '"[1';
+    expect(row?.slice(0, 4)).toEqual(['"odd/1"', "", "1.50", listed]);
+    expect(row).toContain(`"${deep(9_000)}"`);
+    expect(row?.at(-1)).toBe("1.0");
+    await ended(await client.send("DELETE queries", { Query: "from Odd" }));
+  });
+
   test("of a collection include its number of documents", async () => {
     for (const rest of [
       "",
