@@ -22,6 +22,7 @@ import type { TurnReport } from "./turn-watch.ts";
 
 /** The build is there: this file runs from dist/. */
 const program = fileURLToPath(new URL("../../../bin/jackdaw", import.meta.url));
+const noTurns: TurnReport = { turnMs: 0, workerTurnMs: 0, processorMs: 0 };
 const turnWatch = new URL("./turn-watch.js", import.meta.url).href;
 const stopMs = 10_000;
 
@@ -204,12 +205,12 @@ export class AbuseServer {
 
   /** What the server's process measured since the last question. */
   async turns(): Promise<TurnReport> {
-    if (!this.isAlive) return { turnMs: 0, processorMs: 0 };
+    if (!this.isAlive) return noTurns;
     const answered = once(this.#child, "message") as Promise<[TurnReport]>;
     this.#child.send("report");
     const nothing = sleep(stopMs, undefined, { ref: false });
     const [report] = (await Promise.race([answered, nothing])) ?? [];
-    return report ?? { turnMs: 0, processorMs: 0 };
+    return report ?? noTurns;
   }
 
   async stop(): Promise<void> {
