@@ -3,15 +3,13 @@
  * `vitest run --mode built` tests the compiled code, which loads in half the time: `npm test`.
  * `vitest run --mode cold` does the same with databases that cache no records and are reopened before every read over
  * the wire (test/support/cold.ts).
- * `vitest run --mode long` runs tests that `npm test` omits because they are slow or wait for processes.
+ * `vitest run --mode long` runs tests, compiled, that `npm test` omits because they are slow or wait for processes.
  * `vitest run --mode studio` runs tests that need a browser, compiled; `--mode walks` runs those that visit all
  * pages.
  * `vitest run --mode followed` compares each database of the engine's tests with a follower.
- * `vitest run --mode cluster` runs tests that need a nats-server (packaging/nats-server.js).
+ * `vitest run --mode cluster` runs tests, compiled, that need a nats-server (packaging/nats-server.js).
  * `vitest run --mode nodes` runs three servers under faults, compiled.
  * `vitest run --mode faults` runs the fault tests at every fault point, which is slow.
- * `vitest run --mode dist` runs all compiled tests except those that need a browser or a nats-server; c8 measures
- * this run.
  * If VITEST_JSON_REPORT=FILE is set, the counts are also written to that file, for .ci/run.
  */
 import { readdirSync } from "node:fs";
@@ -28,7 +26,6 @@ const report = process.env["VITEST_JSON_REPORT"];
  * | none | most tests | `built` (`npm test`), `cold`, none |
  * | `slow` | seconds per file | `long`, `cold`, none |
  * | `long` | processes, the package, faults at many points | `long` |
- * | `sampled` | `npm test` runs a sample of the cases, `long` all | both |
  * | `browser` | the studio in Chromium | `studio` |
  * | `walk` | all pages of the studio, or that of a cluster | `walks` |
  * | `cluster` | several nodes in one process | `cluster` |
@@ -60,10 +57,9 @@ const builtOf = (paths: readonly string[]) =>
 export default defineConfig(({ mode }) => {
   const isCold = mode === "cold";
   const isOfStudio = mode === "studio" || mode === "walks";
-  const isBuilt = isCold || mode === "built" || mode === "dist" || isOfStudio;
+  const isBuilt = isCold || isOfStudio || ["built", "long", "cluster"].includes(mode);
   const files = (paths: readonly string[]) => (isBuilt ? builtOf(paths) : [...paths]);
   const only: Readonly<Record<string, readonly string[]>> = {
-    long: of("long", "slow", "sampled"),
     studio: of("browser"),
     walks: of("walk"),
     cluster: of("cluster"),
@@ -71,8 +67,9 @@ export default defineConfig(({ mode }) => {
     benches: of("bench"),
     faults: ["test/engine/storage/log/**/*.test.ts", "test/simulation/**/*.test.ts"],
     followed: followed.map((room) => `test/engine/${room}/**/*.test.ts`),
-    dist: names,
   };
+  const shared = mode === "long" ? of("slow") : mode === "built" ? of("") : of("", "slow");
+  const own = of(mode === "long" ? "long" : "alone");
   const setup = isCold ? "cold-databases" : "poisoned-databases";
   return {
     test: {
@@ -82,32 +79,21 @@ export default defineConfig(({ mode }) => {
       ...(only[mode] === undefined
         ? {
             projects: [
-              project("shared modules", {
-                include: files(of("", "sampled", ...(mode === "built" ? [] : ["slow"]))),
-                isolate: false,
-              }),
-              project("own modules", { include: files(of("alone")) }),
+              project("shared modules", { include: files(shared), isolate: false }),
+              project("own modules", { include: files(own) }),
             ],
           }
         : {
             include: files(only[mode]),
             ...(isOfStudio ? { isolate: false } : {}),
-            exclude: files([
-              ...(mode === "dist" ? of("browser", "walk") : []),
-              ...(mode === "cluster" ? [] : of("cluster")),
-              ...(mode === "nodes" ? [] : of("nodes")),
-            ]),
+            exclude: files(mode === "cluster" ? [] : of("cluster")),
           }),
       env: {
         ...(mode === "faults" ? { EVERY_FAULT: "1" } : {}),
-        ...(mode === "long" ? { MORE_FAULTS: "1" } : {}),
         ...(isCold ? { COLD: "1" } : {}),
         ...(mode === "followed" ? { FOLLOWED: "1" } : {}),
       },
-      setupFiles: [
-        ...(mode === "dist" ? ["dist/test/support/flush-coverage.js"] : []),
-        ...files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"]),
-      ],
+      setupFiles: [...files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"])],
       server: { deps: { external: [/\/dist\//] } },
       // A browser on a busy machine may exceed its timeouts.
       retry: isOfStudio ? 1 : 0,

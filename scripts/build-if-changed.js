@@ -47,9 +47,7 @@ function builtMs() {
 if (Math.max(...sources.map(changedMs)) > builtMs()) {
   const { scripts } = JSON.parse(readFileSync("package.json", "utf8"));
   const commands = scripts.build.split(" && ");
-  console.error(
-    "Building, because a source has changed since the last build (one to two minutes):",
-  );
+  console.error("Building, because a source has changed since the last build:");
   for (const [at, command] of commands.entries()) {
     process.stderr.write(`  ${at + 1} of ${commands.length}: ${command} …`);
     const beganMs = performance.now();

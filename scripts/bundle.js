@@ -52,7 +52,7 @@ for (const { fileName, moduleIds = [], code } of output) {
   writeFileSync(`${folder}/${fileName}`, small.code);
 }
 for (const name of libraries) {
-  writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`dist/library/${name}.d.ts`));
+  writeFileSync(`${folder}/${name}.d.cts`, declarationsOf(`library/${name}.ts`));
 }
 writeFileSync(`${folder}/LICENSES.txt`, licencesOf([...output, ...(await bundleStudio())]));
 
@@ -84,13 +84,14 @@ function declarationsOf(entry) {
  * Returns the declarations of a file and its exports, each with whether it is a type. `read` reads an imported file.
  */
 function declarationFile(path, read) {
-  const source = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest);
+  const { outputText } = ts.transpileDeclaration(readFileSync(path, "utf8"), { fileName: path });
+  const source = ts.createSourceFile(path, outputText, ts.ScriptTarget.Latest);
   const statements = [];
   const exported = new Map();
   for (const statement of source.statements) {
     const { moduleSpecifier, exportClause, name } = statement;
     if (moduleSpecifier !== undefined) {
-      const other = read(join(dirname(path), moduleSpecifier.text.replace(/\.ts$/, ".d.ts")));
+      const other = read(join(dirname(path), moduleSpecifier.text));
       if (!ts.isExportDeclaration(statement)) continue;
       const all = [...other.exported.keys()];
       const wanted = exportClause?.elements.map((element) => element.name.text) ?? all;

@@ -25,11 +25,13 @@ export const stresses = {
   cluster: {
     takes: "3 min",
     about: "several nodes; needs node packaging/nats-server.js, or NATS_SERVER=PATH",
+    isBuilt: true,
     vitest: ["--mode", "cluster"],
   },
   long: {
-    takes: "10 min",
+    takes: "8 min",
     about: "processes, the package, crashes and faults at many points, slow files",
+    isBuilt: true,
     vitest: ["--mode", "long"],
   },
   cold: {
@@ -65,6 +67,7 @@ export const stresses = {
   faults: {
     takes: "60 min",
     about: "every failing file system call and every flipped bit",
+    isBuilt: true,
     vitest: ["--mode", "faults"],
   },
   crash: {

@@ -23,7 +23,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePorts, hasNatsServer, natsServerPath } from "./support/nats-cluster.ts";
 import { readPage } from "./support/page.ts";
-import { projectRoot } from "./support/project-root.ts";
+import { builtPath, projectRoot } from "./support/project-root.ts";
 
 /** A folder that contains only the installed package. */
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-package-"));
@@ -37,9 +37,7 @@ interface Packed {
 let packed: Packed;
 
 beforeAll(() => {
-  expect(existsSync(join(projectRoot, "dist/bundle/main.cjs")), "run npm run build first").toBe(
-    true,
-  );
+  builtPath("bundle/main.cjs");
   const shown = ["pack", "--dry-run", "--json", "--ignore-scripts"];
   const text = execFileSync("npm", shown, {
     cwd: projectRoot,
@@ -70,7 +68,7 @@ describe("the package", () => {
   });
 
   test("has a studio that a browser loads fast: 400 kB in all, 40 kB for a first page", () => {
-    const studio = join(projectRoot, "dist/bundle/studio");
+    const studio = builtPath("bundle/studio");
     const gzipped = (name: string) => gzipSync(readFileSync(join(studio, name))).length;
     const names = readdirSync(studio);
     expect(names.reduce((sum, name) => sum + gzipped(name), 0)).toBeLessThan(400_000);
@@ -104,7 +102,7 @@ describe("the package", () => {
   });
 
   test("contains the licences of its dependencies", () => {
-    const text = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
+    const text = readFileSync(builtPath("bundle/LICENSES.txt"), "utf8");
     for (const name of ["acorn", "fzstd", "hash-wasm", "pkijs", "selfsigned", "ws", "yazl"]) {
       expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)\n\n.+`, "m"));
     }
@@ -153,7 +151,7 @@ describe("the package", () => {
   });
 
   test("loads the cluster code only on nodes of a cluster", () => {
-    const bundle = join(projectRoot, "dist/bundle");
+    const bundle = builtPath("bundle");
     const code = readdirSync(bundle).filter((name) => name.endsWith(".cjs"));
     const parts = ["cluster-parts.cjs", "nats-transport.cjs", "transport-node.cjs"];
     for (const part of parts) {
@@ -391,7 +389,7 @@ describe("types", () => {
 
   test("are one file per entry point, without those of other entry points", () => {
     for (const entry of entries) {
-      const text = readFileSync(join(projectRoot, `dist/bundle/${entry}.d.cts`), "utf8");
+      const text = readFileSync(builtPath(`bundle/${entry}.d.cts`), "utf8");
       expect(text).not.toMatch(/\bimport\b|\bfrom "|\bBuffer\b|\bNodeJS\b|reference types/);
     }
   });

@@ -7,8 +7,7 @@ import type { AbuseCase } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 import { ask, assertAnsweredOrRefused, list } from "./query-abuse.ts";
 
-interface Kind {
-  readonly name: string;
+interface Kind extends Pick<AbuseCase, "name" | "isLong"> {
   readonly setUp: (server: AbuseServer) => Promise<void>;
   readonly attack: (server: AbuseServer) => Promise<readonly Reply[]>;
 }
@@ -210,6 +209,7 @@ const kinds: readonly Kind[] = [
   },
   {
     name: "1,000 series in one select",
+    isLong: true,
     setUp: fillSeries,
     attack: async (server) => [
       await ask(
@@ -220,11 +220,9 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-export const indexQueryCases: readonly AbuseCase[] = kinds.map(({ name, setUp, attack }) => ({
-  name,
+export const indexQueryCases: readonly AbuseCase[] = kinds.map((kind) => ({
+  ...kind,
   area: "queries",
   who: "reader",
-  setUp,
-  attack,
   check: (replies) => assertAnsweredOrRefused(replies),
 }));

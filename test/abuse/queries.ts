@@ -35,8 +35,7 @@ function filled(...queries: readonly string[]): (server: AbuseServer) => Promise
   };
 }
 
-interface QueryAbuse {
-  readonly name: string;
+interface QueryAbuse extends Pick<AbuseCase, "name" | "isLong"> {
   /** Queries that make indexes before. */
   readonly indexes?: readonly string[];
   readonly setUp?: (server: AbuseServer) => Promise<void>;
@@ -46,9 +45,9 @@ interface QueryAbuse {
   readonly check?: (replies: readonly Reply[], server: AbuseServer) => void;
 }
 
-function queryCase({ name, indexes, setUp, attack, limit, check }: QueryAbuse): AbuseCase {
+function queryCase({ indexes, setUp, attack, limit, check, ...named }: QueryAbuse): AbuseCase {
   return {
-    name,
+    ...named,
     area: "queries",
     who: "reader",
     setUp: setUp ?? filled(...(indexes ?? [])),
@@ -176,6 +175,7 @@ const termCases: readonly QueryAbuse[] = [
   },
   {
     name: "lucene() of 20,000 clauses",
+    isLong: true,
     indexes: [byName],
     attack: (server) =>
       ask(server, "from Users where lucene(Name, $p)", {
@@ -509,6 +509,7 @@ const scriptCases: readonly QueryAbuse[] = Object.entries(scriptOfRow).flatMap((
   },
   {
     name: `a filter that makes ${name} for each row`,
+    isLong: true,
     limit: scriptLimit,
     attack: (server) =>
       ask(

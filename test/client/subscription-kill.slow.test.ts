@@ -2,34 +2,30 @@
  * A server killed while it sends: confirmed acknowledgments never reappear, and no document is
  * omitted.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import * as net from "node:net";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { builtPath, projectRoot } from "../support/project-root.ts";
 import { requestHttp1 } from "../support/start-test-server.ts";
 import { clientOf, openSubscription, type TcpClient } from "../support/tcp-client.ts";
 
-// For both the source and dist/.
-const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
 const folder = mkdtempSync(join(tmpdir(), "jackdaw-kill-"));
 let child: ChildProcess | undefined;
 
 beforeAll(() => {
-  // `npm test` builds first; run alone, this file tests the last build.
-  if (!existsSync(join(project, "dist", "server", "main.js"))) {
-    execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
-  }
-}, 120_000);
+  builtPath("server/main.js");
+});
 afterAll(() => {
   child?.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
 });
 
 async function start(): Promise<string> {
-  const program = join(project, "bin", "jackdaw");
+  const program = join(projectRoot, "bin", "jackdaw");
   const started = spawn(program, ["--ServerUrl=http://127.0.0.1:0", `--DataDir=${folder}`]);
   child = started;
   let output = "";

@@ -1,13 +1,3 @@
-/**
- * Three server processes and three NATS servers on loopback, with links that can be cut: between a
- * node and NATS, between two nodes, and between two NATS servers.
- *
- * Invariants:
- * - Clients reach a node at `directUrl` whatever links are cut; the cluster and the official client
- * know it by `url`.
- * - `stop` ends all processes that were started here.
- */
-import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -23,7 +13,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { serverConfiguration } from "../../server/cluster/nats/server-configuration.ts";
 import { freePorts, natsServerPath } from "../support/nats-cluster.ts";
-import { projectRoot } from "../support/project-root.ts";
+import { builtPath, projectRoot } from "../support/project-root.ts";
 import { Child } from "./child-process.ts";
 import { ClusterCertificates } from "./cluster-certificates.ts";
 import { CuttingProxy } from "./cutting-proxy.ts";
@@ -175,7 +165,7 @@ export class ClusterNodes {
         args: [
           "--require",
           join(projectRoot, "test/cluster/from-own-address.cjs"),
-          join(projectRoot, "dist/server/main.js"),
+          builtPath("server/main.js"),
           ...flags,
         ],
         environment: {
@@ -217,9 +207,6 @@ export class ClusterNodes {
       hasClocks,
     });
     try {
-      if (!existsSync(join(projectRoot, "dist/server/main.js"))) {
-        execFileSync("npm", ["run", "build"], { cwd: projectRoot, stdio: "ignore" });
-      }
       await Promise.all(nats.map(({ child }) => child.start()));
       await Promise.all(nodes.map(({ child }) => child.start()));
     } catch (error) {

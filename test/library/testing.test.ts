@@ -1,13 +1,13 @@
 /** The server for tests of other programs, used with the official client. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { DocumentStore } from "ravendb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startTestServer, type TestServer } from "../../library/testing.ts";
-import { projectRoot } from "../support/project-root.ts";
+import { builtPath } from "../support/project-root.ts";
 
 /** The folder for temporary files belongs to this test alone. */
 const scratch = mkdtempSync(join(tmpdir(), "jackdaw-testing-"));
@@ -100,11 +100,8 @@ test("accepts settings, and rejects unknown ones", async () => {
 });
 
 test("a program that never closes it exits anyway", async () => {
-  expect(existsSync(`${projectRoot}/dist/bundle/testing.cjs`), "run npm run build first").toBe(
-    true,
-  );
   const program = `
-    const { startTestServer } = require("${projectRoot}/dist/bundle/testing.cjs");
+    const { startTestServer } = require("${builtPath("bundle/testing.cjs")}");
     (async () => {
       const server = await startTestServer();
       const { name } = await server.database();

@@ -1,10 +1,9 @@
 /** The software bill of materials of the package. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { bundledPackages, type Sbom, sbomOf } from "../../packaging/sbom.ts";
-import { projectRoot } from "../support/project-root.ts";
+import { builtPath, projectRoot } from "../support/project-root.ts";
 
 const identity = { name: "jackdaw-db", version: "1.2.3" };
 const time = "2026-11-23T00:00:00.000Z";
@@ -13,11 +12,7 @@ describe("of the build", () => {
   let all: Sbom;
   let licences: string;
   beforeAll(() => {
-    expect(
-      existsSync(join(projectRoot, "dist/bundle/LICENSES.txt")),
-      "run npm run build first",
-    ).toBe(true);
-    licences = readFileSync(join(projectRoot, "dist/bundle/LICENSES.txt"), "utf8");
+    licences = readFileSync(builtPath("bundle/LICENSES.txt"), "utf8");
     const args = ["sbom", "--sbom-format", "cyclonedx"];
     const options = { cwd: projectRoot, encoding: "utf8", maxBuffer: 2 ** 28 } as const;
     all = JSON.parse(

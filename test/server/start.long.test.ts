@@ -15,7 +15,7 @@ import {
 import * as http2 from "node:http2";
 import * as net from "node:net";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import {
@@ -25,20 +25,16 @@ import {
 } from "../../certs/authority.ts";
 import { writePfx } from "../../certs/pfx.ts";
 import { exitCodes } from "../../server/settings/start-error.ts";
+import { builtPath, projectRoot } from "../support/project-root.ts";
 import { requestHttp1, requestHttp2 } from "../support/start-test-server.ts";
 
-// For both the source and dist/.
-const project = existsSync(resolve("package.json")) ? resolve(".") : resolve("..");
-const program = join(project, "bin", "jackdaw");
+const program = join(projectRoot, "bin", "jackdaw");
 const root = mkdtempSync(join(tmpdir(), "jackdaw-start-"));
 const children = new Set<ChildProcess>();
 
 beforeAll(() => {
-  // `npm test` builds first; run alone, this file tests the last build.
-  if (!existsSync(join(project, "dist", "server", "main.js"))) {
-    execFileSync("npm", ["run", "build"], { cwd: project, stdio: "ignore" });
-  }
-}, 120_000);
+  builtPath("server/main.js");
+});
 afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
   rmSync(root, { recursive: true, force: true });

@@ -9,8 +9,8 @@ import { expect, test } from "vitest";
 import { type Database, nodeEnvironment, openEngine } from "../../engine/engine.ts";
 import { ContinuousFolder, continuousToRestore } from "../../server/backups/continuous-folder.ts";
 import { FolderStorage } from "../../server/backups/folder-storage.ts";
-import { builtProgram } from "../support/built.ts";
 import { newTestFolder } from "../support/open-test-database.ts";
+import { builtPath } from "../support/project-root.ts";
 import { SeededRandom } from "../support/random.ts";
 
 const rounds = 4;
@@ -81,7 +81,7 @@ async function numberIn(database: Database, id: string): Promise<number> {
 }
 
 test("a killed process loses nothing reported as backed up, and resumes the backup", async () => {
-  const program = await builtProgram("continuous-child", ["server", "certs"]);
+  const program = builtPath("test/support/continuous-child.js");
   const data = join(await newTestFolder(), "data");
   const folder = join(await newTestFolder(), "backup");
   const random = new SeededRandom(815);

@@ -16,7 +16,7 @@ import {
 } from "../support/simulated-database.ts";
 import { type Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const step = everyFault ? 1 : 47;
+const step = everyFault ? 1 : 97;
 
 /** Each returns the fault at call `index` if `at` is the chosen call. */
 const faults: Readonly<Record<string, (index: number, at: number) => Fault | undefined>> = {

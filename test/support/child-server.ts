@@ -3,10 +3,11 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { builtPath } from "./project-root.ts";
 
 export class ChildServer {
   readonly #folder = mkdtempSync(join(tmpdir(), "jackdaw-child-"));
@@ -19,8 +20,7 @@ export class ChildServer {
 
   /** Starts the built server, which grants access to local clients. */
   async start(): Promise<void> {
-    const program = resolve("dist/server/main.js");
-    if (!existsSync(program)) throw new Error("run npm run build first");
+    const program = builtPath("server/main.js");
     const flags = [
       `--ServerUrl=${this.#url}`,
       `--DataDir=${this.#folder}`,

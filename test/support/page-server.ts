@@ -5,11 +5,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import type { Block, Page } from "./page.ts";
+import { builtPath } from "./project-root.ts";
 
 /** Arguments that start a server, and its URL in the pages. README.md uses a server for development. */
 const kinds = {
@@ -39,7 +40,7 @@ export class PageServer {
 
   /** `folder`: working directory of the commands; may contain an existing `data`. */
   static async start(root: string, folder: string, kind: Kind = "serve"): Promise<PageServer> {
-    if (!existsSync(join(root, "dist/server/main.js"))) throw new Error("run npm run build first");
+    builtPath("server/main.js");
     mkdirSync(join(folder, "node_modules"), { recursive: true });
     for (const name of ["bin", "dist", "package.json"])
       symlinkSync(join(root, name), join(folder, name));

@@ -7,7 +7,7 @@ import {
   countPassing,
   whenCollecting,
 } from "../../../../engine/base/memory/gc-hints.ts";
-import { builtProgram } from "../../../support/built.ts";
+import { builtPath } from "../../../support/project-root.ts";
 
 const mebi = 1024 * 1024;
 const pieceBytes = 64 * 1024;
@@ -46,7 +46,7 @@ test("a dropped buffer is collected in the next event-loop tick, with registered
 });
 
 test("threads that first collect at the same moment do not fail", async () => {
-  const program = await builtProgram("collecting-threads");
+  const program = builtPath("test/support/collecting-threads.js");
   const { stdout } = await promisify(execFile)(process.execPath, [program]);
   expect(stdout).toBe("0 failures\n");
 });

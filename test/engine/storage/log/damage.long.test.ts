@@ -13,6 +13,7 @@ import {
   segmentHeaderBytes,
 } from "../../../../engine/storage/segments/segment.ts";
 import { named } from "../../../support/crash-loop.ts";
+import { everyFault } from "../../../support/every-fault.ts";
 import { SeededRandom } from "../../../support/random.ts";
 import { SimulatedFileSystem } from "../../../support/simulated-file-system.ts";
 import { TinyDatabase, TinyHistory, tinyFolder } from "../../../support/tiny-database.ts";
@@ -101,13 +102,15 @@ async function tryOpen(
 }
 
 describe.each(["power", "closed", "snapshot"] as const)("a store that ended with: %s", (ending) => {
-  test("never returns wrong data after any bit was flipped", { timeout: 600_000 }, async () => {
+  test("never returns wrong data after a bit of any byte was flipped", {
+    timeout: 600_000,
+  }, async () => {
     const store = await newStore(ending);
     expect(segmentsOf(store.files).length).toBeGreaterThanOrEqual(3);
     const counts = { refused: 0, whole: 0, shorter: 0, "found on reading": 0 };
     for (const path of listed(store.files)) {
       for (let at = 0; at < store.files.content(path).length; at++) {
-        for (let bit = 0; bit < 8; bit++) {
+        for (const bit of everyFault ? [0, 1, 2, 3, 4, 5, 6, 7] : [at % 8]) {
           const result = await named(`bit ${bit} of byte ${at} of ${path}`, () =>
             tryOpen(store, (files) =>
               files.damage(path, (bytes) => {

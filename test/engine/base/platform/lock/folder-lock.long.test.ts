@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openFolder } from "../../../../../engine/api/database/open-folder.ts";
 
 import { lockFolder } from "../../../../../engine/base/platform/lock/folder-lock.ts";
@@ -18,23 +18,16 @@ import {
   type LockRecord,
 } from "../../../../../engine/base/platform/lock/lock-record.ts";
 import { nodeEnvironment } from "../../../../../engine/base/platform/node-environment.ts";
-import { buildProgram } from "../../../../support/built.ts";
 import type { LockChildOptions } from "../../../../support/lock-child.ts";
+import { builtPath } from "../../../../support/project-root.ts";
 
 const silenceMs = 1000;
 /** Well below the silence interval, so the process did not wait for it. */
 const atOnceMs = silenceMs / 2;
 
 let folder = "";
-let program = "";
-let removeProgram = async (): Promise<void> => undefined;
+const program = builtPath("test/support/lock-child.js");
 const children = new Set<Owner>();
-
-beforeAll(async () => {
-  ({ path: program, remove: removeProgram } = await buildProgram("lock-child"));
-}, 120_000);
-
-afterAll(() => removeProgram());
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "jackdaw-lock-"));

@@ -28,12 +28,12 @@ import {
   type StartedOperation,
 } from "../../engine/state/store/operations.ts";
 import { countCalls, named, playWithFault } from "../support/crash-loop.ts";
-import { everyFault, moreFaults } from "../support/every-fault.ts";
+import { everyFault } from "../support/every-fault.ts";
 import type { SimulatedClock } from "../support/simulated-clock.ts";
 import { databaseFolder, logOptions, simulatedEnvironment } from "../support/simulated-database.ts";
 import type { Fault, SimulatedFileSystem } from "../support/simulated-file-system.ts";
 
-const step = everyFault ? 1 : moreFaults ? 5 : 23;
+const step = everyFault ? 1 : 23;
 const count = 14;
 const msPerDay = 86_400_000;
 /** Changed by others after a patch has ended, and before it is undone. */
