@@ -5,7 +5,6 @@ import { basename, dirname, join, normalize } from "node:path";
 import { describe, expect, test } from "vitest";
 import { routes } from "../server/endpoints/route-table.ts";
 import { settings } from "../server/settings/setting-table.ts";
-import { coveredElsewhere } from "./covered-elsewhere.ts";
 import { projectRoot } from "./support/project-root.ts";
 
 const files = execFileSync("git", ["ls-files"], { cwd: projectRoot, encoding: "utf8" })
@@ -55,14 +54,7 @@ describe("every source file", () => {
 describe("tests", () => {
   /** Number of lines from which a file needs its own test. */
   const longLines = 500;
-  /** The paths of the tests without their kinds (vitest.config.ts). */
-  const tests = new Set(
-    files
-      .filter((path) => path.endsWith(".test.ts"))
-      .map((path) => path.replace(/\.[a-z]+(?=\.test\.ts$)/, "")),
-  );
-  const hasTest = (path: string) => tests.has(`test/${path.replace(/\.ts$/, ".test.ts")}`);
-  const listed = Object.entries(coveredElsewhere);
+  const tests = files.filter((path) => path.endsWith(".test.ts"));
   /** The runtime imports of a file. */
   const importsOf = new Map(
     files
@@ -82,9 +74,9 @@ describe("tests", () => {
     .get("test/server/start.long.test.ts")
     ?.push("server/main.ts", "cli/main.ts", "cli/run.ts");
 
-  function reachedFrom(path: string): Set<string> {
+  function reachedFrom(paths: readonly string[]): Set<string> {
     const reached = new Set<string>();
-    const waiting = [path];
+    const waiting = [...paths];
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       for (const one of importsOf.get(next) ?? []) {
         if (reached.has(one)) continue;
@@ -95,14 +87,13 @@ describe("tests", () => {
     return reached;
   }
 
-  test("exist for every source file with code: at the mirrored path, or as listed", () => {
+  test("reach every source file with code by their imports", () => {
     const isRun = (path: string) =>
       /^export (?:async |abstract )?(?:function|class|const|let)\b|^export \{|^main\(/m.test(
         read(path),
       );
-    const elsewhere = new Set(listed.flatMap(([, sources]) => sources));
-    const untested = source.filter((path) => isRun(path) && !hasTest(path) && !elsewhere.has(path));
-    expect(untested).toEqual([]);
+    const reached = reachedFrom(tests);
+    expect(source.filter((path) => isRun(path) && !reached.has(path))).toEqual([]);
   });
 
   test("have a kind that vitest.config.ts describes, or none", () => {
@@ -114,30 +105,14 @@ describe("tests", () => {
     expect(kinds.filter((kind) => !described.has(kind))).toEqual([]);
   });
 
-  test("listed for other files exist and import them, and files with their own test are not listed", () => {
-    const wrong: string[] = [];
-    for (const [path, sources] of listed) {
-      const reached = reachedFrom(path);
-      for (const one of sources) {
-        if (!reached.has(one)) wrong.push(`${path} does not import ${one}`);
-        if (hasTest(one)) wrong.push(`${one} has a test of its own`);
-        if (!source.includes(one)) wrong.push(`${one} is not there`);
-      }
-    }
-    expect(wrong).toEqual([]);
-    const all = listed.flatMap(([, sources]) => sources);
-    expect(all).toHaveLength(new Set(all).size);
-  });
-
-  test("import each file of more than 500 lines directly", () => {
-    const direct = new Set(
-      files
-        .filter((path) => path.endsWith(".test.ts"))
-        .flatMap((path) => importsOf.get(path) ?? []),
+  test("import each file of more than 500 lines directly, or are at its mirrored path", () => {
+    const direct = new Set(tests.flatMap((path) => importsOf.get(path) ?? []));
+    const mirrored = new Set(
+      tests.map((path) => path.replace(/^test\//, "").replace(/(\.[a-z]+)?\.test\.ts$/, ".ts")),
     );
     const long = source.filter((path) => read(path).split("\n").length > longLines);
     expect(long.length).toBeGreaterThan(20);
-    expect(long.filter((path) => !direct.has(path) && !hasTest(path))).toEqual([]);
+    expect(long.filter((path) => !direct.has(path) && !mirrored.has(path))).toEqual([]);
   });
 });
 
