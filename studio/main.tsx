@@ -110,13 +110,23 @@ function UnknownDatabase({ name }: { name: string }) {
   }, [name]);
   if (!isAsked) return null;
   return (
+    <NotFound
+      title={`Database ${name} does not exist`}
+      near={nearestNames(name, databaseNames.value ?? []).map((near) => [near, [near, "docs"]])}
+    />
+  );
+}
+
+/** `near`: titles and paths, below `db`, of pages that may be meant. */
+function NotFound({ title, near }: { title: string; near: [string, string[]][] }) {
+  return (
     <div class="page">
       <h1 class="hidden-label">Not found</h1>
-      <Empty icon="find" title={`Database ${name} does not exist`}>
+      <Empty icon="find" title={title}>
         <div class="row">
-          {nearestNames(name, databaseNames.value ?? []).map((near) => (
-            <a key={near} class="btn" href={href(["db", near, "docs"])}>
-              {near}
+          {near.map(([text, path]) => (
+            <a key={text} class="btn" href={href(["db", ...path])}>
+              {text}
             </a>
           ))}
           <a class="btn" href={href(["databases"])}>
@@ -136,21 +146,10 @@ function Unknown() {
   const wanted = address.value.path[address.value.path[0] === "db" ? 2 : 0] ?? "";
   const near = nearestNames(wanted, Object.keys(pageNames)).filter(() => database.value !== null);
   return (
-    <div class="page">
-      <h1 class="hidden-label">Not found</h1>
-      <Empty icon="find" title="This page does not exist">
-        <div class="row">
-          {near.map((name) => (
-            <a key={name} class="btn" href={href(["db", database.value ?? "", name])}>
-              {pageNames[name]}
-            </a>
-          ))}
-          <a class="btn" href={href(["databases"])}>
-            All databases
-          </a>
-        </div>
-      </Empty>
-    </div>
+    <NotFound
+      title="This page does not exist"
+      near={near.map((name) => [pageNames[name] ?? name, [database.value ?? "", name]])}
+    />
   );
 }
 

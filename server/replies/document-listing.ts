@@ -59,14 +59,27 @@ export async function listDocuments(
   const view = database.documents.view();
   const headers = etag === undefined ? undefined : { etag: quoted(etag) };
   const reply = new StreamedReply(exchange, 200, headers);
+  await replyListed(reply, view, listing, collection, (row, found) => {
+    if (row === null) return reply.isClosed ? false : reply.addLarge(found);
+    row.addTo(reply.text, listing.metadataOnly);
+    return reply.isClosed ? false : reply.flush();
+  });
+}
+
+/** Replies `{"Results":[…]}` with the text that `add` adds for each document, and releases the view. */
+export async function replyListed(
+  reply: StreamedReply,
+  view: DocumentsView,
+  listing: Listing,
+  collection: string | undefined,
+  add: ListedRow,
+): Promise<void> {
   try {
     reply.text.addText('{"Results":[');
     let count = 0;
     await eachListed(view, listing, collection, (row, found) => {
       if (count++ > 0) reply.text.addText(",");
-      if (row === null) return reply.isClosed ? false : reply.addLarge(found);
-      row.addTo(reply.text, listing.metadataOnly);
-      return reply.isClosed ? false : reply.flush();
+      return add(row, found);
     });
     reply.text.addText("]}");
     await reply.end();

@@ -1,6 +1,7 @@
 /** A modal dialog. `Esc` closes it; it traps focus, and restores the previous focus. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { Failure } from "./messages.tsx";
 
 export function Dialog({
   title,
@@ -38,5 +39,35 @@ export function Dialog({
         {children}
       </div>
     </dialog>
+  );
+}
+
+/** The end of the form in a dialog: its error, and the buttons that cancel and submit. */
+export function FormEnd({
+  error,
+  close,
+  isReady,
+  isPrimary = true,
+  children,
+}: {
+  error: Error | null;
+  close: () => void;
+  isReady: boolean;
+  isPrimary?: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <>
+      {error !== null && <Failure error={error} />}
+      <footer class="row">
+        <span class="grow" />
+        <button type="button" class="btn" onClick={close}>
+          Cancel
+        </button>
+        <button type="submit" class={isPrimary ? "btn primary" : "btn"} disabled={!isReady}>
+          {children}
+        </button>
+      </footer>
+    </>
   );
 }

@@ -18,7 +18,7 @@ import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { sentenceOf } from "../base/server-message.ts";
 import { Confirmation } from "../components/confirmation.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Failure, Skeleton } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
@@ -670,16 +670,9 @@ function BackUpNow({
         }}
       >
         <TargetFields typed={typed} change={setTyped} root={root} isStored={false} />
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class="btn primary" disabled={!isReady || isBusy}>
-            {isBusy ? "Starting" : `Back up ${database}`}
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={isReady && !isBusy}>
+          {isBusy ? "Starting" : `Back up ${database}`}
+        </FormEnd>
       </form>
     </Dialog>
   );

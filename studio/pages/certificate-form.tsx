@@ -15,9 +15,8 @@ import {
 import { saveDownload } from "../base/download.ts";
 import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
-import { Failure } from "../components/messages.tsx";
 
 const validityOptions = [
   { months: 3, text: "3 months" },
@@ -105,16 +104,9 @@ export function NewCertificate({
         <p class="soft">
           The download contains the certificate and its key. The server does not store the key.
         </p>
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class="btn primary" disabled={terms.Name === "" || isBusy}>
-            {isBusy ? "Creating" : "Create and download"}
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={terms.Name !== "" && !isBusy}>
+          {isBusy ? "Creating" : "Create and download"}
+        </FormEnd>
       </form>
     </Dialog>
   );
@@ -161,7 +153,7 @@ function CreatedCertificate({
 }
 
 /** Returns a text as one word of a POSIX shell. */
-export function shellQuoted(text: string): string {
+function shellQuoted(text: string): string {
   return /^[\w.@+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 

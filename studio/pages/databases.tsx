@@ -11,7 +11,7 @@ import { useResource } from "../base/resource.ts";
 import { address, href, open, setQuery } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
 import { Confirmation } from "../components/confirmation.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
@@ -441,20 +441,9 @@ function NewDatabase({ close }: { close: () => void }) {
         <p id="name-problem" class={problem === null ? "muted" : "bad"} aria-live="polite">
           {problem ?? "Letters, digits, dots, dashes and underscores."}
         </p>
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            class="btn primary"
-            disabled={name === "" || problem !== null || isBusy}
-          >
-            {isBusy ? "Creating" : `Create ${name === "" ? "database" : name}`}
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={name !== "" && problem === null && !isBusy}>
+          {isBusy ? "Creating" : `Create ${name === "" ? "database" : name}`}
+        </FormEnd>
       </form>
     </Dialog>
   );

@@ -6,6 +6,7 @@ import { useLiveRows } from "../base/live-rows.ts";
 import { address, setQuery } from "../base/router.ts";
 import { AccessDenied } from "../components/access-denied.tsx";
 import { Drawer } from "../components/drawer.tsx";
+import { Facts } from "../components/facts.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Table } from "../components/table.tsx";
 import { usePage } from "../shell/page.ts";
@@ -92,16 +93,13 @@ export function LogPage() {
           label="Line of the log"
           close={() => setOpened(null)}
         >
-          <dl class="facts">
-            <dt>Level</dt>
-            <dd>
-              <Level level={opened.Level} />
-            </dd>
-            <dt>Source</dt>
-            <dd>{opened.Resource}</dd>
-            <dt>Event</dt>
-            <dd>{opened.Logger}</dd>
-          </dl>
+          <Facts
+            of={[
+              ["Level", <Level key="level" level={opened.Level} />],
+              ["Source", opened.Resource],
+              ["Event", opened.Logger],
+            ]}
+          />
           <pre class="peeked">{opened.Message}</pre>
         </Drawer>
       )}

@@ -3,8 +3,7 @@ import { useState } from "preact/hooks";
 import { type Backup, startRestore } from "../base/backup-tasks.ts";
 import { useDatabaseName } from "../base/database-name.ts";
 import { moment } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
-import { Failure } from "../components/messages.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 
 export function RestoreDialog({
   made,
@@ -100,16 +99,9 @@ export function RestoreDialog({
           />
           <span>Enable its backup schedules for the new database</span>
         </label>
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class="btn primary" disabled={!isReady}>
-            {isBusy ? "Starting" : `Restore ${name}`}
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={isReady}>
+          {isBusy ? "Starting" : `Restore ${name}`}
+        </FormEnd>
       </form>
     </Dialog>
   );

@@ -3,8 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { type Backup, backupOfPoint, type RestorePoint } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
 import { counted, moment } from "../base/format.ts";
-import { Dialog } from "../components/dialog.tsx";
-import { Failure } from "../components/messages.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { actionsColumn, Table } from "../components/table.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
@@ -71,20 +70,9 @@ export function RestoreFrom({
             servers.
           </small>
         </label>
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button
-            type="submit"
-            class={points === null ? "btn primary" : "btn"}
-            disabled={typed === ""}
-          >
-            Show backups
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={typed !== ""} isPrimary={points === null}>
+          Show backups
+        </FormEnd>
       </form>
       {points?.length === 0 && <p role="status">The folder contains no backup.</p>}
       {points !== null && points.length > 0 && (

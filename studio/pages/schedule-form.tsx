@@ -4,8 +4,7 @@ import { type BackupDefinition, scheduleText } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
 import { moment } from "../base/format.ts";
 import { useResource } from "../base/resource.ts";
-import { Dialog } from "../components/dialog.tsx";
-import { Failure } from "../components/messages.tsx";
+import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { TargetFields, type TypedTarget, targetSettings, useTarget } from "./backup-target.tsx";
 
 /** Common schedules; cron expressions use the server's local time. */
@@ -167,16 +166,9 @@ export function ScheduleForm({
           hint="Empty: keep all."
           isNumber
         />
-        {error !== null && <Failure error={error} />}
-        <footer class="row">
-          <span class="grow" />
-          <button type="button" class="btn" onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class="btn primary" disabled={!isReady}>
-            {isBusy ? "Saving" : "Save schedule"}
-          </button>
-        </footer>
+        <FormEnd error={error} close={close} isReady={isReady}>
+          {isBusy ? "Saving" : "Save schedule"}
+        </FormEnd>
       </form>
     </Dialog>
   );

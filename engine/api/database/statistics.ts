@@ -3,7 +3,7 @@
  * (measured): counters count once per document that has some, deletions of attachments are tombstones too.
  */
 
-import { sliceMs } from "../../base/limits.ts";
+import { pauseIfDue } from "../../base/scheduling/time-slices.ts";
 import { documentFlags } from "../../state/documents/document-record.ts";
 import { emptyCollectionId } from "../../state/keyspaces/collections.ts";
 import type { StateKindName } from "../../state/keyspaces/state-kinds.ts";
@@ -123,7 +123,6 @@ export async function collectionFigures(
     let counterOwners = 0;
     let seriesSegments = 0;
     let seriesSegmentBytes = 0;
-    let sliceEnd = performance.now() + sliceMs;
     for (let count = batch.length; count === batch.length; ) {
       count = cursor.fill(batch, batch.length);
       for (const document of batch.subarray(0, count)) {
@@ -136,9 +135,7 @@ export async function collectionFigures(
           seriesSegmentBytes += length;
         }
       }
-      if (performance.now() < sliceEnd) continue;
-      await new Promise((resolve) => setImmediate(resolve));
-      sliceEnd = performance.now() + sliceMs;
+      await pauseIfDue();
     }
     const ranges = database.state.deletedSeriesRanges.get(collectionId) ?? 0;
     return {
@@ -157,13 +154,10 @@ export async function collectionFigures(
 export async function attachmentBytes({ state }: OpenDatabase): Promise<number> {
   const known = new Set<string>();
   let bytes = 0;
-  let sliceEnd = performance.now() + sliceMs;
   for (const [, { value }] of state.keyspaces.attachments.view().entries()) {
     if (!known.has(value.hash)) bytes += value.size;
     known.add(value.hash);
-    if (performance.now() < sliceEnd) continue;
-    await new Promise((resolve) => setImmediate(resolve));
-    sliceEnd = performance.now() + sliceMs;
+    await pauseIfDue();
   }
   return bytes;
 }

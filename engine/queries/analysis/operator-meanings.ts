@@ -50,6 +50,7 @@ const between: FieldMeaning<BetweenCondition> = {
   kind: "between",
   of: "field",
   indexUse: "plain",
+  findsSeveralTerms: true,
   find: (condition, context) => {
     const { field, isExact } = condition;
     const search = fieldOf(field, formOf(isExact), context);
@@ -72,6 +73,7 @@ const listed: FieldMeaning<InCondition> = {
   kind: "in",
   of: "field",
   indexUse: "plain",
+  findsSeveralTerms: true,
   find: ({ field, values, isAll, isExact }, context) =>
     fieldOf(field, formOf(isExact), context)?.listed(listedValues(values), isAll) ?? nothing(),
   findIds: findListedIds,

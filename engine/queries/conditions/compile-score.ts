@@ -397,23 +397,15 @@ interface QueryTerms {
   readonly term: number | null;
 }
 
-const severalKinds: ReadonlySet<string> = new Set([
-  "between",
-  "in",
-  "startsWith",
-  "endsWith",
-  "regex",
-]);
-
 /** Null: the condition is weighed as a whole, as all that Lucene finds by more than a term. */
 function queryTerms(condition: Condition, reader: IndexReader): QueryTerms | null {
-  if (!("field" in condition)) return null;
+  if (!("field" in condition) || condition.kind === "none") return null;
   const isExact = "isExact" in condition && condition.isExact === true;
   const name = condition.field.name;
   const column = reader.column(name, isExact ? "exact" : "lower") ?? reader.column(name, "lower");
   if (column === undefined) return null;
-  const { kind } = condition;
-  if (kind === "comparison" && condition.operator === "=") {
+  const isComparison = condition.kind === "comparison";
+  if (isComparison && condition.operator === "=") {
     const { value } = condition;
     const isText = value.type === "string" || value.type === "boolean";
     const isNumber = value.type === "long" || value.type === "double";
@@ -423,8 +415,10 @@ function queryTerms(condition: Condition, reader: IndexReader): QueryTerms | nul
     const [term = -1] = column.termsOfText(isExact ? text : text.toLowerCase());
     return { column, term };
   }
-  const isRange = kind === "comparison" && condition.operator !== "!=";
-  if (!isRange && !severalKinds.has(kind)) return null;
+  const isSeveral = isComparison
+    ? condition.operator !== "!="
+    : meaningOf(condition).findsSeveralTerms === true;
+  if (!isSeveral) return null;
   return reader.isLucene || column.hasSeveral || column.isPacked ? null : { column, term: null };
 }
 

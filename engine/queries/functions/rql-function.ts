@@ -115,6 +115,8 @@ export interface FieldMeaning<Made extends AnyMade> extends AnyMeaning<Made> {
    * the intersection with the best of all. Null: searches all entries. Omitted: the result is the same either way.
    */
   findWithin?(condition: Made, within: EntrySet | null, context: WhereContext): Work<EntrySet>;
+  /** Finds any of several terms, as a prefix does. Omitted: false. */
+  readonly findsSeveralTerms?: boolean;
   /** Results are then ordered by score, unless the query has an explicit order. Omitted: false. */
   readonly ordersByScore?: boolean;
   /** Of conditions on `id()`: ids are not indexed as terms, and match in any case. */
@@ -287,7 +289,7 @@ interface SelectUse {
   readonly whole: WholeUse | null;
 }
 
-export interface WholeUse {
+interface WholeUse {
   /** `keys`: the names of the items, which must be distinct; null if the items have no names. */
   analyze(
     scope: QueryScope,

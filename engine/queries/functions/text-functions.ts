@@ -9,7 +9,7 @@ import { onlyInWhere } from "./places.ts";
 import type { FilterClause, FilterUse, ReadValue, RowTest, RqlFunction } from "./rql-function.ts";
 
 /** The text at one end of a field's. */
-export interface EndCondition<Kind extends string> {
+interface EndCondition<Kind extends string> {
   readonly kind: Kind;
   readonly field: FieldReference;
   readonly text: string;
@@ -29,6 +29,7 @@ export const startsWith: RqlFunction<EndCondition<"startsWith">> = {
       kind: "startsWith",
       of: "field",
       indexUse: "plain",
+      findsSeveralTerms: true,
       find: ({ field, text, isExact }, context) =>
         fieldOf(field, formOf(isExact), context)?.startsWith(text) ?? nothing(),
       findIds: ({ text }, { reader }) => {
@@ -60,6 +61,7 @@ export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
       kind: "endsWith",
       of: "field",
       indexUse: "plain",
+      findsSeveralTerms: true,
       find: ({ field, text, isExact }, context) => {
         const search = fieldOf(field, formOf(isExact), context);
         if (search === undefined) return nothing();
@@ -82,7 +84,7 @@ export const endsWith: RqlFunction<EndCondition<"endsWith">> = {
   }),
 };
 
-export interface RegexCondition {
+interface RegexCondition {
   readonly kind: "regex";
   readonly field: FieldReference;
   readonly text: string;
@@ -97,6 +99,7 @@ export const regex: RqlFunction<RegexCondition> = {
       kind: "regex",
       of: "field",
       indexUse: "plain",
+      findsSeveralTerms: true,
       find: ({ field, text }, context) => {
         const search = fieldOf(field, "lower", context);
         if (search === undefined) return nothing();
@@ -113,7 +116,7 @@ export const regex: RqlFunction<RegexCondition> = {
   filter: textFilter("regex", (text, { textTest }) => textTest(text)),
 };
 
-export interface ExistsCondition {
+interface ExistsCondition {
   readonly kind: "exists";
   readonly field: FieldReference;
 }

@@ -2,7 +2,7 @@
 import { formatTimestamp } from "../../../engine/base/timestamp.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { StreamedReply } from "../../http/streamed-reply.ts";
-import { eachListed, int32Max } from "../../replies/document-listing.ts";
+import { int32Max, replyListed } from "../../replies/document-listing.ts";
 import { commitTimes } from "../../replies/io-metrics.ts";
 import {
   type Context,
@@ -256,19 +256,10 @@ async function getIds(exchange: Exchange, { database }: DatabaseContext): Promis
   };
   const view = database.documents.view();
   const reply = new StreamedReply(exchange, 200);
-  try {
-    reply.text.addText('{"Results":[');
-    let count = 0;
-    await eachListed(view, listing, name, (row) => {
-      if (count++ > 0) reply.text.addText(",");
-      if (row !== null) reply.text.addString(row.id);
-      return reply.isClosed ? false : reply.flush();
-    });
-    reply.text.addText("]}");
-    await reply.end();
-  } finally {
-    view.release();
-  }
+  await replyListed(reply, view, listing, name, (row) => {
+    if (row !== null) reply.text.addString(row.id);
+    return reply.isClosed ? false : reply.flush();
+  });
 }
 
 /** GET collections/last-change-vector?name=…: that of the database, in RavenDB 7.2.7's format, which lacks a comma */

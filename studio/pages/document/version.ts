@@ -19,7 +19,7 @@ export interface Version {
 }
 
 /** Metadata members that the server sets. */
-const serverMembers = [
+export const serverMembers = [
   "@id",
   "@change-vector",
   "@last-modified",

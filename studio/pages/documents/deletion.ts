@@ -1,22 +1,13 @@
 /** Deletes documents, and restores them unchanged. */
 import { getText, send, sendText } from "../../base/client.ts";
 import { type JsonNode, memberOf, parseSource, printSource } from "../../json/json-source.ts";
+import { serverMembers } from "../document/version.ts";
 
 /** Documents before their deletion. */
 interface Deleted {
   readonly documents: readonly { readonly id: string; readonly text: string }[];
 }
 
-/** Metadata members that the server sets when a document is stored. */
-const serverMembers = [
-  "@id",
-  "@change-vector",
-  "@last-modified",
-  "@flags",
-  "@attachments",
-  "@counters",
-  "@timeseries",
-];
 /** Maximum number of ids per request. */
 const idsMax = 100;
 

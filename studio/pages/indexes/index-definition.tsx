@@ -1,11 +1,11 @@
 /** The definition of an index: view, edit, compare with the deployed definition, test, and deploy. */
-import { Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ServerError, send } from "../../base/client.ts";
 import { counted } from "../../base/format.ts";
 import { address, href, open, setQuery } from "../../base/router.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Diff } from "../../components/diff.tsx";
+import { Facts } from "../../components/facts.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
 import { CodeEditor } from "../../editor/editor.tsx";
@@ -89,7 +89,7 @@ export function DefinitionTab({ database, deployed, draft, index }: Properties) 
           put={put}
           error={error}
         />
-        {deployed !== null && !isEdited && <Facts definition={deployed} index={index} />}
+        {deployed !== null && !isEdited && <DefinitionFacts definition={deployed} index={index} />}
         {isEdited && made !== null && (
           <section class="panel" aria-label="Test with a document">
             <Trial database={database} definition={made} first="" />
@@ -268,7 +268,13 @@ function Codes({
   );
 }
 
-function Facts({ definition, index }: { definition: Definition; index: IndexStats | null }) {
+function DefinitionFacts({
+  definition,
+  index,
+}: {
+  definition: Definition;
+  index: IndexStats | null;
+}) {
   if (index === null) return null;
   const facts: [string, string][] = [
     ["Collections", Object.keys(index.Collections).join(", ")],
@@ -281,16 +287,7 @@ function Facts({ definition, index }: { definition: Definition; index: IndexStat
   ];
   if (index.ReferencedCollections.length > 0)
     facts.splice(1, 0, ["Loads", index.ReferencedCollections.join(", ")]);
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <Fragment key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </Fragment>
-      ))}
-    </dl>
-  );
+  return <Facts of={facts} />;
 }
 
 function textsOf({ Name, Maps, Reduce, Fields }: Definition): Texts {

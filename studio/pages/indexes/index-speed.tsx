@@ -1,9 +1,9 @@
 /** The performance of an index: rate and lag in the last minutes, and totals. */
-import { Fragment } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import { ago, count, secondsOf, shortCount } from "../../base/format.ts";
 import { type MetricColumns, plottedColumns } from "../../base/metrics.ts";
 import { useResource } from "../../base/resource.ts";
+import { Facts } from "../../components/facts.tsx";
 import { Failure, Skeleton } from "../../components/messages.tsx";
 import { PlotPanel } from "../../components/plot-panel.tsx";
 import type { IndexStats } from "./index-info.ts";
@@ -58,14 +58,7 @@ export function SpeedTab({
       {replacement !== undefined && <h2>New version</h2>}
       <Progress key={shown} base={base} name={shown} />
       {replacement !== undefined && <h2>Deployed version</h2>}
-      <dl class="facts">
-        {facts.map(([name, value]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Facts of={facts} />
     </div>
   );
 }

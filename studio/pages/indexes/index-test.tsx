@@ -6,17 +6,9 @@ import { address } from "../../base/router.ts";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
 import type { Definition, IndexStats } from "./index-info.ts";
-import { MapReduceGraph } from "./map-reduce-graph.tsx";
+import { MapReduceGraph, type MapReduceTrial } from "./map-reduce-graph.tsx";
 
-interface Tried {
-  readonly Documents: readonly {
-    readonly Id: string;
-    readonly Entries: readonly unknown[];
-    /** Keys of the entries of a map-reduce index. */
-    readonly Keys?: readonly unknown[];
-  }[];
-  readonly ReduceResults: readonly unknown[];
-  readonly ReduceKeys?: readonly unknown[];
+interface Tried extends MapReduceTrial {
   readonly Errors: readonly {
     readonly Document: string;
     readonly Action: string;

@@ -13,10 +13,12 @@ interface Node {
   readonly from?: readonly number[];
 }
 
-interface Properties {
+/** The entries of documents, and their results. */
+export interface MapReduceTrial {
   readonly Documents: readonly {
     readonly Id: string;
     readonly Entries: readonly unknown[];
+    /** Keys of the entries of a map-reduce index. */
     readonly Keys?: readonly unknown[];
   }[];
   readonly ReduceResults: readonly unknown[];
@@ -28,7 +30,7 @@ const entriesMax = 100;
 const step = 34;
 const gapWidth = 48;
 
-export function MapReduceGraph({ Documents, ReduceResults, ReduceKeys = [] }: Properties) {
+export function MapReduceGraph({ Documents, ReduceResults, ReduceKeys = [] }: MapReduceTrial) {
   const all = Documents.flatMap(({ Entries, Keys = [] }, document) =>
     Entries.map((entry, at) => ({ entry, document, key: JSON.stringify(Keys[at]) })),
   );
