@@ -93,7 +93,7 @@ export default defineConfig(({ mode }) => {
         ...(isCold ? { COLD: "1" } : {}),
         ...(mode === "followed" ? { FOLLOWED: "1" } : {}),
       },
-      setupFiles: [...files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"])],
+      setupFiles: files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"]),
       server: { deps: { external: [/\/dist\//] } },
       // A browser on a busy machine may exceed its timeouts.
       retry: isOfStudio ? 1 : 0,

@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { decodeNumber, findPath, parsePath, ValueSpan } from "../engine/base/json/field-access.ts";
+import { decodeNumber } from "../engine/base/json/field-access.ts";
 import { ChangeOrigin } from "../engine/state/documents/change-origin.ts";
 import {
   DocumentFields,
@@ -16,11 +16,7 @@ import {
 } from "../engine/state/documents/document-encoding.ts";
 import { MetadataWriter } from "../engine/state/documents/document-metadata.ts";
 import { DocumentParser } from "../engine/state/documents/document-parser.ts";
-import {
-  bodyStartOf,
-  fieldEndOf,
-  fieldStartOf,
-} from "../engine/state/documents/document-record.ts";
+import { fieldEndOf, fieldStartOf } from "../engine/state/documents/document-record.ts";
 import {
   collectionMemberOf,
   composeDocument,
@@ -121,16 +117,6 @@ export function run(size: "smoke" | "full"): void {
     const from = fieldStartOf(record, 0, age);
     sum += decodeNumber(record, from, fieldEndOf(record, 0, age, shape));
   });
-  const path = parsePath("Address.Zip");
-  const span = new ValueSpan();
-  const address = shape.indexByName.get("Address") as number;
-  report("find Address.Zip by the table", 1, () => {
-    if (findPath(record, fieldStartOf(record, 0, address), path, 1, span)) sum += span.to;
-  });
-  report("find Address.Zip by scanning", 1, () => {
-    if (findPath(record, bodyStartOf(record, 0), path, 0, span)) sum += span.to;
-  });
-
   const patches = new FieldPatches();
   patches.count = 1;
   patches.indexes.push(age);

@@ -140,9 +140,6 @@ class PackedDatabase implements RowSource, IndexHost {
   seriesOf(): null {
     return null;
   }
-  counterNamesOf(): string[] {
-    return [];
-  }
   compareExchangeOf(): null {
     return null;
   }

@@ -65,7 +65,6 @@ export class RingSender {
   /** Records that did not fit, with their headers, in order. */
   #waiting: Buffer[];
   #waitingBytes: number;
-  #sentCount: number;
 
   constructor(memory: SharedArrayBuffer) {
     this.#ring = new RingMemory(memory);
@@ -74,7 +73,6 @@ export class RingSender {
     this.#read = Atomics.load(this.#ring.control, read) >>> 0;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    this.#sentCount = 0;
   }
 
   /** Maximum length of a payload, in bytes. */
@@ -85,12 +83,6 @@ export class RingSender {
   /** Bytes that wait for space in the ring. A source that can pause should do so while there are any. */
   get waitingBytes(): number {
     return this.#waitingBytes;
-  }
-
-  /** Bytes in the ring that the receiver has not read. */
-  get unreadBytes(): number {
-    this.#read = Atomics.load(this.#ring.control, read) >>> 0;
-    return (this.#written - this.#read) >>> 0;
   }
 
   /**
@@ -106,7 +98,6 @@ export class RingSender {
     payloadBytes: number,
   ): number {
     assert(payloadBytes <= this.payloadBytesMax, "a record fits into a quarter of the ring");
-    this.#sentCount++;
     const length = headerBytes + payloadBytes;
     const { words, bytes } = this.#ring;
     const at = this.#waiting.length === 0 ? this.#reserve(length) : -1;
@@ -140,11 +131,6 @@ export class RingSender {
     if (Atomics.load(control, written) >>> 0 === this.#written) return false;
     Atomics.store(control, written, this.#written | 0);
     return Atomics.exchange(control, isSleeping, 0) === 1;
-  }
-
-  /** Number of records begun since the ring was allocated. */
-  get sentCount(): number {
-    return this.#sentCount;
   }
 
   #copyWaiting(): void {

@@ -5,7 +5,7 @@ import { socketAddress } from "./socket-address.ts";
 const drawnMs = 250;
 const retryMs = 3_000;
 
-export interface LiveRows<T> {
+interface LiveRows<T> {
   /** Rows, newest first. */
   readonly rows: readonly T[];
   /** Number of rows since the page was opened. */

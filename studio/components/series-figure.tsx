@@ -100,7 +100,7 @@ export function ResultSeries({ name, result }: { name: string; result: SeriesRes
   );
 }
 
-export function shortNumber(value: number): string {
+function shortNumber(value: number): string {
   return Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-3)
     ? value.toExponential(2)
     : String(Number(value.toPrecision(5)));

@@ -9,8 +9,6 @@
  */
 import { InvariantError } from "../assert.ts";
 
-import { quoteString } from "./escape.ts";
-
 // Declared here, not imported: V8 folds a module's own constants into the code, but loads an imported
 // (or exported) one from its cell each time, which made this file 2.5 times slower.
 const byteArrayClose = 0x5d;
@@ -148,36 +146,6 @@ export function firstElement(bytes: Uint8Array, at: number): number {
 /** Returns the start of the element after the one that ends at `to`; -1 after the last element. */
 export function nextElement(bytes: Uint8Array, to: number): number {
   return bytes[to] === byteComma ? to + 1 : -1;
-}
-
-/**
- * Returns the steps of a path: `Address.Zip` is `"Address"`, `"Zip"`. A key that contains a dot cannot be expressed.
- */
-export function parsePath(path: string): Buffer[] {
-  return path.split(".").map(quoteString);
-}
-
-/**
- * Follows a path of member names.
- * @param steps,fromStep the path, and the number of its steps already followed.
- * @returns whether `found` was set.
- */
-export function findPath(
-  bytes: Uint8Array,
-  at: number,
-  steps: readonly Buffer[],
-  fromStep: number,
-  found: ValueSpan,
-): boolean {
-  let begin = at;
-  found.from = at;
-  found.to = -1;
-  for (let k = fromStep; k < steps.length; k++) {
-    if (!findMember(bytes, begin, steps[k] as Buffer, found)) return false;
-    begin = found.from;
-  }
-  if (found.to < 0) found.to = skipValue(bytes, begin);
-  return true;
 }
 
 /** Returns the text of the string value `[from, to)`, whose span includes the quotes. */

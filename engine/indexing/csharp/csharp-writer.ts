@@ -696,7 +696,7 @@ function unrepeatable(name: string): string {
   );
 }
 
-export function orderRefusal(text: string): string {
+function orderRefusal(text: string): string {
   return (
     "OrderBy calls are not valid during map or reduce phase, but the following was found:\r\n" +
     `'${text}'\r\nOrderBy calls modify the indexing output, but doesn't actually impact the order of results ` +

@@ -35,7 +35,7 @@ const pageEndMax = 4096;
 const selectedShare = 4;
 
 /** Entries in the order of a query, and how many match. */
-export interface OrderedMatches {
+interface OrderedMatches {
   readonly entries: Uint32Array;
   readonly total: number;
 }

@@ -27,7 +27,7 @@ import type { RowScripts } from "./row-scripts.ts";
 import type { ProjectedText, QueryIndex, StoredRow } from "./row-source.ts";
 
 /** The other stages of a page. */
-export interface PageStages {
+interface PageStages {
   /** Null: the query has no `filter`. */
   readonly filter: RowFilter | null;
   /** Null: the query has no scripts and loads nothing. */

@@ -33,7 +33,7 @@ import type { RowScripts } from "./row-scripts.ts";
 import type { LoadedValue, ProjectedText, QueryIndex, StoredRow } from "./row-source.ts";
 
 /** A row with results of series queries, whose memory the caller releases. */
-export interface ProjectedSeriesRow {
+interface ProjectedSeriesRow {
   readonly row: ChunkList;
   /** Its other columns. */
   readonly text: string;

@@ -64,7 +64,7 @@ const termKinds: ReadonlySet<string> = new Set([
 const searchedLengthMax = 64 * 1024;
 const searchedTextsMax = 1024;
 
-export interface Highlighter {
+interface Highlighter {
   readonly field: string;
   /** The names on the path to the value. */
   readonly path: readonly string[];

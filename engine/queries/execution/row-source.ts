@@ -59,8 +59,6 @@ export interface RowSource {
   rawCounterOf(documentId: string, name: string): string | null;
   /** Returns a series of a document by its name in any case, as of now; null if the series does not exist. */
   seriesOf(documentId: string, name: string): StoredSeries | null;
-  /** Returns the names of the counters of a document. */
-  counterNamesOf(documentId: string): readonly string[];
   /** Returns the JSON text of a compare-exchange value's `Object`, or null. */
   compareExchangeOf(key: string): string | null;
   /** Returns milliseconds of a monotonic clock. */

@@ -62,7 +62,7 @@ function matchesOf(words: readonly Word[], sought: readonly SoughtTerm[]): Match
   return matches;
 }
 
-export interface TermFragmentForm {
+interface TermFragmentForm {
   /** Length of a fragment in UTF-16 units, without tags. */
   readonly length: number;
   readonly countMax: number;

@@ -26,7 +26,7 @@ export const exact: RqlFunction = {
   filter: needsIndex,
 };
 
-export interface BoostCondition {
+interface BoostCondition {
   readonly kind: "boost";
   readonly operand: Condition;
   readonly factor: number;
@@ -78,7 +78,7 @@ export const boost: RqlFunction<BoostCondition> = {
 };
 
 /** Each operand matches some entry of the same document. */
-export interface IntersectCondition {
+interface IntersectCondition {
   readonly kind: "intersect";
   readonly operands: readonly Condition[];
 }

@@ -21,7 +21,7 @@ import type { RqlFunction, WhereContext } from "./rql-function.ts";
 const weighedWordsMax = 16;
 
 /** `isAll`: all terms are required, otherwise any. */
-export interface SearchCondition {
+interface SearchCondition {
   readonly kind: "search";
   readonly field: FieldReference;
   readonly text: string;
@@ -125,7 +125,7 @@ function* bestOfWords(
   return yield* isAll ? best.ofAll() : best.ofAny();
 }
 
-export interface ProximityCondition {
+interface ProximityCondition {
   readonly kind: "proximity";
   readonly field: FieldReference;
   readonly text: string;
@@ -180,7 +180,7 @@ function* findNear({ field, text, distance }: ProximityCondition, context: Where
   return words.length === 0 ? EntrySet.empty : yield* found.phrase(words, distance);
 }
 
-export interface LuceneCondition {
+interface LuceneCondition {
   readonly kind: "lucene";
   readonly field: FieldReference;
   readonly text: string;
@@ -211,7 +211,7 @@ export const lucene: RqlFunction<LuceneCondition> = {
   filter: needsIndex,
 };
 
-export interface FuzzyCondition {
+interface FuzzyCondition {
   readonly kind: "fuzzy";
   readonly field: FieldReference;
   readonly text: string;

@@ -28,7 +28,7 @@ import { needsIndex, onlyInWhere } from "./places.ts";
 import type { FindEntries, RqlFunction, WhereClause, WhereContext } from "./rql-function.ts";
 
 /** `operands`: the condition whose first entry is the base; none: the base is `values`. */
-export interface MoreLikeThisCondition {
+interface MoreLikeThisCondition {
   readonly kind: "more-like-this";
   readonly operands: readonly Condition[];
   /** The values of the object that is the base. */

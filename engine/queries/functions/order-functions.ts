@@ -9,7 +9,7 @@ import { fieldReference, invalid, resolveValue } from "../analysis/query-scope.t
 import { onlyInOrderBy } from "./places.ts";
 import type { OrderContext, RqlFunction } from "./rql-function.ts";
 
-export interface ScoreKey {
+interface ScoreKey {
   readonly kind: "score";
 }
 
@@ -36,7 +36,7 @@ export const score: RqlFunction<never, ScoreKey> = {
   },
 };
 
-export interface RandomKey {
+interface RandomKey {
   readonly kind: "random";
   readonly seed: string | null;
 }
@@ -88,7 +88,7 @@ function* randomSortKeys(
   return keys;
 }
 
-export interface CustomKey {
+interface CustomKey {
   readonly kind: "custom";
   readonly field: FieldReference;
   readonly sorter: string;

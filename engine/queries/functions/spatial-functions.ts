@@ -26,7 +26,7 @@ import {
 import { refuseAlone } from "./unsupported-functions.ts";
 
 /** The shapes of a field lie so to a shape. */
-export interface SpatialCondition {
+interface SpatialCondition {
   readonly kind: `spatial.${SpatialRelation}`;
   readonly field: FieldReference;
   readonly shape: QueryShape;

@@ -34,7 +34,7 @@ import { needsIndex, onlyInWhere } from "./places.ts";
 import type { RqlFunction, ScorePart, Scoring, WhereContext } from "./rql-function.ts";
 
 /** Some entries whose vectors are nearest to the given ones. */
-export interface VectorCondition {
+interface VectorCondition {
   readonly kind: "vector.search";
   readonly field: FieldReference;
   readonly sought:

@@ -264,13 +264,6 @@ export class QueryRows implements FastPathSource {
     return value === null ? null : `{"${this.#state.origin.partKey}":${value}}`;
   }
 
-  counterNamesOf(documentId: string): readonly string[] {
-    const names: string[] = [];
-    const { counters } = this.#state.keyspaces;
-    for (const [, { name }] of counters.withPrefix(counterKey(documentId, ""))) names.push(name);
-    return names;
-  }
-
   seriesOf(documentId: string, name: string): StoredSeries | null {
     const { keyspaces, documents } = this.#state;
     const { settings } = this.#database;

@@ -24,9 +24,6 @@ interface ChangeVectorEntry {
 
 export type ChangeVector = readonly ChangeVectorEntry[];
 
-/** The relation of one vector to another. */
-type ChangeVectorOrder = "equal" | "newer" | "older" | "conflict";
-
 const entryPattern = /^([A-Za-z]{1,16}):(\d{1,16})-([A-Za-z0-9+/]{22})$/;
 
 /**
@@ -51,19 +48,6 @@ export function parseChangeVector(text: string): ChangeVector {
 /** Returns the text of a vector. */
 export function formatChangeVector(vector: ChangeVector): string {
   return vector.map(({ tag, etag, hash }) => `${tag}:${etag}-${hash}`).join(", ");
-}
-
-/** Returns the relation of `a` to `b`: `newer` when `a` includes all of `b` and more. */
-export function compareChangeVectors(a: ChangeVector, b: ChangeVector): ChangeVectorOrder {
-  const includes = includesAll(a, b);
-  const isIncluded = includesAll(b, a);
-  if (includes) return isIncluded ? "equal" : "newer";
-  return isIncluded ? "older" : "conflict";
-}
-
-function includesAll(a: ChangeVector, b: ChangeVector): boolean {
-  const etags = new Map(a.map((entry) => [entry.hash, entry.etag]));
-  return b.every((entry) => (etags.get(entry.hash) ?? 0) >= entry.etag);
 }
 
 /** Returns the smallest vector that includes both: for each hash the larger number, sorted by hash. */

@@ -230,15 +230,6 @@ export class DocumentParser {
     return this.#last;
   }
 
-  /** As `parse`, but other text may follow: `endAt` is the end of the document. */
-  parseFirst(bytes: Buffer, start: number, end: number): ParsedDocument {
-    assert(this.#sliceBytes === 0, busy);
-    this.#run(bytes, start, end, true);
-    this.#requireMetadataObject();
-    this.#last = new ParsedDocument(this.#found);
-    return this.#last;
-  }
-
   #requireMetadataObject(): void {
     const { metadata, metadataLength } = this.#found;
     if (metadataLength > 0 && metadata[0] !== byteObjectOpen) {

@@ -174,11 +174,6 @@ export class DocumentTable implements DocumentReader {
     return this.#key.set(id) ? this.#findKey() : -1;
   }
 
-  /** `find` for UTF-8 bytes `bytes[start, end)`. */
-  findBytes(bytes: Buffer, start: number, end: number): number {
-    return this.#key.setBytes(bytes, start, end) ? this.#findKey() : -1;
-  }
-
   /** Hot: the row is read before the ids are compared, so that the two cache misses overlap. */
   #findKey(): number {
     const candidate = this.#hash.candidate(this.#key);

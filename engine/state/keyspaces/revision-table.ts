@@ -277,11 +277,6 @@ export class RevisionTable implements Keyspace {
     return this.#skipRemoved(this.#newer[row] as number);
   }
 
-  /** As `withVectorHash`, including staged changes. */
-  withVectorHashToWrite(hash: number): number[] {
-    return this.#candidates(hash).filter((row) => (this.#stateOf(row) & removing) === 0);
-  }
-
   stageAdd(facts: RevisionFacts, position: Position, length: number): void {
     const row = this.#insert(facts, position, length, 0);
     this.#writerCount[facts.document] = this.newestCountOf(facts.document) + 1;

@@ -17,8 +17,6 @@ export const streamErrors = {
   streamMissing: 10059,
   /** A stream of this name exists with other settings. */
   streamNameInUse: 10058,
-  clusterNotAvailable: 10008,
-  consumerMissing: 10014,
 } as const;
 
 /** An error reply of JetStream. */

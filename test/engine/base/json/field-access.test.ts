@@ -5,11 +5,9 @@ import {
   decodeNumber,
   decodeString,
   findMember,
-  findPath,
   firstElement,
   type JsonValue,
   nextElement,
-  parsePath,
   readValue,
   skipValue,
   ValueSpan,
@@ -108,17 +106,6 @@ describe("a path", () => {
   const bytes = Buffer.from(
     '{"A":{"B":{"C":1}},"L":[{"P":"x","T":[1,2]},{"P":"y","T":[]},{"Q":0},7],"E":[],"N":null,"M":[[3],[4,5]]}',
   );
-  it("of names leads to one value or none", () => {
-    const found = new ValueSpan();
-    expect(findPath(bytes, 0, parsePath("A.B.C"), 0, found)).toBe(true);
-    expect(bytes.toString("latin1", found.from, found.to)).toBe("1");
-    expect(findPath(bytes, 5, parsePath("A.B.C"), 1, found)).toBe(true);
-    expect(bytes.toString("latin1", found.from, found.to)).toBe("1");
-    expect(findPath(bytes, 0, parsePath("A.C"), 0, found)).toBe(false);
-    expect(findPath(bytes, 5, parsePath("A"), 1, found)).toBe(true);
-    expect(bytes.toString("latin1", found.from, found.to)).toBe('{"B":{"C":1}}');
-  });
-
   it("over elements can also be followed step by step", () => {
     const list: JsonValue[] = [];
     const start = bytes.indexOf("[[3]");

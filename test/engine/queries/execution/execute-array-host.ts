@@ -269,9 +269,6 @@ export class ArrayDatabase implements RowSource, IndexHost {
     const entries = this.series.get(seriesKey(documentId, name));
     return entries === undefined ? null : storedSeriesOf(entries);
   }
-  counterNamesOf(documentId: string): readonly string[] {
-    return [...(this.counters.get(documentId.toLowerCase())?.keys() ?? [])];
-  }
   compareExchangeOf(key: string): string | null {
     return this.compareExchange.get(key.toLowerCase()) ?? null;
   }

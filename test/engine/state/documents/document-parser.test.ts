@@ -454,16 +454,6 @@ describe("@metadata", () => {
   });
 });
 
-describe("text with several documents", () => {
-  it("is parsed one document at a time", () => {
-    const bytes = Buffer.from(' {"a":1} , {"b":[2]}junk');
-    expect(parser.parseFirst(bytes, 0, bytes.length).found.endAt).toBe(8);
-    const second = parser.parseFirst(bytes, 10, bytes.length);
-    expect(bytes.toString("latin1", second.found.endAt)).toBe("junk");
-    expect(second.body.toString()).toBe('{"b":[2]}');
-  });
-});
-
 describe("scratch memory", () => {
   it("grows for a large document and is released afterwards", () => {
     const one = new DocumentParser(null);
