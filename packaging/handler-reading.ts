@@ -57,7 +57,7 @@ export interface Reading {
 const bodyReaders: Readonly<Record<string, "json" | "other">> = {
   jsonBytes: "json",
   body: "other",
-  bodyAtOnce: "other",
+  bufferedBody: "other",
   bodyStream: "other",
 };
 /** Functions of http/json-body.ts that return the object in the body. */

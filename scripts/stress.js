@@ -1,9 +1,9 @@
 /**
- * `npm run stress NAME`: the tests that `npm test` omits, because they take minutes, or need a browser, a nats-server or root.
- * Without a name it lists them. Other arguments are passed on: `npm run stress fuzz -- --requests 1000`.
+ * `npm run stress NAME`: runs tests that `npm test` omits, because they take minutes, or need a browser, a nats-server or root.
+ * Without a name, lists them. Further arguments are forwarded: `npm run stress fuzz -- --requests 1000`.
  *
  * Each entry has the duration on two cores, what it runs, and the arguments of `vitest run` or the built program.
- * `isBuilt`: it needs a build, which is made if a source has changed.
+ * `isBuilt`: it needs a build, which is run if a source has changed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

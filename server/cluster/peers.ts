@@ -217,7 +217,7 @@ class PinnedAgent extends https.Agent {
       port,
       ...(net.isIP(host) === 0 ? { servername: host } : {}),
       ALPNProtocols: ["http/1.1"],
-      // The certificate is compared below.
+      // `whenUsable` checks the certificate.
       rejectUnauthorized: false,
     });
     whenUsable(socket, "secureConnect", made, () => {

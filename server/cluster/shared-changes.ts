@@ -12,7 +12,7 @@ import { EngineError, type SharedValues } from "../../engine/engine.ts";
 import type { ValueChange } from "./cluster-view.ts";
 import type { PeerLink } from "./peer-link.ts";
 
-/** Timeout of a change: for finding a leader, and again for the change to arrive at this node, in milliseconds. */
+/** Timeout for finding a leader, and again for receiving the change on this node, in milliseconds. */
 const changeMs = 15_000;
 const retryMs = 100;
 const pollMs = 10;

@@ -67,13 +67,13 @@ export class FrontConnection implements SharedConnection, ReplyHolder {
     else this.#waiting.push(begin);
   }
 
-  /** A request has begun. Hot. */
+  /** Counts a request that has begun. Hot. */
   began(): void {
     this.#unanswered++;
     this.#isUsed = true;
   }
 
-  /** A request has its reply, or has ended without one. Hot. */
+  /** Counts a request that was answered or aborted. Hot. */
   answered(): void {
     if (this.#unanswered > 0) this.#unanswered--;
     this.#beginWaiting();

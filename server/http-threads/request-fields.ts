@@ -1,7 +1,7 @@
 /** The header fields of a request as the link transfers them. */
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Returns the encoding of a body; "": none. */
+/** Returns the content encoding of a body, or "" if it has none. */
 export function encodingOf(contentEncoding: string | undefined): string {
   if (contentEncoding === undefined) return "";
   const encoding = contentEncoding.trim().toLowerCase();

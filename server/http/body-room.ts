@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - All memory held for a body is counted, except `freeBodyBytes`.
- * - Small bodies find room while large ones wait: they have a reserve of their own.
+ * - Small bodies have a reserve, so that they do not wait for large ones.
  */
 import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { forceRoom, takeRoom, type Waiter } from "./reply-room.ts";
@@ -18,8 +18,8 @@ const firstBytes = 64 * 1024;
 const stepBytesMax = 16 * 1024 * 1024;
 
 /**
- * Bytes to be charged for a body of `length` bytes: a large one is in memory a second time as the record that is made of
- * it, and the record as the image of its segment once the body was dropped.
+ * Returns the memory to reserve for a body of `length` bytes: a large body is in memory a second time as its record, and the
+ * record as the image of its segment after the body was dropped.
  */
 export function memoryOfBody(length: number): number {
   return length <= smallBytes ? length : 2 * length;
@@ -30,19 +30,19 @@ export class BodyRoom {
   #givers: (() => void)[] = [];
   #isReleased = false;
 
-  /** Bytes that it may hold now. */
+  /** Reserved memory, in bytes. */
   get bytes(): number {
     return freeBodyBytes + this.#bytes;
   }
 
-  /** Does another body wait for memory while this one holds some? */
+  /** Whether another body waits for memory while this body holds some. */
   get isPressed(): boolean {
     return this.#bytes > 0 && processMemory.waitersOf("bodies") > 0;
   }
 
   /**
-   * Makes room for a body of `length` bytes in all. @returns undefined when there is room at once
-   * @throws RequestError 503 (in the promise) when there is none in time
+   * Reserves memory for a body of `length` bytes in total. @returns undefined if it is available immediately
+   * @throws RequestError 503 (in the promise) if it does not become available in time
    */
   grow(length: number, isExact: boolean, waiter?: Waiter): Promise<void> | undefined {
     if (length <= this.bytes) return undefined;

@@ -4,7 +4,7 @@
  *
  * Invariants:
  * - The size limit applies to the decoded bytes too, so a small body cannot decompress into a large one.
- * - A body that receives nothing for `idleMs` fails. One collected whole must also keep to `bytesPerSecondMin`.
+ * - A body that receives nothing for `idleMs` fails. A body that is collected must also arrive at `bytesPerSecondMin`.
  */
 
 import type { Readable, Transform } from "node:stream";
@@ -24,16 +24,16 @@ import {
 } from "./request-error.ts";
 
 export interface BodyLimits {
-  /** Decoded bytes of a body that is collected whole. */
+  /** Maximum size of a collected body, decoded, in bytes. */
   readonly bodyBytesMax: number;
-  /** As `bodyBytesMax`, for a body of instructions: it is parsed in one turn. */
+  /** As `bodyBytesMax`, for a body of instructions, which is parsed without a pause. */
   readonly jsonBytesMax: number;
-  /** Milliseconds without new bytes after which a body fails. */
+  /** Time without new bytes after which a body fails, in milliseconds. */
   readonly idleMs: number;
   /** A collected body slower than this after `rateGraceMs` fails. */
   readonly bytesPerSecondMin: number;
   readonly rateGraceMs: number;
-  /** Milliseconds that a client may leave a streamed reply unread. */
+  /** Time for which a client may leave a streamed reply unread, in milliseconds. */
   readonly stallMs: number;
   readonly compressReplies: boolean;
 }
@@ -48,7 +48,7 @@ class Pace {
   private readonly onLate: (detail: string) => void;
   private bytesInAll = 0;
   private bytesSeen = 0;
-  /** Milliseconds spent waiting for memory: not charged to the client. */
+  /** Time spent waiting for memory, which does not count against the client, in milliseconds. */
   private ownMs = 0;
 
   constructor(limits: BodyLimits, room: BodyRoom, onLate: (detail: string) => void) {
@@ -139,10 +139,10 @@ class BodyCollector {
   readonly #limits: BodyLimits;
   readonly #room: BodyRoom;
   readonly #waiter: Waiter | undefined;
-  /** What has arrived, and room for more; the first chunk itself until another one arrives. */
+  /** The received bytes, with space for more; the first chunk itself until the second arrives. */
   #collected: Buffer;
   #length = 0;
-  /** Of the body as the client declared it; NaN: unknown. */
+  /** Declared length of the body, in bytes; NaN if unknown. */
   readonly #declared: number;
   #isDone = false;
   #pace: Pace | undefined;
@@ -161,13 +161,13 @@ class BodyCollector {
     this.#room = room;
     this.#waiter = waiter;
     this.#declared = declared;
-    // The system allocates its pages as they are written: a declared length alone costs no memory.
+    // The system allocates pages when they are written: a declared length alone uses no memory.
     this.#collected = declared >= inPlaceBytesMin ? largeBuffer(declared) : noBytes;
   }
 
   /**
    * The source's listeners live as long as the exchange, and with them the collector and the promise of `#toEnd`:
-   * neither keeps the body.
+   * neither retains the body.
    */
   async whole(): Promise<Buffer> {
     await this.#toEnd();
@@ -281,13 +281,13 @@ function encodingOf(header: string | undefined): Encoding {
   }
 }
 
-/** Decoded bytes that are kept while the decoded size is still unknown. */
+/** Decoded bytes that are retained while the decoded size is unknown. */
 const keptUnfoldedBytes = 2 * 1024 * 1024;
 
 /**
  * Decodes a whole body on another thread (zstd: on this one, in slices). A body larger than `keptUnfoldedBytes` is
- * decoded twice: the first pass only counts, so that a body refused in the end does not fill memory first; the second
- * runs once there is room for it.
+ * decoded twice: the first pass only counts, so that a body that is refused does not fill memory; the second runs when
+ * memory is available.
  */
 async function unfold(
   raw: Buffer,

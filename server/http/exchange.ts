@@ -1,5 +1,5 @@
 /**
- * One request and its reply: all that a handler sees of HTTP. Implemented by `LinkExchange` (a request from an HTTP
+ * One request and its reply: the only part of HTTP that handlers use. Implemented by `LinkExchange` (a request from an HTTP
  * thread) and `InternalExchange` (a request made by the server itself).
  *
  * Invariants:
@@ -21,15 +21,13 @@ import { QueryString } from "./request.ts";
 import { jsonTooLarge } from "./request-error.ts";
 import { jsonContentType, noContentType, type ReplyHeaders } from "./response.ts";
 
-/** What another node of the cluster tells of a request that it has passed on. */
+/** The description of a forwarded request by the node that received it. */
 interface Origin {
-  /** Of that node. */
   readonly nodeTag: string;
-  /** Of the caller. */
   readonly identity: Identity;
-  /** The caller's, where it is registered. */
+  /** The certificate of the caller, if it is registered. */
   readonly certificate: X509Certificate | undefined;
-  /** The caller's, as that node sees it. */
+  /** The address of the caller, as that node sees it. */
   readonly address: string;
 }
 
@@ -50,7 +48,7 @@ export abstract class Exchange {
   databaseName: string | undefined;
   /** Set by the pipeline: headers added to those of the reply. */
   notices: ReplyHeaders | undefined;
-  /** Set by the pipeline: more of them, as of the moment of the reply. */
+  /** Set by the pipeline: further headers, computed when the reply is sent. */
   lateNotices: (() => ReplyHeaders) | undefined;
   /** Set by the pipeline: the reply reports its duration. */
   isTimed: boolean;
@@ -60,17 +58,17 @@ export abstract class Exchange {
   status: number;
   /** Bytes of the reply's body before compression; of a streamed one, those written so far. */
   replyBytes: number;
-  /** Names of what the request has changed, for the audit log. */
+  /** Names of changed items, for the audit log. */
   changedNames: readonly string[] | undefined;
-  /** The text of the query that it asks for, for those who watch; undefined: none. */
+  /** The text of a query, for the traffic watch; undefined for other requests. */
   queryText: string | undefined;
-  /** Set by the pipeline: where it comes from when another node has passed it on. */
+  /** Set by the pipeline: the origin of a request that another node forwarded. */
   origin: Origin | undefined;
-  /** Set by the pipeline: the tag of the node that it was passed on to. */
+  /** Set by the pipeline: the tag of the node to which the request was forwarded. */
   passedTo: string | undefined;
-  /** Set by the pipeline: a body that `body` collects is kept, so that the request can be made again elsewhere. */
+  /** Set by the pipeline: the body is retained after `body`, so that another node can process the request. */
   isRepeatable: boolean;
-  /** What `bodyAsSent` has collected, and what `body` has of a repeatable request. */
+  /** The bodies that `bodyAsSent`, and `body` of a repeatable request, have collected. */
   private sentBody: Buffer | undefined;
   private readBody: Buffer | undefined;
   private hasReplied: boolean;
@@ -109,15 +107,15 @@ export abstract class Exchange {
     this.wasAborted = false;
   }
 
-  /** A request header; `name` in lower case. Repeated ones are joined by ", ". */
+  /** Returns a request header; `name` in lower case. Repeated headers are joined by ", ". */
   abstract header(name: string): string | undefined;
-  /** All headers of the request, names in lower case; repeated ones are joined as by `header`. */
+  /** Returns all headers of the request, with names in lower case; repeated headers are joined as by `header`. */
   abstract headers(): Iterable<readonly [name: string, value: string]>;
-  /** Host and port as the client named them; "" when it sent none. */
+  /** Host and port as sent by the client, or "". */
   abstract get authority(): string;
   /** The body as received, still encoded. */
   protected abstract rawBody(): Readable;
-  /** Does the request have a body (of zero or more bytes)? */
+  /** Whether the request has a body (of zero or more bytes). */
   abstract get hasBody(): boolean;
   /** Sends the whole reply. `body` undefined: none, with Content-Length 0 where the status allows a body. */
   protected abstract send(
@@ -132,11 +130,11 @@ export abstract class Exchange {
     headers: ReplyHeaders | undefined,
     contentType: string | undefined,
   ): Writable;
-  /** Ends the exchange at once, without a complete reply. */
+  /** Ends the exchange immediately, without a complete reply. */
   protected abstract destroy(): void;
-  /** Calls `onClose` once when the exchange has ended, for whatever reason. */
+  /** Calls `onClose` once when the exchange has ended, for any reason. */
   abstract whenClosed(onClose: () => void): void;
-  /** Has the underlying transport ended? */
+  /** Whether the underlying transport has ended. */
   abstract get isClosed(): boolean;
 
   get query(): QueryString {
@@ -145,12 +143,12 @@ export abstract class Exchange {
     return this.lazyQuery;
   }
 
-  /** Of the caller, whichever node it has come to. */
+  /** Identity of the caller, also of a forwarded request. */
   get identity(): Identity {
     return this.origin === undefined ? this.connection.identity : this.origin.identity;
   }
 
-  /** The address of the caller, whichever node it has come to. */
+  /** Address of the caller, also of a forwarded request. */
   get remoteAddress(): string {
     return this.origin === undefined ? this.connection.remoteAddress : this.origin.address;
   }
@@ -174,7 +172,7 @@ export abstract class Exchange {
     return this.hasReplied;
   }
 
-  /** Whether the exchange is over: `signal` for those who only look. */
+  /** Whether the exchange has ended. Cheaper than `signal`. */
   get aborted(): boolean {
     return this.wasAborted || this.isClosed;
   }
@@ -190,7 +188,7 @@ export abstract class Exchange {
     return this.abortController.signal;
   }
 
-  /** Ends the exchange from our side, without a complete reply. */
+  /** Ends the exchange on behalf of the server, without a complete reply. */
   abort(): void {
     this.wasAborted = true;
     this.hasReplied = true;
@@ -199,15 +197,15 @@ export abstract class Exchange {
   }
 
   /**
-   * The whole body, decoded (gzip, br, deflate, zstd).
+   * Returns the whole body, decoded (gzip, br, deflate, zstd).
    * @throws RequestError 413 over the limit, 408 too slow, 415 unknown encoding, 400 not in that encoding, 503 no room
    */
   body(): Promise<Buffer> {
-    return Promise.resolve(this.bodyAtOnce());
+    return Promise.resolve(this.bufferedBody());
   }
 
-  /** As `body`; the body itself where it has arrived whole, is small, and needs no decoding. */
-  bodyAtOnce(): Buffer | Promise<Buffer> {
+  /** As `body`, but synchronous if the body has arrived completely, is small, and needs no decoding. */
+  bufferedBody(): Buffer | Promise<Buffer> {
     if (this.readBody !== undefined) return this.readBody;
     const encoding = this.header("content-encoding");
     const isPlain = encoding === undefined && this.sentBody === undefined;
@@ -222,33 +220,33 @@ export abstract class Exchange {
     return this.isRepeatable ? this.keep(collected) : collected;
   }
 
-  /** The whole body, if it is in memory and not longer than `bytesMax`; it then counts as read. */
+  /** Returns the whole body, if it is in memory and not longer than `bytesMax`; it then counts as read. */
   protected arrivedBody(_bytesMax: number): Buffer | undefined {
     return undefined;
   }
 
-  /** Has the reply been taken by the system, so that nothing reads its bytes any more? False: it may be read yet. */
+  /** Whether the system has copied the reply, so that its buffer is no longer read. */
   get isReplyTaken(): boolean {
     return false;
   }
 
-  /** The body, where it was collected and can be sent again; undefined: it was not. */
+  /** The collected body, which can be sent again; undefined if it was not collected. */
   get collectedBody(): Buffer | undefined {
     return this.readBody ?? this.sentBody ?? (this.hasBody ? undefined : Buffer.alloc(0));
   }
 
-  /** Is `collectedBody` without the encoding in which it came? */
+  /** Whether `collectedBody` is decoded. */
   get isBodyDecoded(): boolean {
     return this.readBody !== undefined;
   }
 
-  /** The whole body as it came, still encoded; it can be read again. @throws RequestError as `body` */
+  /** Returns the whole body, still encoded; it can be read again. @throws RequestError as `body` */
   async bodyAsSent(): Promise<Buffer> {
     this.sentBody ??= await this.collect(undefined);
     return this.sentBody;
   }
 
-  /** The body as it comes, still encoded. @throws (while iterating) RequestError 408, and when the client disconnects */
+  /** Returns the body in chunks, still encoded. @throws (while iterating) RequestError 408, and when the client disconnects */
   chunksAsSent(): AsyncIterable<Buffer> {
     return decodeBody(this.takeBody(), undefined, this.limits);
   }
@@ -264,7 +262,7 @@ export abstract class Exchange {
     return collectBody(() => this.takeBody(), encoding, length, this.limits, room, this);
   }
 
-  /** Remembers a body that was collected. */
+  /** Retains a collected body. */
   private async keep(collecting: Promise<Buffer>): Promise<Buffer> {
     const body = await collecting;
     this.readBody = body;
@@ -272,7 +270,7 @@ export abstract class Exchange {
   }
 
   /**
-   * The whole body, when it holds instructions that are parsed in one turn.
+   * Returns the whole body of instructions, which are parsed without a pause.
    * @throws RequestError as `body`, 413 over a limit of its own
    */
   async jsonBytes(): Promise<Buffer> {
@@ -284,7 +282,7 @@ export abstract class Exchange {
   }
 
   /**
-   * The decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
+   * Returns the decoded body in chunks, as they arrive; its size is not limited. The reply may end before the body does.
    * @throws (while iterating) as `body`, and when the client disconnects
    */
   bodyStream(): AsyncIterable<Buffer> {
@@ -309,7 +307,7 @@ export abstract class Exchange {
   }
 
   /**
-   * Replies with JSON. Strings and Buffers are JSON text already; any other value is stringified.
+   * Replies with JSON. Strings and Buffers contain JSON text; other values are converted.
    */
   replyJson(status: number, value: unknown, given?: ReplyHeaders): void {
     if (!this.mayReply()) return;
@@ -323,8 +321,8 @@ export abstract class Exchange {
   }
 
   /**
-   * Streams a reply: sends the head now, the body through the result. `giveRoom` releases room already taken for
-   * `streamHeldBytes`.
+   * Streams a reply: sends the head now, the body through the result. `giveRoom` releases the
+   * memory that was reserved for `streamHeldBytes`.
    */
   stream(status: number, given?: ReplyHeaders, giveRoom?: () => void): ReplyStream {
     assert(!this.hasReplied || this.wasAborted, "a request is answered once");
@@ -344,7 +342,7 @@ export abstract class Exchange {
 
   /**
    * Streams the JSON text in `pieces`, between `prefix` and `suffix`, under the client's back-pressure.
-   * Resolves when all of it was handed to the system, or the client has disconnected.
+   * Resolves when the system has all of it, or the client has disconnected.
    */
   async replyPieces(
     status: number,
@@ -365,7 +363,7 @@ export abstract class Exchange {
     await stream.end(suffix);
   }
 
-  /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is cut off. */
+  /** Sends a large body in slices under the client's back-pressure; a client that reads nothing is disconnected. */
   protected async sendSlowly(body: Buffer, sink: Writable): Promise<void> {
     const { open } = this.connection;
     const stream = new ReplyStream(sink, this.limits.stallMs, () => this.abort());
@@ -409,7 +407,7 @@ export abstract class Exchange {
 
 const noQuery = new QueryString("");
 
-/** One for all, since it is given at the end of nearly every query, and making one with its stack costs 10 µs. */
+/** Shared, because nearly every query ends with it, and creating an exception with its stack takes 10 µs. */
 const endedReason = new DOMException("The exchange has ended.", "AbortError");
 
 /** Bodies up to this size are sent in one write, without watching whether the client reads them. */

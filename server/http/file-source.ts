@@ -1,10 +1,10 @@
-/** Where files come from that are served as they are: a folder, or a zip archive. */
+/** Sources of files that are served unchanged: a folder, or a zip archive. */
 import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { inflateRaw } from "node:zlib";
 
 export interface FileSource {
-  /** Paths with `/`, without the folder's own. @throws when they cannot be listed */
+  /** Returns paths with `/`, relative to the folder. @throws if they cannot be listed */
   names(): readonly string[];
   read(name: string): Promise<Buffer>;
 }
@@ -24,19 +24,19 @@ export function folderFiles(folder: string): FileSource {
 const fileBytesMax = 256 * 1024 * 1024;
 const archiveBytesMax = 512 * 1024 * 1024;
 
-/** Where a packed file is in the archive. */
+/** The location of a packed file in the archive. */
 interface Entry {
-  /** 0: stored as it is; 8: deflated. */
+  /** 0: stored; 8: deflated. */
   readonly method: number;
   readonly packedBytes: number;
-  /** Of its local header: 30 bytes, then a name and an extra field, then what is packed. */
+  /** Offset of its local header: 30 bytes, then a name and an extra field, then the packed content. */
   readonly offset: number;
 }
 
 /**
- * The files of a zip archive, which is kept in memory packed.
+ * The files of a zip archive, which stays packed in memory.
  *
- * @throws Error when it is none that can be read
+ * @throws Error if it is not a readable archive
  */
 export function zipFiles(archive: Buffer): FileSource {
   if (archive.length > archiveBytesMax) throw new Error("the archive is too large");
@@ -57,8 +57,8 @@ export function zipFiles(archive: Buffer): FileSource {
 }
 
 /**
- * The directory at the end of the archive: 46 bytes for each file, its name, an extra field and a comment. Behind it, 22
- * bytes say where it is, and a comment may follow.
+ * The directory at the end of the archive: 46 bytes for each file, its name, an extra field and a comment. After it, 22
+ * bytes contain its offset, and a comment may follow.
  */
 function entriesOf(archive: Buffer): Map<string, Entry> {
   const end = archive.lastIndexOf(Buffer.from("PK\u0005\u0006"));

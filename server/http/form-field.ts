@@ -2,8 +2,8 @@
 import type { Exchange } from "./exchange.ts";
 
 /**
- * @returns the field `name` of a form, empty when it has none; any other body as it is. curl labels each body as a form:
- * what begins like an object is none.
+ * Returns the field `name` of a form, or an empty body if the form lacks it; other bodies unchanged. curl labels each body as a
+ * form: a body that begins like an object is not a form.
  */
 export function formField(exchange: Pick<Exchange, "header">, body: Buffer, name: string): Buffer {
   const type = exchange.header("content-type") ?? "";

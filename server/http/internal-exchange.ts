@@ -91,7 +91,7 @@ export class InternalExchange extends Exchange {
     return this.wasDestroyed;
   }
 
-  override bodyAtOnce(): Buffer {
+  override bufferedBody(): Buffer {
     return this.request.body ?? Buffer.alloc(0);
   }
 

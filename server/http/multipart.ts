@@ -55,7 +55,7 @@ export async function* multipartContents(
 }
 
 /**
- * The file uploaded by a form: the content of its only part. A body that is not a form is returned as it is, because
+ * The file uploaded by a form: the content of its only part. A body that is not a form is returned unchanged, because
  * clients label JSON with any type. @throws EngineError bad-request for another number of parts, and as
  * `multipartContents`
  */

@@ -1,6 +1,6 @@
 /**
  * A streamed reply under the client's back-pressure. A client that reads nothing for too long is
- * cut off; sooner when other replies wait for memory.
+ * disconnected; sooner if other replies wait for memory.
  *
  * Invariants:
  * - After the client has disconnected, `write` and `end` do nothing and resolve.
@@ -11,7 +11,7 @@ import { processMemory } from "../../engine/base/memory/memory-budget.ts";
 import { pauseIfDue } from "../../engine/base/scheduling/time-slices.ts";
 import type { TextChunks } from "../../engine/engine.ts";
 
-/** Bytes counted for an open streamed reply: a pending chunk, and two on their way to the client. */
+/** Bytes counted for an open streamed reply: a pending chunk, and two in transit to the client. */
 export const streamHeldBytes = 192 * 1024;
 const pieceBytes = 64 * 1024;
 
@@ -21,7 +21,7 @@ export class ReplyStream {
   private readonly giveUp: () => void;
   private readonly counted: ((bytes: number) => void) | undefined;
 
-  /** `counted`: told the length of each chunk. */
+  /** `counted` receives the length of each chunk. */
   constructor(
     sink: Writable,
     stallMs: number,
@@ -34,13 +34,13 @@ export class ReplyStream {
     this.giveUp = giveUp;
   }
 
-  /** Has the client disconnected, or is everything sent? Further writes are then useless. */
+  /** Whether the client has disconnected or everything is sent. Further writes have no effect. */
   get isClosed(): boolean {
     return this.sink.destroyed || this.sink.writableEnded;
   }
 
   /**
-   * Writes a chunk. @returns undefined when more may be written at once, else a promise to wait for; it resolves (never
+   * Writes a chunk. @returns undefined if more may be written immediately, otherwise a promise that resolves (and never
    * rejects) when the buffer has drained or the client has disconnected
    */
   write(chunk: Uint8Array | string): Promise<void> | undefined {
@@ -49,7 +49,7 @@ export class ReplyStream {
     return this.sink.write(chunk) ? undefined : this.room("drain");
   }
 
-  /** Ends the reply; resolves when all of it was handed to the system, or the client has disconnected. */
+  /** Ends the reply; resolves when the system has all of it, or the client has disconnected. */
   async end(chunk?: Uint8Array | string): Promise<void> {
     if (this.isClosed) return;
     if (chunk !== undefined) {

@@ -7,7 +7,7 @@
  */
 import { invalidArgument } from "../../engine/base/errors.ts";
 
-/** The part of the request target after `?`, parsed on first use. Hot: most have none, and several names are asked for. */
+/** The part of the request target after `?`, parsed on first use. Hot: most requests have none, and several names are read. */
 export class QueryString {
   /** As sent, without the `?`. */
   readonly text: string;
@@ -20,20 +20,20 @@ export class QueryString {
     this.values = [];
   }
 
-  /** The first value of `name`; undefined when absent, "" when it has no value. */
+  /** Returns the first value of `name`; undefined if absent, "" if it has no value. */
   get(name: string): string | undefined {
     if (this.text === "") return undefined;
     const position = this.parsed().indexOf(name.toLowerCase());
     return position < 0 ? undefined : this.values[position];
   }
 
-  /** Is `name` (in lower case) the only parameter, given any number of times or not at all? */
+  /** Returns whether no parameter but `name` (in lower case) is present. */
   hasOnly(name: string): boolean {
     for (const other of this.parsed()) if (other !== name) return false;
     return true;
   }
 
-  /** All values of `name`, in the order sent. */
+  /** Returns all values of `name`, in the order sent. */
   all(name: string): string[] {
     const names = this.parsed();
     const wanted = name.toLowerCase();
@@ -44,7 +44,7 @@ export class QueryString {
     return this.parsed().includes(name.toLowerCase());
   }
 
-  /** The one value of `name`. @throws EngineError invalid-argument when it is absent, blank or repeated */
+  /** Returns the only value of `name`. @throws EngineError invalid-argument if it is absent, blank or repeated */
   required(name: string): string {
     const values = this.all(name);
     const value = values[0];
@@ -75,7 +75,7 @@ export class QueryString {
   }
 
   /**
-   * A 64-bit integer, clamped to ±(2^53 - 1), which no number of ours exceeds (clients start descending lists at the
+   * A 64-bit integer, clamped to ±(2^53 - 1), which no number of the server exceeds (clients start descending lists at the
    * greatest long); `fallback` when absent or empty. @throws EngineError invalid-argument
    */
   long<T>(name: string, fallback: T): number | T {
@@ -117,7 +117,7 @@ export class QueryString {
   }
 
   /**
-   * Milliseconds of `[-][d.]hh:mm[:ss[.f]]`, or of a bare number, which clients mean as milliseconds.
+   * Milliseconds of `[-][d.]hh:mm[:ss[.f]]`, or of a bare number of milliseconds.
    * `fallback` when absent or empty. @throws EngineError invalid-argument
    */
   timeSpanMs<T>(name: string, fallback: T): number | T {

@@ -1,5 +1,5 @@
 /**
- * What every reply carries: the standard headers, the error body, and the choice and application of compression. The
+ * The common parts of replies: the standard headers, the error body, and the choice and application of compression. The
  * exchanges send the result.
  *
  * Invariants:
@@ -11,11 +11,11 @@ import { EngineError } from "../../engine/base/errors.ts";
 import { errorStatus } from "./error-status.ts";
 import { RequestError, tooDeep } from "./request-error.ts";
 
-/** The interface version we announce. Clients compare it as text with "4.2" and "5.2". */
+/** The announced version of the interface. Clients compare it as text with "4.2" and "5.2". */
 export const interfaceVersion = "7.2.7.72051";
 export const jsonContentType = "application/json; charset=utf-8";
 
-/** Given as `content-type`: the reply has no such header. An empty value is sent as it is. */
+/** A `content-type` that omits the header. An empty value would be sent. */
 export const noContentType = "none";
 
 /** Headers of one connection (RFC 9110, 7.6.1), which are not forwarded. */
@@ -42,8 +42,8 @@ interface ErrorReply {
 }
 
 /**
- * The reply for anything thrown. An unknown error is logged in full through `logUnknown`, and answered with a reference
- * that finds it in the log. `hint`: what helps with it, for the key of that name.
+ * Returns the reply for an exception. An unknown error is logged in full through `logUnknown`, and the reply contains its
+ * reference in the log. `hint` is the value of the member of that name: a remedy.
  */
 export function errorReply(
   thrown: unknown,
@@ -75,7 +75,7 @@ function withHint(hint: string | undefined): Record<string, unknown> {
   return hint === undefined ? {} : { hint };
 }
 
-/** `Retry-After`, where the error carries a delay. */
+/** Returns `Retry-After`, if the error has a delay. */
 function retryHeaders({ details }: EngineError): ReplyHeaders | undefined {
   const seconds = details?.["retryAfterSeconds"];
   return typeof seconds === "number" ? { "retry-after": String(seconds) } : undefined;
@@ -112,9 +112,9 @@ function refusalBody(type: string, message: string): string {
   return JSON.stringify({ Type: type, Message: message, Error: `${type}: ${message}` });
 }
 
-/** Bytes below which compressing gains less than it costs: about one and a half network packets. */
+/** Size below which compression does not pay, in bytes: about one and a half network packets. */
 export const compressibleBytesMin = 2048;
-/** Bytes above which compression runs off the main thread. */
+/** Size above which compression runs on another thread, in bytes. */
 const inlineCompressBytesMax = 32 * 1024;
 
 export type ReplyEncoding = "gzip" | "br" | "deflate" | "zstd";
@@ -135,14 +135,14 @@ const preference: readonly ReplyEncoding[] =
     : ["zstd", "gzip", "br", "deflate"];
 
 /**
- * Does the client ask for a certain encoding, instead of listing those that it can read? Such clients of RavenDB expect
- * it for replies of any size.
+ * Returns whether the client requests one encoding, instead of listing the encodings that it supports. Such clients of
+ * RavenDB expect it for replies of any size.
  */
 export function namesOneEncoding(header: string | undefined): boolean {
   return header !== undefined && !header.includes(",") && !header.includes("*");
 }
 
-/** The reply encoding for an Accept-Encoding header; undefined: none. */
+/** Returns the reply encoding for an Accept-Encoding header, or undefined. */
 export function chooseEncoding(header: string | undefined): ReplyEncoding | undefined {
   if (header === undefined) return undefined;
   let best: ReplyEncoding | undefined;
@@ -170,7 +170,7 @@ const brotliOptions: zlib.BrotliOptions = {
 };
 const deflateOptions: zlib.ZlibOptions = { level: 4 };
 
-/** Compresses `body`: synchronously when it is small, else on another thread. */
+/** Compresses `body`: a small body synchronously, others on another thread. */
 export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Promise<Buffer> {
   if (body.length <= inlineCompressBytesMax) {
     switch (encoding) {
@@ -195,12 +195,12 @@ export function compress(body: Uint8Array, encoding: ReplyEncoding): Buffer | Pr
 
 let openCompressors = 0;
 
-/** Compression streams that are open now. */
+/** Open compression streams. */
 export function compressorCount(): number {
   return openCompressors;
 }
 
-/** A compression stream, for streamed replies. */
+/** Returns a compression stream, for streamed replies. */
 export function compressor(
   encoding: ReplyEncoding,
 ): zlib.Gzip | zlib.BrotliCompress | zlib.Deflate {

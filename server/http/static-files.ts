@@ -1,6 +1,6 @@
 /**
- * The files of a folder or an archive, as replies: found when it is first asked for one, read and compressed when they are, and kept
- * in memory from then on. For files that do not change while the server runs.
+ * Replies with the files of a folder or an archive. The list is read for the first request; a file is read and compressed when
+ * it is first requested, and cached. For files that do not change while the server runs.
  */
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,7 +9,7 @@ import { isUnchanged, quoted } from "./conditional.ts";
 import type { FileSource } from "./file-source.ts";
 import type { ReplyHeaders } from "./response.ts";
 
-/** What a file is the reply to: an exchange of the server, or of what stands before one. */
+/** The part of an exchange that a reply needs: of the server, or of the proxy of the studio. */
 export interface FileRequest {
   readonly path: string;
   header(name: string): string | undefined;
@@ -36,10 +36,10 @@ const types: Readonly<Record<string, string>> = {
   woff: "font/woff",
   woff2: "font/woff2",
 };
-/** Names that the build made of the content of the file: `main-Bq2k9x_f.js`. */
+/** Names that contain a hash of the content: `main-Bq2k9x_f.js`. */
 const hashedName = /-[\w-]{8}\.\w+$/;
 
-/** What keeps a page to itself. `referrer`: whom it tells where a request comes from. */
+/** Headers that isolate a page from other sites. `referrer`: its Referrer-Policy. */
 export function pageHeaders(
   contentPolicy: string,
   referrer: "no-referrer" | "same-origin" = "no-referrer",
@@ -65,23 +65,23 @@ export class StaticFiles {
     this.#headers = headers;
   }
 
-  /** Is there a file of that name? */
+  /** Returns whether a file of that name exists. */
   has(name: string): boolean {
     if (this.#names === undefined) {
       const names = namesIn(this.#source);
-      // None: perhaps they could not be listed just now.
+      // An empty list may be due to a temporary failure.
       if (names.length > 0) this.#names = new Set(names);
     }
     return this.#names?.has(name) === true;
   }
 
-  /** Replies with the file `name`, which is there. */
+  /** Replies with the file `name`, which must exist. */
   async reply(request: FileRequest, name: string): Promise<void> {
     let found = this.#files.get(name);
     if (found === undefined) {
       found = read(this.#source, name);
       this.#files.set(name, found);
-      // What could not be read just now is read when it is asked for again.
+      // After a failure, the next request reads the file again.
       found.catch(() => this.#files.delete(name));
     }
     const { type, etag, bytes, compressed } = await found;
@@ -99,7 +99,7 @@ export class StaticFiles {
   }
 }
 
-/** None where there is no such folder. */
+/** Returns no files if the folder does not exist. */
 function namesIn(source: FileSource): readonly string[] {
   try {
     return source.names();

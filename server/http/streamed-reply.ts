@@ -1,4 +1,4 @@
-/** A JSON reply composed in pieces: sent whole when it stays small, streamed with back-pressure when it does not. */
+/** A JSON reply composed in pieces: a small reply is sent in one write, a larger one is streamed with back-pressure. */
 
 import { JsonText } from "../../engine/base/json/json-text.ts";
 import type { FoundDocument } from "../../engine/engine.ts";
@@ -24,12 +24,12 @@ export class StreamedReply {
     this.headers = headers;
   }
 
-  /** Has the client disconnected? Further output is then useless. */
+  /** Whether the client has disconnected. Further output has no effect. */
   get isClosed(): boolean {
     return this.#exchange.isClosed || this.#stream?.isClosed === true;
   }
 
-  /** Sends the buffered text when it is long enough; await the promise, if any. @throws RequestError 503 */
+  /** Sends the buffered text if it is long enough; await the promise, if any. @throws RequestError 503 */
   flush(): Promise<void> | undefined {
     if (this.text.length < pieceBytes) return undefined;
     if (this.#stream === undefined) return this.#open().then((stream) => this.#send(stream));
@@ -37,7 +37,7 @@ export class StreamedReply {
   }
 
   /**
-   * Adds a document too large to be composed at once, under the client's back-pressure.
+   * Adds a document that is too large for one buffer, under the client's back-pressure.
    * @throws RequestError 503, EngineError record-damaged
    */
   async addLarge(document: FoundDocument): Promise<void> {
@@ -51,7 +51,7 @@ export class StreamedReply {
     }
   }
 
-  /** Ends the reply; resolves when all of it was handed to the system. */
+  /** Ends the reply; resolves when the system has all of it. */
   async end(): Promise<void> {
     if (this.#stream === undefined) {
       this.#exchange.replyJson(this.#status, this.text.bytes, this.headers);

@@ -48,7 +48,7 @@ export function parseQueryBody(body: Buffer): QueryRequest | Promise<QueryReques
 /** Returns the body, which is scanned several times and so must not be large. @throws EngineError work-limit */
 export function queryBody(exchange: Exchange): Buffer | Promise<Buffer> {
   refuseLarge(Number(exchange.header("content-length") ?? 0));
-  return andThen(exchange.bodyAtOnce(), smallBody);
+  return andThen(exchange.bufferedBody(), smallBody);
 }
 
 function smallBody(body: Buffer): Buffer {

@@ -52,7 +52,7 @@ export interface RunningServer {
   readonly lost: Promise<Error>;
   /** Checks the certificate files for changes now. @returns whether they changed. @throws StartError */
   reloadCertificate(): Promise<boolean>;
-  /** From now on it does not keep the process alive: for a process that has other things to do. */
+  /** Allows the process to exit while the server runs. */
   unref(): void;
   /** Finishes requests in flight, flushes, then resolves. */
   stop(): Promise<void>;
@@ -61,9 +61,9 @@ export interface RunningServer {
 interface StartOptions {
   readonly config: Config;
   readonly routes: readonly Route[];
-  /** `replication` undefined: of a single node. */
+  /** `replication` is undefined on a single node. */
   readonly openStorage: (config: Config, replication?: FolderReplication) => Promise<Storage>;
-  /** Left out: nothing is logged. */
+  /** If omitted, nothing is logged. */
   readonly log?: Log;
   /** Logs an error whose details no reply may show. */
   readonly logError: (reference: string, error: unknown) => void;
@@ -78,7 +78,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   setScriptLimits(config.scripts);
   setWorkLimits(config.queries);
   const node = await prepareCluster(config, options.log ?? silentLog());
-  // First, so that no certificates are made in a folder that another process owns.
+  // First, so that no certificates are created in a folder that another process owns.
   const storage = await options.openStorage(config, node?.replication);
   let shown: PresentedCertificate | undefined;
   let clustered: ClusterServices | undefined;
@@ -210,7 +210,7 @@ interface Ended {
   readonly audit: AuditLog;
 }
 
-/** Ends what takes requests, and what goes on beside them. */
+/** Closes the listeners and the background tasks. */
 function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
   return async (timeoutMs: number) => {
     backups.close();
@@ -221,7 +221,7 @@ function closing({ backups, tcpServer, server, monitoring, audit }: Ended) {
   };
 }
 
-/** Presents new certificates as they come. */
+/** Presents new certificates when their files change. */
 function showNew(
   shown: PresentedCertificate | undefined,
   listeners: readonly (HttpService | TcpServer)[],
@@ -239,12 +239,12 @@ function listening(address: ServerAddress | undefined): ServerAddress {
   return address;
 }
 
-/** The folder of everything that is kept; undefined: nothing is. */
+/** Returns the data folder; undefined if the server runs in memory. */
 function dataFolderOf({ runInMemory, dataFolder }: Config): string | undefined {
   return runInMemory ? undefined : resolve(dataFolder);
 }
 
-/** What the nodes of a cluster share. */
+/** The values that the nodes of a cluster share. */
 type SharedParts = Pick<ServerServices, "values" | "databases" | "commandIndex">;
 
 function singleNode({ values, databases }: Storage): SharedParts {
@@ -272,7 +272,7 @@ function makeBackups(
       if (cluster === undefined) return false;
       const state = cluster.find(name);
       if (state !== undefined) return state.role !== "leader";
-      // What is left of a database that is gone is removed by one of the nodes.
+      // One of the nodes removes the remains of a deleted database.
       return !shared.databases.has(name) && cluster.leaderTag !== cluster.tag;
     },
     nextIndex: () => shared.commandIndex.next(),
@@ -285,7 +285,7 @@ function connectionsOf(server: HttpService, tcp: TcpServer): Record<ConnectionKi
   return { ...server.connectionCounts(), tcp: tcp.connectionCount };
 }
 
-/** What monitoring looks at. */
+/** The components that monitoring reads. */
 interface Monitored extends Pick<StartOptions, "config" | "routes"> {
   readonly storage: Storage;
   readonly log: Log;

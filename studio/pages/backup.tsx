@@ -1,4 +1,4 @@
-/** Page 10: backups and schedules, reverting, import, export, sample data. */
+/** Backups and schedules, reverting, import, export, sample data. */
 import { may } from "../base/identity.ts";
 import { address, href, setQuery } from "../base/router.ts";
 import { panel, Tabs } from "../components/tabs.tsx";

@@ -1,4 +1,4 @@
-/** Page 9: certificates and their access, for operators. */
+/** Certificates and their access, for operators. */
 
 import { useState } from "preact/hooks";
 import {

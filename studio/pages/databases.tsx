@@ -1,4 +1,4 @@
-/** Page 1: the databases of the server; creates and deletes databases. */
+/** The databases of the server; creates and deletes databases. */
 
 import { useEffect, useState } from "preact/hooks";
 import { type BackupTask, lastBackupMs } from "../base/backup-tasks.ts";

@@ -1,5 +1,5 @@
 /**
- * Page 5: a patch is written, tested on one document, tested on all documents without storing, and run. Below are the
+ * A patch is written, tested on one document, tested on all documents without storing, and run. Below are the
  * operations of the database, each with its own page.
  */
 

@@ -1,4 +1,4 @@
-/** Page 8: performance plots of the last minutes, hour or day, or of a range of times; and current requests. */
+/** Performance plots of the last minutes, hour or day, or of a range of times; and current requests. */
 import { useMemo, useState } from "preact/hooks";
 import { bytes, shortCount, when } from "../base/format.ts";
 import { identity, may } from "../base/identity.ts";

@@ -36,12 +36,10 @@ interface Branch<K, V> {
 
 type TreeNode<K, V> = Leaf<K, V> | Branch<K, V>;
 
-/** A range of keys and its direction. An undefined bound is open; bounds are inclusive by default. */
+/** A range of keys and its direction. An undefined bound is open; bounds are inclusive. */
 export interface KeyRange<K> {
   readonly lower?: K | undefined;
-  readonly lowerExclusive?: boolean | undefined;
   readonly upper?: K | undefined;
-  readonly upperExclusive?: boolean | undefined;
   readonly descending?: boolean | undefined;
 }
 
@@ -370,7 +368,6 @@ export class TreeCursor<K, V> {
   readonly #changeCount: number;
   readonly #descending: boolean;
   readonly #stop: K | undefined;
-  readonly #stopExclusive: boolean;
   /** The branches above the leaf, and the index of the child in each. */
   readonly #path: Branch<K, V>[] = [];
   readonly #childIndexes: number[] = [];
@@ -383,12 +380,7 @@ export class TreeCursor<K, V> {
     this.#changeCount = tree.changeCount;
     this.#descending = range.descending === true;
     this.#stop = this.#descending ? range.lower : range.upper;
-    this.#stopExclusive = (this.#descending ? range.lowerExclusive : range.upperExclusive) === true;
     const start = this.#descending ? range.upper : range.lower;
-    const startExclusive =
-      (this.#descending ? range.upperExclusive : range.lowerExclusive) === true;
-    // Ascending, the keys below the start are skipped; descending, those above it.
-    const inclusive = this.#descending ? !startExclusive : startExclusive;
     let node = root;
     while (node.kind === "branch") {
       const open = this.#descending ? node.children.length - 1 : 0;
@@ -399,8 +391,9 @@ export class TreeCursor<K, V> {
     }
     this.#leaf = node;
     const open = this.#descending ? node.keys.length : 0;
+    // Ascending, the keys below the start are skipped; descending, the keys above it.
     const below =
-      start === undefined ? open : countBelow(node.keys, start, inclusive, tree.compare);
+      start === undefined ? open : countBelow(node.keys, start, this.#descending, tree.compare);
     this.#at = this.#descending ? below : below - 1;
   }
 
@@ -421,8 +414,7 @@ export class TreeCursor<K, V> {
       if (!this.#nextLeaf(step)) return this.#end(step);
     }
     if (this.#stop === undefined) return true;
-    const order = this.#tree.compare(this.key, this.#stop) * step;
-    if (order < 0 || (order === 0 && !this.#stopExclusive)) return true;
+    if (this.#tree.compare(this.key, this.#stop) * step <= 0) return true;
     return this.#end(step);
   }
 

@@ -92,7 +92,6 @@ export interface MaintenanceOptions {
   readonly snapshotIntervalMs?: number;
   readonly snapshotLogBytes?: number;
   readonly scrubIntervalMs?: number;
-  readonly scrubBytesPerSecond?: number;
 }
 
 export class Maintenance {
@@ -123,7 +122,6 @@ export class Maintenance {
       snapshotIntervalMs,
       snapshotLogBytes,
       scrubIntervalMs,
-      scrubBytesPerSecond,
       ...options,
     };
     const newTask = (run: () => Promise<void>): BackgroundTask =>
@@ -200,11 +198,10 @@ export class Maintenance {
   async scrub(): Promise<void> {
     const { log, state, blobs, clock } = this.#host;
     const { signal } = this.#ending;
-    const speed = this.#options.scrubBytesPerSecond;
     const found: Damage[] = [];
-    await log.scrub((damage) => found.push(damage), speed);
+    await log.scrub((damage) => found.push(damage), scrubBytesPerSecond);
     if (signal.aborted) return;
-    const throttle = new Throttle(clock, speed);
+    const throttle = new Throttle(clock, scrubBytesPerSecond);
     signal.addEventListener("abort", () => throttle.hurry(), { once: true });
     const hashes = await blobs.findDamaged(async (bytes) => {
       await throttle.spend(bytes);

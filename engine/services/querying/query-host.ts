@@ -97,8 +97,6 @@ export interface QueryOptions {
   readonly taker?: QueryTaker | undefined;
   /** Filled in while the query runs; omitted if the query is not traced. */
   readonly trace?: QueryTrace | undefined;
-  /** Called with the reply's etag before the first row. Not called when documents may change while the query runs. */
-  readonly onEtag?: (etag: number) => void;
 }
 
 /** The index that fits a query best, and why others do not. */
@@ -561,8 +559,7 @@ function isPageRequest(options: QueryOptions): boolean {
     options.metadataOnly !== true &&
     options.projectionBehavior === undefined &&
     options.isStream !== true &&
-    options.trace === undefined &&
-    options.onEtag === undefined
+    options.trace === undefined
   );
 }
 
@@ -639,7 +636,6 @@ class EtagMarker implements IndexProvider {
     }
     this.etag = fingerprint;
     if (this.#has(fingerprint, index)) throw notModified;
-    this.#options.onEtag?.(fingerprint);
   }
 
   /** Returns whether the caller has the reply for this state of the data that the query reads. */

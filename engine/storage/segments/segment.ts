@@ -64,7 +64,7 @@ export class Segment {
   readonly salt: number = notSmall;
   /** Bytes of the file, and of the image. */
   readonly size: number;
-  /** The bytes while they are in memory, in an ArrayBuffer of their own, from offset 0. */
+  /** Content, while it is in memory: an ArrayBuffer of its own, from offset 0. */
   image: Buffer | null = null;
   /** It was made for one large transaction: its image is dropped as soon as that is durable. */
   isOversized = false;

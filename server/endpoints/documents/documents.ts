@@ -108,7 +108,7 @@ function putDocument(exchange: Exchange, { database }: DatabaseContext): Promise
       : uploadedFile(exchange.header("content-type"), body).then((text) =>
           database.documents.put(id, text, expected),
         );
-  const body = exchange.bodyAtOnce();
+  const body = exchange.bufferedBody();
   return (body instanceof Promise ? body.then(store) : store(body)).then((stored) =>
     exchange.replyJson(
       201,

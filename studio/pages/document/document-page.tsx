@@ -1,4 +1,4 @@
-/** Page 3: a document; or similar ids if it does not exist. */
+/** A document; or similar ids if it does not exist. */
 import { useEffect, useState } from "preact/hooks";
 import { get, ServerError } from "../../base/client.ts";
 import { href } from "../../base/router.ts";

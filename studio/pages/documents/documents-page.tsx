@@ -1,4 +1,4 @@
-/** Page 2: the collections of a database, and their documents. */
+/** The collections of a database, and their documents. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";

@@ -1,4 +1,4 @@
-/** Page 7: one index, or a new one. */
+/** One index, or a new one. */
 
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";

@@ -1,4 +1,4 @@
-/** Page 6: the indexes of a database, those with problems first. */
+/** The indexes of a database, those with problems first. */
 
 import { useEffect, useState } from "preact/hooks";
 import { watch } from "../../base/changes.ts";

@@ -1,4 +1,4 @@
-/** Page 4: runs RQL queries, shows the result and the query plan. The text and its parameters are in the address. */
+/** Runs RQL queries, shows the result and the query plan. The text and its parameters are in the address. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { send } from "../../base/client.ts";
 import { address, href, setQuery } from "../../base/router.ts";

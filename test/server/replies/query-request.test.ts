@@ -7,7 +7,7 @@ function exchangeOf(body: object): Exchange {
   const bytes = Buffer.from(JSON.stringify(body));
   return {
     header: () => undefined,
-    bodyAtOnce: () => (bytes.length % 2 === 0 ? bytes : Promise.resolve(bytes)),
+    bufferedBody: () => (bytes.length % 2 === 0 ? bytes : Promise.resolve(bytes)),
   } as unknown as Exchange;
 }
 

@@ -14,9 +14,7 @@ const keyMax = 120;
 const key = fc.integer({ min: 0, max: keyMax });
 const range = fc.record<KeyRange<number>>({
   lower: fc.option(key, { nil: undefined }),
-  lowerExclusive: fc.boolean(),
   upper: fc.option(key, { nil: undefined }),
-  upperExclusive: fc.boolean(),
   descending: fc.boolean(),
 });
 const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
@@ -41,19 +39,8 @@ class Model {
     this.entries = this.entries.filter((entry) => entry[0] !== key);
   }
   range(range: KeyRange<number>): Entry[] {
-    const inside = this.entries.filter(([key]) => {
-      if (
-        range.lower !== undefined &&
-        (key < range.lower || (key === range.lower && range.lowerExclusive))
-      )
-        return false;
-      if (
-        range.upper !== undefined &&
-        (key > range.upper || (key === range.upper && range.upperExclusive))
-      )
-        return false;
-      return true;
-    });
+    const { lower = Number.NEGATIVE_INFINITY, upper = Number.POSITIVE_INFINITY } = range;
+    const inside = this.entries.filter(([key]) => key >= lower && key <= upper);
     return range.descending ? inside.reverse() : inside;
   }
 }
