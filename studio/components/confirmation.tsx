@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.tsx";
 import { Failure } from "./messages.tsx";
+import { TextField } from "./text-field.tsx";
 
 export function Confirmation({
   title,
@@ -40,14 +41,15 @@ export function Confirmation({
     <Dialog title={title} close={close} isAlert>
       {children}
       {typed !== "" && (
-        <label class="form">
-          <span>
-            Type <code>{typed}</code> to continue
-          </span>
-          <div class="field">
-            <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
-          </div>
-        </label>
+        <TextField
+          label={
+            <span>
+              Type <code>{typed}</code> to continue
+            </span>
+          }
+          value={text}
+          change={setText}
+        />
       )}
       {error !== null && <Failure error={error} />}
       <footer class="row">

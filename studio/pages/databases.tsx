@@ -16,6 +16,7 @@ import { Icon } from "../components/icon.tsx";
 import { Menu, type MenuItem } from "../components/menu.tsx";
 import { Empty, Failure, Skeleton } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
+import { SearchInput, TextField } from "../components/text-field.tsx";
 import { forgetDatabase } from "../shell/database.ts";
 import { usePage } from "../shell/page.ts";
 import { Aside, type DatabaseFacts, type ServerFigures } from "./databases-attention.tsx";
@@ -76,12 +77,11 @@ export function DatabasesPage() {
         {rows.length > 0 && (
           <div class="field calm filter">
             <Icon name="find" kind="muted" />
-            <input
-              type="search"
+            <SearchInput
+              label="Filter by name"
               placeholder="Filter by name"
-              aria-label="Filter by name"
               value={filter}
-              onInput={(event) => setQuery({ filter: event.currentTarget.value })}
+              change={(text) => setQuery({ filter: text })}
             />
           </div>
         )}
@@ -426,18 +426,14 @@ function NewDatabase({ close }: { close: () => void }) {
           if (name !== "" && problem === null) void make();
         }}
       >
-        <label class="form">
-          Name
-          <div class="field">
-            <input
-              autofocus
-              value={name}
-              aria-describedby="name-problem"
-              aria-invalid={problem !== null}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          </div>
-        </label>
+        <TextField
+          label="Name"
+          autofocus
+          value={name}
+          aria-describedby="name-problem"
+          aria-invalid={problem !== null}
+          change={setName}
+        />
         <p id="name-problem" class={problem === null ? "muted" : "bad"} aria-live="polite">
           {problem ?? "Letters, digits, dots, dashes and underscores."}
         </p>

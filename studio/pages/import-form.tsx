@@ -11,6 +11,7 @@ import { Icon } from "../components/icon.tsx";
 import { Failure } from "../components/messages.tsx";
 import { Progress } from "../components/progress.tsx";
 import { Table } from "../components/table.tsx";
+import { TextField } from "../components/text-field.tsx";
 import { ItemChoice, itemsToSend, usualItems } from "./item-choice.tsx";
 
 const accepted = ".ravendbdump,.json,.jsonl,.ndjson,.csv,.gz";
@@ -228,16 +229,12 @@ function RowsImport({ database, file }: { database: string; file: File }) {
       {preview.error !== null && <Failure error={preview.error} />}
       {preview.rows.length > 0 && <PreviewTable rows={preview.rows} />}
       <div class="two-fields">
-        <label class="form">
-          Collection
-          <div class="field">
-            <input
-              value={collection}
-              onInput={(event) => setCollection(event.currentTarget.value)}
-            />
-          </div>
-          <small>For documents without one.</small>
-        </label>
+        <TextField
+          label="Collection"
+          value={collection}
+          change={setCollection}
+          hint="For documents without one."
+        />
         <label class="form">
           Id field
           <select

@@ -9,6 +9,7 @@ import { Drawer } from "../components/drawer.tsx";
 import { Facts } from "../components/facts.tsx";
 import { Icon } from "../components/icon.tsx";
 import { Table } from "../components/table.tsx";
+import { SearchInput } from "../components/text-field.tsx";
 import { usePage } from "../shell/page.ts";
 
 interface LogLine {
@@ -138,13 +139,7 @@ function Tools({
         </select>
       </label>
       <div class="field calm filter">
-        <input
-          type="search"
-          aria-label="Filter"
-          placeholder="Filter"
-          value={filter}
-          onInput={(event) => setQuery({ filter: event.currentTarget.value })}
-        />
+        <SearchInput label="Filter" value={filter} change={(text) => setQuery({ filter: text })} />
       </div>
       <span class="grow" />
       <button type="button" class="btn" aria-pressed={isHeld} onClick={() => hold(!isHeld)}>

@@ -10,6 +10,7 @@ import { curlOf, type SeenRequest, useTraffic } from "../base/traffic.ts";
 import { Failure } from "../components/messages.tsx";
 import { actionsColumn, numeric, Table } from "../components/table.tsx";
 import { panel, Tabs } from "../components/tabs.tsx";
+import { SearchInput } from "../components/text-field.tsx";
 
 type TabKey = "requests" | "slow" | "running";
 const shownMax = 50;
@@ -54,13 +55,7 @@ export function Requests({
       >
         {chosen !== "running" && (
           <div class="field calm filter">
-            <input
-              type="search"
-              aria-label="Filter requests"
-              placeholder="Filter"
-              value={filter}
-              onInput={(event) => setFilter(event.currentTarget.value)}
-            />
+            <SearchInput label="Filter requests" value={filter} change={setFilter} />
           </div>
         )}
       </Tabs>

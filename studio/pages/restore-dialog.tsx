@@ -4,6 +4,7 @@ import { type Backup, startRestore } from "../base/backup-tasks.ts";
 import { useDatabaseName } from "../base/database-name.ts";
 import { moment } from "../base/format.ts";
 import { Dialog, FormEnd } from "../components/dialog.tsx";
+import { TextField } from "../components/text-field.tsx";
 
 export function RestoreDialog({
   made,
@@ -65,31 +66,23 @@ export function RestoreDialog({
           </small>
         </label>
         {made.file === null && (
-          <label class="form">
-            As of
-            <div class="field">
-              <input
-                type="datetime-local"
-                step="1"
-                value={time}
-                onInput={(event) => setTime(event.currentTarget.value)}
-              />
-            </div>
-            <small>Empty: the newest state.</small>
-          </label>
+          <TextField
+            label="As of"
+            type="datetime-local"
+            step="1"
+            value={time}
+            change={setTime}
+            hint="Empty: the newest state."
+          />
         )}
         {made.isEncrypted && (
-          <label class="form">
-            Encryption key of the backup, in Base64
-            <div class="field">
-              <input
-                type="password"
-                autocomplete="off"
-                value={key}
-                onInput={(event) => setKey(event.currentTarget.value)}
-              />
-            </div>
-          </label>
+          <TextField
+            label="Encryption key of the backup, in Base64"
+            type="password"
+            autocomplete="off"
+            value={key}
+            change={setKey}
+          />
         )}
         <label class="check">
           <input

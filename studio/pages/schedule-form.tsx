@@ -5,6 +5,7 @@ import { send } from "../base/client.ts";
 import { moment } from "../base/format.ts";
 import { useResource } from "../base/resource.ts";
 import { Dialog, FormEnd } from "../components/dialog.tsx";
+import { TextField } from "../components/text-field.tsx";
 import { TargetFields, type TypedTarget, targetSettings, useTarget } from "./backup-target.tsx";
 
 /** Common schedules; cron expressions use the server's local time. */
@@ -119,7 +120,7 @@ export function ScheduleForm({
           if (isReady) void save();
         }}
       >
-        <TextField label="Name" value={name} change={setName} isFirst />
+        <TextField label="Name" value={name} change={setName} autofocus />
         <TargetFields
           typed={target.typed}
           change={target.setTyped}
@@ -156,7 +157,8 @@ export function ScheduleForm({
             label="Seconds between copies"
             value={interval}
             change={setInterval}
-            isNumber
+            type="number"
+            min="1"
           />
         )}
         <TextField
@@ -164,44 +166,14 @@ export function ScheduleForm({
           value={keepDays}
           change={setKeepDays}
           hint="Empty: keep all."
-          isNumber
+          type="number"
+          min="1"
         />
         <FormEnd error={error} close={close} isReady={isReady}>
           {isBusy ? "Saving" : "Save schedule"}
         </FormEnd>
       </form>
     </Dialog>
-  );
-}
-
-function TextField({
-  label,
-  value,
-  change,
-  hint,
-  isNumber = false,
-  isFirst = false,
-}: {
-  label: string;
-  value: string;
-  change: (value: string) => void;
-  hint?: string;
-  isNumber?: boolean;
-  isFirst?: boolean;
-}) {
-  return (
-    <label class="form">
-      {label}
-      <div class="field">
-        <input
-          value={value}
-          autofocus={isFirst}
-          {...(isNumber ? { type: "number", min: "1" } : {})}
-          onInput={(event) => change(event.currentTarget.value)}
-        />
-      </div>
-      {hint !== undefined && <small>{hint}</small>}
-    </label>
   );
 }
 

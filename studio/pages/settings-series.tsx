@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { send } from "../base/client.ts";
 import { secondsOf } from "../base/format.ts";
+import { TextField } from "../components/text-field.tsx";
 import {
   AddCollection,
   Enabled,
@@ -156,15 +157,11 @@ function PolicyFields({
   return (
     <fieldset class="plain stack-2" aria-label={`Policy ${policy.Name}`}>
       <div class="three-fields">
-        <label class="form">
-          Policy
-          <div class="field">
-            <input
-              value={policy.Name}
-              onInput={(event) => change({ ...policy, Name: event.currentTarget.value })}
-            />
-          </div>
-        </label>
+        <TextField
+          label="Policy"
+          value={policy.Name}
+          change={(text) => change({ ...policy, Name: text })}
+        />
         <TimeField
           label="Aggregate over"
           time={policy.AggregationTime}

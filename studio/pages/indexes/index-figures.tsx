@@ -7,6 +7,7 @@ import { address, setQuery } from "../../base/router.ts";
 import { Diff } from "../../components/diff.tsx";
 import { Empty, Failure, Skeleton } from "../../components/messages.tsx";
 import { Separator } from "../../components/separator.tsx";
+import { SearchInput } from "../../components/text-field.tsx";
 import type { Column } from "../../components/virtual-table.tsx";
 import { type ResultRow, valueCell } from "../result-cells.tsx";
 import { ResultTable, type Show } from "../result-table.tsx";
@@ -51,12 +52,11 @@ export function TermsTab({ database, index }: Properties) {
           </select>
         </label>
         <div class="field calm">
-          <input
-            type="search"
-            aria-label="Terms that begin with"
+          <SearchInput
+            label="Terms that begin with"
             placeholder="begin with"
             value={prefix}
-            onInput={(event) => setPrefix(event.currentTarget.value)}
+            change={setPrefix}
           />
         </div>
       </div>

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { ago, counted, milliseconds } from "../../base/format.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Icon } from "../../components/icon.tsx";
+import { SearchInput } from "../../components/text-field.tsx";
 import {
   forgetHistory,
   forgetSaved,
@@ -31,13 +32,7 @@ export function HistoryDialog({ database, close, use }: Properties) {
     <Dialog title="Recent queries" close={close} isBig>
       <p class="soft">The last 200 queries are stored in this browser, without results.</p>
       <div class="field">
-        <input
-          type="search"
-          aria-label="Filter history"
-          placeholder="Filter"
-          value={filter}
-          onInput={(event) => setFilter(event.currentTarget.value)}
-        />
+        <SearchInput label="Filter history" value={filter} change={setFilter} />
       </div>
       {shown.length === 0 && <p class="soft">No queries.</p>}
       <ul class="picks" aria-label="History">

@@ -7,6 +7,7 @@ import { address, href, open } from "../../base/router.ts";
 import { AccessDenied } from "../../components/access-denied.tsx";
 import { Icon } from "../../components/icon.tsx";
 import { Failure } from "../../components/messages.tsx";
+import { TextField } from "../../components/text-field.tsx";
 import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
 import { errorMarks } from "../../editor/error-marks.ts";
@@ -127,16 +128,12 @@ function Fields({
 }) {
   return (
     <div class="two-fields form-panel">
-      <label class="form">
-        Name
-        <div class="field">
-          <input
-            value={form.name}
-            onInput={(event) => change({ ...form, name: event.currentTarget.value })}
-          />
-        </div>
-        {isNew && <small>Empty: a number.</small>}
-      </label>
+      <TextField
+        label="Name"
+        value={form.name}
+        change={(text) => change({ ...form, name: text })}
+        hint={isNew ? "Empty: a number." : undefined}
+      />
       <label class="form">
         Start with
         <select
@@ -156,16 +153,12 @@ function Fields({
         </select>
       </label>
       {form.start === "vector" && (
-        <label class="form">
-          Change vector
-          <div class="field">
-            <input
-              class="mono"
-              value={form.vector}
-              onInput={(event) => change({ ...form, vector: event.currentTarget.value })}
-            />
-          </div>
-        </label>
+        <TextField
+          label="Change vector"
+          class="mono"
+          value={form.vector}
+          change={(text) => change({ ...form, vector: text })}
+        />
       )}
     </div>
   );
