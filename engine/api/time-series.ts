@@ -22,7 +22,7 @@ import {
 import { applySeriesOperations, parseSeriesOperations } from "../writes/time-series-operations.ts";
 import type { OpenDatabase } from "./database/open-database.ts";
 
-/** Entries [from, to) of packed ones. */
+/** Entries `[from, to)` of a packed segment. */
 export interface SeriesSlice {
   readonly segment: { unpack(): SegmentEntries };
   readonly from: number;

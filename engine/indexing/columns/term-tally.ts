@@ -277,8 +277,8 @@ export interface IntervalTotals {
 }
 
 /**
- * Returns the entries in each of some intervals of a column's numbers, in one pass; null: the intervals overlap, or a
- * value of the column may be no number but be in one, or an entry has several.
+ * Returns the entries in each of some intervals of a column's numbers, in one pass. Returns null if intervals overlap, if
+ * an interval may contain a value that is not a number, or if an entry has several values.
  */
 export function* totalsWithin(
   column: FieldColumn,
