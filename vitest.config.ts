@@ -93,7 +93,14 @@ export default defineConfig(({ mode }) => {
         ...(isCold ? { COLD: "1" } : {}),
         ...(mode === "followed" ? { FOLLOWED: "1" } : {}),
       },
-      setupFiles: files([`test/support/${setup}.ts`, "test/support/equal-bytes.ts"]),
+      setupFiles: files([
+        // c8 sets the variable.
+        ...(process.env["NODE_V8_COVERAGE"] === undefined
+          ? []
+          : ["test/support/flush-coverage.ts"]),
+        `test/support/${setup}.ts`,
+        "test/support/equal-bytes.ts",
+      ]),
       server: { deps: { external: [/\/dist\//] } },
       // A browser on a busy machine may exceed its timeouts.
       retry: isOfStudio ? 1 : 0,
