@@ -34,6 +34,11 @@ export class Attachments {
     return this.#database.state.keyspaces.attachments.get(attachmentKey(id, name));
   }
 
+  /** Returns the number of attachments, also of revisions, with this content. Cost: constant. */
+  countOf(hash: string): number {
+    return this.#database.blobs.referencesTo(hash);
+  }
+
   /** Returns the attachment in the revision of the document with this change vector; undefined if it does not exist. */
   async findInRevision(
     { id, name }: AttachmentName,

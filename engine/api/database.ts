@@ -205,6 +205,11 @@ export class Database {
     await this.#database.compact();
   }
 
+  /** Purges the tombstones that nothing needs. @returns their number @throws EngineError disk-full, database-stopped */
+  purgeTombstones(): Promise<number> {
+    return this.#database.maintenance.cleanTombstones();
+  }
+
   /** Reports errors outside of requests to the operator. */
   get report(): Report {
     return this.#database.report;

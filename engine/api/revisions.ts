@@ -119,17 +119,18 @@ export class Revisions {
   }
 
   /**
-   * Returns the revisions of all documents, or of a collection, newest first; at most `listedMax` of them. Cost:
-   * O(revisions), some at a time.
+   * Returns the revisions of all documents, or of a collection, newest first, or oldest first from `fromEtag` on; at most
+   * `listedMax` of them. Cost: O(revisions), some at a time.
    */
   async list(wanted: {
     readonly collection: string | undefined;
     readonly kind: RevisionKind;
     readonly start: number;
     readonly pageSize: number;
+    readonly fromEtag?: number;
   }): Promise<{ readonly rows: readonly ListedRevision[]; readonly total: number }> {
     const { revisions, collections } = this.#database.state.keyspaces;
-    const { kind, collection, start } = wanted;
+    const { kind, collection, start, fromEtag } = wanted;
     const end = Math.min(start + Math.min(wanted.pageSize, listedMax), revisions.rowsEnd);
     const id = collection === undefined ? -1 : collections.find(collection);
     const newest = new BestEntries(Math.max(1, end));
@@ -140,8 +141,10 @@ export class Revisions {
       if (collection !== undefined && revisions.collectionOf(row) !== id) continue;
       const isDeletion = (revisions.flagsOf(row) & documentFlags.DeleteRevision) !== 0;
       if (kind !== "all" && isDeletion !== (kind === "deleted")) continue;
+      const etag = revisions.etagOf(row);
+      if (fromEtag !== undefined && etag < fromEtag) continue;
       total++;
-      newest.offer(row, revisions.etagOf(row));
+      newest.offer(row, fromEtag === undefined ? etag : -etag);
     }
     // A revision that was removed in the meantime is left out.
     const page = [...newest.take().subarray(start, end)].filter((row) => revisions.isSeen(row));

@@ -1,4 +1,5 @@
-/** Counts and sizes of a database and its collections. */
+/** Counts and sizes of a database and its collections, and its deletions. */
+import { type Tombstone, tombstoneKey } from "../state/keyspaces/tombstones.ts";
 import type { OpenDatabase } from "./database/open-database.ts";
 import {
   attachmentBytes,
@@ -12,6 +13,9 @@ import {
 } from "./database/statistics.ts";
 
 export type { DatabaseCounts };
+
+/** Maximum number of deletions that are listed in one call. */
+const listedMax = 1024;
 
 /** One collection that has documents, revisions, or tombstones of documents. */
 type CollectionCounts = Omit<CountsById, "id">;
@@ -64,6 +68,21 @@ export class Statistics {
   /** Returns the bytes of the contents of attachments, each counted once. Cost: O(attachments), in slices. */
   attachmentBytes(): Promise<number> {
     return attachmentBytes(this.#database);
+  }
+
+  /** Returns deletions from an etag on, oldest first, which were not purged. */
+  tombstones(
+    fromEtag: number,
+    { start, pageSize }: { readonly start: number; readonly pageSize: number },
+  ): Tombstone[] {
+    const { records } = this.#database.state.keyspaces.tombstones;
+    const found: Tombstone[] = [];
+    let skipped = 0;
+    for (const [, tombstone] of records.from(tombstoneKey(Math.max(0, fromEtag)))) {
+      if (found.length >= Math.min(pageSize, listedMax)) break;
+      if (skipped++ >= start) found.push(tombstone);
+    }
+    return found;
   }
 
   /** Returns the collections in order of creation, `@empty` first. Cost: O(collections + tombstones). */

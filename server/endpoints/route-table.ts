@@ -18,6 +18,7 @@ import { serverWideTaskRoutes } from "./databases/server-wide-tasks.ts";
 import { smugglerRoutes } from "./databases/smuggler.ts";
 import { statisticsRoutes } from "./databases/statistics.ts";
 import { storageReportRoutes } from "./databases/storage-reports.ts";
+import { storedItemRoutes } from "./databases/stored-items.ts";
 import { taskRoutes } from "./databases/tasks.ts";
 import { timeSeriesConfigurationRoutes } from "./databases/time-series-configuration.ts";
 import { attachmentRoutes } from "./documents/attachments.ts";
@@ -101,6 +102,7 @@ export const routes: readonly Route[] = [
   ...liveFigureRoutes,
   ...clusterDashboardRoutes,
   ...storageReportRoutes,
+  ...storedItemRoutes,
   ...subscriptionRoutes,
   ...taskRoutes,
   ...serverWideTaskRoutes,

@@ -114,6 +114,10 @@ export class BlobStore {
     return this.#references.has(hash);
   }
 
+  referencesTo(hash: string): number {
+    return this.#references.get(hash) ?? 0;
+  }
+
   release(hash: string): void {
     const left = (this.#references.get(hash) ?? 0) - 1;
     if (left > 0) {

@@ -20,6 +20,7 @@ import { replyMetadata } from "../server/server-info.ts";
  * task, queue sink, or AI task runs, so their lists are empty. `@metadata` precedes the other members.
  */
 const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "admin/tasks/pull-replication/hub/access": { Results: [] },
   "cdc-sink/performance": { Results: [] },
   "etl/debug/stats": { Results: [] },
   "etl/performance": { Results: [] },
@@ -32,6 +33,7 @@ const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "replication/internal/outgoing/progress": { "@metadata": null, Results: [] },
   "replication/performance": { Incoming: [], Outgoing: [] },
   "replication/progress": { "@metadata": null, Results: [] },
+  "studio-tasks/suggest-conflict-resolution": { Document: {}, Metadata: {} },
 };
 
 /** RavenDB's categories of tasks that have errors, by the prefix of their path. */
@@ -47,7 +49,8 @@ const here = { ...shown, copies: "here" } as const;
 
 export const databaseDebugRoutes: readonly Route[] = [
   ...Object.entries(nothing).map(([path, reply]): Route => {
-    return { ...shown, path: databasePrefix + path, handle: tellsNothing(reply) };
+    const access = path.startsWith("admin/") ? "database-admin" : "read";
+    return { ...shown, access, path: databasePrefix + path, handle: tellsNothing(reply) };
   }),
   ...taskKinds.map(([path, category]): Route => {
     const handle = tellsNoErrors(category);

@@ -2,6 +2,7 @@
 
 import { uptime } from "node:os";
 import { resolve } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { foldedName } from "../../../engine/base/case-folding.ts";
 import type { Database } from "../../../engine/engine.ts";
 import { startFeed } from "../../changes/live-feed.ts";
@@ -23,6 +24,8 @@ type Next = (database: Database) => readonly string[];
 const prefix = "/databases/:database";
 /** Interval of metrics that are displayed as rows or charts, in milliseconds. */
 const everyMs = 1_000;
+/** Time over which a request measures the processor use of threads, in milliseconds. */
+const runawayMs = 500;
 
 export const liveFigureRoutes: readonly Route[] = [
   live("indexes/performance/live", watchIndexes),
@@ -49,6 +52,13 @@ export const liveFigureRoutes: readonly Route[] = [
     access: "operator",
     inPackage: true,
     handle: getServerDisk,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/debug/threads/runaway",
+    access: "operator",
+    handle: getThreads,
   },
   {
     kind: "websocket",
@@ -161,9 +171,24 @@ function watch(socket: MessageSocket, { server, database }: Watched, next: Next)
 
 /** /threads-info/watch: the threads of the process each second, ordered by processor use */
 function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Context): void {
+  const look = threadWatch();
+  const next = () => [JSON.stringify(look())];
+  startFeed(socket, { everyMs, next, report: reportTo(server) });
+}
+
+/** GET /admin/debug/threads/runaway: the threads of the process, ordered by processor use in the next half second */
+async function getThreads(exchange: Exchange, { server }: Context): Promise<void> {
+  const look = threadWatch();
+  look();
+  await setTimeout(runawayMs);
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), "Runaway Threads": look() });
+}
+
+/** Returns a function that returns the threads, with their processor use since its last call. */
+function threadWatch() {
   const processors = new ProcessorWatch();
   const rates = new Rates<"ms">();
-  const next = () => {
+  return () => {
     const { process, machine, cores } = processors.look();
     const list = threadsOfProcess()
       .map((thread) => {
@@ -171,7 +196,7 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
         return threadRow(thread, ms / 10 / cores);
       })
       .sort((a, b) => b.CpuUsage - a.CpuUsage);
-    const message = {
+    return {
       Date: dateText(new Date()),
       CpuUsage: machine,
       ProcessCpuUsage: process,
@@ -180,9 +205,7 @@ function watchThreads(socket: MessageSocket, _exchange: Exchange, { server }: Co
       DedicatedThreadsCount: 0,
       List: list,
     };
-    return [JSON.stringify(message)];
   };
-  startFeed(socket, { everyMs, next, report: reportTo(server) });
 }
 
 /** `percent` is the share of all processors. */

@@ -1,4 +1,5 @@
 /** Server information: version, nodes, routes, statistics. Shapes are those of RavenDB 7.2.7. */
+import { readFile } from "node:fs/promises";
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterMember, ClusterView } from "../../cluster/cluster-view.ts";
@@ -113,6 +114,21 @@ export const serverInfoRoutes: readonly Route[] = [
     access: "operator",
     inPackage: true,
     handle: getProcessStats,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/debug/proc/status",
+    access: "operator",
+    handle: getProcessStatus,
+  },
+  {
+    kind: "server",
+    method: "GET",
+    path: "/admin/debug/cpu/stats",
+    access: "operator",
+    inPackage: true,
+    handle: getProcessorTimes,
   },
 ];
 
@@ -413,4 +429,23 @@ function getProcessStats(exchange: Exchange, { server }: Context): void {
     SystemProcessorTimeMs: Math.round(usage.systemCPUTime / 1000),
     MaxWorkingSet: usage.maxRSS * 1024,
   });
+}
+
+/** GET /admin/debug/proc/status: the status of the process as Linux reports it; empty on other systems */
+async function getProcessStatus(exchange: Exchange): Promise<void> {
+  const text = await readFile("/proc/self/status", "utf8").catch(() => "");
+  exchange.reply(200, { "content-type": "text/plain" }, text);
+}
+
+/** GET /admin/debug/cpu/stats: the processor time of the process; it has no thread pool of .NET */
+function getProcessorTimes(exchange: Exchange, { server }: Context): void {
+  const { user, system } = process.cpuUsage();
+  const CpuStats = {
+    ProcessName: "node",
+    PrivilegedProcessorTime: timeSpanText(system / 1000),
+    TotalProcessorTime: timeSpanText((user + system) / 1000),
+    UserProcessorTime: timeSpanText(user / 1000),
+  };
+  const own = { CpuStats: [CpuStats], ThreadPoolStats: [] };
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), ...own });
 }

@@ -58,6 +58,29 @@ export const studioServerRoutes: readonly Route[] = [
     handle: getUnset,
   },
   {
+    kind: "database",
+    method: "GET",
+    path: `${prefix}/tasks/pull-replication/hub`,
+    access: "read",
+    handle: getUnset,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${prefix}/notification-center/dismiss`,
+    access: "read",
+    copies: "here",
+    handle: postDismissed,
+  },
+  {
+    kind: "database",
+    method: "POST",
+    path: `${prefix}/notification-center/postpone`,
+    access: "read",
+    copies: "here",
+    handle: postPostponed,
+  },
+  {
     kind: "server",
     method: "GET",
     path: "/configuration/studio",
@@ -126,6 +149,21 @@ function followDatabase(
 /** GET notifications: always empty; notifications are sent only to connected watchers */
 function getNotifications(exchange: Exchange): void {
   exchange.replyJson(200, { Results: [], TotalResults: 0 });
+}
+
+/** POST notification-center/dismiss?id=…&forever=…: 204, without effect, because no notification is stored */
+function postDismissed(exchange: Exchange): void {
+  exchange.query.required("id");
+  exchange.query.bool("forever", false);
+  exchange.reply(204);
+}
+
+/** POST notification-center/postpone?id=…&timeInSec=…: 204, without effect, because no notification is stored */
+function postPostponed(exchange: Exchange): void {
+  exchange.query.required("id");
+  exchange.query.required("timeInSec");
+  exchange.query.long("timeInSec", 0);
+  exchange.reply(204);
 }
 
 /** GET etl/stats: always empty */

@@ -143,7 +143,7 @@ async function newestOf(database: Database, collection: string): Promise<string>
 async function getSampleClasses(exchange: Exchange): Promise<void> {
   const examples = await sampleExamples();
   const named = [...examples].map(([name, example]) => [singular(name), example] as const);
-  exchange.reply(200, classHeaders, documentClasses("Orders", new Map(named)));
+  exchange.reply(200, { "content-type": "text/plain" }, documentClasses("Orders", new Map(named)));
 }
 
 /** GET indexes/c-sharp-index-definition?name=…: a class of C# that deploys the index; 404 if it does not exist */

@@ -34,7 +34,7 @@ const specification: Readonly<Record<Copies, string>> = {
     POST ~/operations/kill ~/operations/pause ~/operations/resume ~/operations/limit ~/operations/undo
     POST ~/subscriptions/update ~/subscriptions/drop ~/subscriptions/try
     POST ~/indexes/test ~/indexes/try ~/indexes/replace ~/indexes/set-lock ~/indexes/set-priority
-    POST ~/admin/indexes/enable ~/admin/indexes/disable ~/admin/tasks/state ~/admin/studio-tasks/folder-path-options
+    POST ~/admin/indexes/enable ~/admin/indexes/disable ~/admin/tasks/state ~/admin/studio-tasks/folder-path-options ~/admin/tombstones/cleanup
     POST ~/admin/backup ~/admin/backup/database ~/admin/periodic-backup
     POST ~/admin/revisions/* ~/admin/expiration/config ~/admin/refresh/config ~/admin/documents-compression/config
     POST ~/admin/data-archival/config ~/admin/timeseries/config
@@ -49,6 +49,7 @@ const specification: Readonly<Record<Copies, string>> = {
     DELETE ~/changes ~/indexes/errors
     RESET ~/indexes
     POST ~/admin/indexes/start ~/admin/indexes/stop ~/debug/queries/kill
+    POST ~/notification-center/dismiss ~/notification-center/postpone
     GET ~/indexes/stats ~/indexes/status ~/indexes/errors ~/indexes/progress ~/indexes/performance
     GET ~/indexes/total-time ~/indexes/debug ~/indexes/debug/metadata ~/studio/indexes/errors-count
     GET ~/healthcheck ~/changes/debug ~/metrics ~/notifications ~/notification-center/watch

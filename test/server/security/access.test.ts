@@ -90,6 +90,7 @@ const specification: Readonly<Record<Access, string>> = {
     POST ~/docs ~/queries ~/streams/queries ~/multi_get ~/smuggler/export ~/timeseries/ranges
     POST ~/attachments ~/attachments/bulk ~/indexes/has-changed ~/smuggler/validate-options
     POST ~/counters ~/studio/index-fields ~/studio/index-type
+    POST ~/notification-center/dismiss ~/notification-center/postpone
     GET HEAD ~/*`,
   "valid-user": `
     GET / /metrics /databases /topology /build/version /cluster/topology /cluster/node-info /cluster/status

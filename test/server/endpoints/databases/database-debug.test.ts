@@ -28,6 +28,8 @@ test.each([
   ["replication/internal/outgoing/progress", { "@metadata": metadata, Results: [] }],
   ["replication/performance", { Incoming: [], Outgoing: [] }],
   ["replication/progress", { "@metadata": metadata, Results: [] }],
+  ["admin/tasks/pull-replication/hub/access?name=x", { Results: [] }],
+  ["studio-tasks/suggest-conflict-resolution?docId=x", { Document: {}, Metadata: {} }],
   ["admin/debug/cluster/txinfo?from=1&take=5", { "@metadata": metadata, Results: [] }],
 ])("GET %s is empty", async (path, reply) => {
   expect(await client.json(`GET ${path}`)).toEqual(reply);
@@ -155,4 +157,29 @@ test("reports an open database as loaded", async () => {
   const loaded = (name: string) => client.json(`GET /debug/is-loaded?name=${name}`);
   expect(await loaded("DB")).toEqual({ DatabaseName: "DB", IsLoaded: true });
   expect(await loaded("none")).toEqual({ DatabaseName: "none", IsLoaded: false });
+});
+
+test("dismissing and postponing a notification has no effect, but requires an id", async () => {
+  const send = async (path: string) => (await client.send(`POST notification-center/${path}`)).status;
+  expect(await send("dismiss?id=x&forever=true")).toBe(204);
+  expect(await send("dismiss")).toBe(400);
+  expect(await send("postpone?id=x&timeInSec=5")).toBe(204);
+  expect(await send("postpone?id=x")).toBe(400);
+});
+
+test("the server reports the processor time of the process and of its threads", async () => {
+  const time = expect.stringMatching(/^\d\d:\d\d:\d\d\.\d{7}$/);
+  expect(await client.json("GET /admin/debug/cpu/stats")).toMatchObject({
+    CpuStats: [{ ProcessName: "node", TotalProcessorTime: time, UserProcessorTime: time }],
+  });
+  const runaway = (await client.json("GET /admin/debug/threads/runaway")) as {
+    "Runaway Threads": { List: { CpuUsage: number; TotalProcessorTime: string }[] };
+  };
+  const { List } = runaway["Runaway Threads"];
+  expect(List.length).toBeGreaterThan(0);
+  expect(List.map(({ CpuUsage }) => CpuUsage)).toEqual(
+    List.map(({ CpuUsage }) => CpuUsage).sort((a, b) => b - a),
+  );
+  const { text } = await client.send("GET /admin/debug/proc/status");
+  expect(text).toMatch(new RegExp(`^Pid:\\t${process.pid}$`, "m"));
 });
