@@ -259,7 +259,7 @@ function* counters({ transaction }: BatchRun, command: BatchCommand): Work<Batch
   const request = yield* parseDocumentCounters(text, 0);
   const { slots, etag, isListChanged } = yield* applyCounters(transaction, request);
   const details = slots.map((slot) =>
-    slot === null
+    slot === null || slot.name === ""
       ? "null"
       : `{"DocumentId":${JSON.stringify(slot.documentId)},"CounterName":${JSON.stringify(slot.name)},"TotalValue":${slot.value},"CounterValues":null}`,
   );

@@ -117,7 +117,7 @@ export async function executeBatch(
           const lease = contents[taken++];
           if (lease === undefined) {
             throw new EngineError(
-              "invalid-operation",
+              "null-reference",
               "The batch has more AttachmentPUT commands than attachments.",
             );
           }

@@ -145,12 +145,6 @@ export function* applyCounters(
         break;
       case "Increment": {
         const wanted = required(name);
-        // RavenDB 7.2.7 keeps none of this name.
-        if (wanted === "") {
-          requireDocument(transaction, documentId);
-          slots.push(null);
-          break;
-        }
         if (counterIn(transaction, documentId, wanted) === undefined) isListChanged = true;
         const value = incrementCounter(transaction, documentId, wanted, delta ?? 1n);
         slots.push({ documentId, name: wanted, value: value.toString() });

@@ -10,6 +10,7 @@ import {
   skipString,
   skipValue,
   ValueSpan,
+  valueKind,
 } from "../../engine/base/json/field-access.ts";
 import { andThen } from "../../engine/base/scheduling/steps.ts";
 import { workLimits } from "../../engine/base/scheduling/work-budget.ts";
@@ -73,7 +74,7 @@ export function wrappedQueryOfBody(exchange: Exchange): QueryRequest | Promise<Q
 
 function queryOfWrapped(text: Buffer): QueryRequest {
   const inner = new ValueSpan();
-  if (!findMember(text, 0, queryKey, inner)) {
+  if (!findMember(text, 0, queryKey, inner) || valueKind(text, inner.from) === "null") {
     throw new EngineError("bad-request", "Missing 'Query' property.");
   }
   if (text[inner.from] !== objectOpen) {

@@ -742,20 +742,22 @@ function skipByteOrderMark(bytes: Uint8Array, start: number, end: number): numbe
   return has && bytes[start + 2] === 0xbf ? start + 3 : start;
 }
 
+const words = [wordTrue, wordFalse, wordNull];
+
 function requireObject(bytes: Uint8Array, start: number, end: number, at: number): void {
   if (at >= end) throw jsonError(bytes, start, end, at, "no text");
   const byte = bytes[at] as number;
   if (byte === byteObjectOpen) return;
   if (end === bytes.length && isCut(bytes, at, end))
     throw jsonError(bytes, start, end, end, "a value has no end");
-  if ('["tfn-0123456789'.includes(String.fromCharCode(byte))) {
+  const word = words.find((one) => one[0] === byte);
+  const isWord = word?.every((letter, n) => bytes[at + n] === letter) ?? false;
+  if (isWord || '["-0123456789'.includes(String.fromCharCode(byte))) {
     const where = lineAndColumn(bytes, start, at);
     throw new EngineError("json-not-object", `A document must be a JSON object (at ${where})`);
   }
   throw jsonError(bytes, start, end, at, "a document must be an object");
 }
-
-const words = [wordTrue, wordFalse, wordNull];
 
 /** Returns whether the text ends within the scalar value that begins at `at`. A number could go on. */
 function isCut(bytes: Uint8Array, at: number, end: number): boolean {

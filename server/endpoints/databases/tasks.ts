@@ -58,6 +58,16 @@ export const taskRoutes: readonly Route[] = [
   },
 ];
 
+/** RavenDB's types of tasks that this server does not have, in lower case. */
+const otherTypes = [
+  "replication",
+  "pullreplicationashub",
+  "pullreplicationassink",
+  "embeddingsgeneration",
+  "genai",
+  "cdcsink",
+];
+
 /** GET tasks: the ongoing tasks of the database (subscriptions, backups, ETL) with their states */
 function getTasks(exchange: Exchange, { database, server }: DatabaseContext): void {
   const tasks = database.subscriptions.list();
@@ -101,6 +111,9 @@ function getTask(exchange: Exchange, { database, server }: DatabaseContext): voi
     return;
   }
   if (!isSubscription(type)) {
+    if (kind === undefined && !otherTypes.includes(type.toLowerCase())) {
+      throw new EngineError("invalid-argument", `Unknown task type '${type}'.`);
+    }
     exchange.reply(404, { "content-type": jsonContentType });
     return;
   }

@@ -65,7 +65,8 @@ function reply(
   isFull: boolean,
 ): void {
   const rows = slots.map((slot) => {
-    if (slot === null) return "null";
+    // RavenDB 7.2.7 lists a counter without a name, but does not return it.
+    if (slot === null || slot.name === "") return "null";
     const { documentId, name, value } = slot;
     const parts = isFull ? `{"${partKey}":${value}}` : "null";
     return `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value},"CounterValues":${parts}}`;

@@ -47,7 +47,8 @@ async function postMultiGet(exchange: Exchange, { server }: DatabaseContext): Pr
     throw new EngineError("bad-request", "A multi_get cannot contain another one.");
   }
   const requests = (await jsonBody(exchange))["Requests"];
-  if (requests === undefined || requests === null) {
+  if (requests === null) throw new EngineError("null-reference", "'Requests' is null.");
+  if (requests === undefined) {
     throw new EngineError(
       "invalid-argument",
       "Request should have a property name 'Requests' which is mandatory.",
