@@ -199,13 +199,12 @@ export class TermDictionary {
   }
 
   /**
-   * Returns a rank that decreases with the number of pairs of neighboring bytes that the term shares with a text; -1 if
-   * it shares no pair. Equal numbers are ordered by the first shared pair in the text, then by its position in the
+   * Returns a rank that decreases with the number of pairs of neighboring bytes that the term shares with a text, each as
+   * often as the term has it; -1 if it shares no pair. Equal numbers are ordered by the first shared pair in the text, then by its position in the
    * term.
    * @param places by pair: its position in the text plus one, 0 if the text lacks it
-   * @param seen scratch memory, by position plus one: the last term that has the pair and for which this was called
    */
-  pairRank(term: number, places: Uint16Array, seen: Uint32Array): number {
+  pairRank(term: number, places: Uint16Array): number {
     const slab = this.#slab;
     const start = this.#starts[term] as number;
     const end = this.#starts[term + 1] as number;
@@ -214,15 +213,17 @@ export class TermDictionary {
     let firstAt = 0;
     for (let at = start; at + 1 < end; at++) {
       const place = places[((slab[at] as number) << 8) | (slab[at + 1] as number)] as number;
-      if (place === 0 || seen[place] === term) continue;
-      seen[place] = term;
+      if (place === 0) continue;
       count++;
       if (place >= first) continue;
       first = place;
       firstAt = at - start;
     }
     if (count === 0) return -1;
-    return ((0xffff - count) * 0x1_0000 + first) * 0x1_0000 + Math.min(firstAt, 0xffff);
+    return (
+      ((0xffff - Math.min(count, pairsMax)) * 0x1_0000 + first) * 0x1_0000 +
+      Math.min(firstAt, 0xffff)
+    );
   }
 
   /** Four bytes of the term from `depth` on, big-endian, padded with 0: a sort key. */
@@ -376,6 +377,9 @@ export class TermDictionary {
     this.#table = table;
   }
 }
+
+/** Higher numbers of pairs that a term shares with a text are not distinguished. */
+export const pairsMax = 256;
 
 /** Returns the number of pairs that a term with this rank shares with the text: see `TermDictionary.pairRank`. */
 export function pairsOfRank(rank: number): number {

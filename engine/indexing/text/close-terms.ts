@@ -9,7 +9,7 @@
 import type { Work, WorkBudget } from "../../base/scheduling/work-budget.ts";
 import type { FieldColumn } from "../columns/field-column.ts";
 import { slicedSort } from "../columns/sliced-sort.ts";
-import { firstTerm, pairsOfRank } from "../columns/term-dictionary.ts";
+import { firstTerm, pairsMax, pairsOfRank } from "../columns/term-dictionary.ts";
 import type { IndexReader } from "../index-reader.ts";
 import { comparedBytesMax, type StringDistance, similarityOf } from "./string-similarity.ts";
 
@@ -65,7 +65,7 @@ export function* closeTerms(
 
 /** Returns the positions of candidates by the number of pairs that they share, most first. */
 function* byPairs({ ranks }: Candidates, budget: WorkBudget): Work<Uint32Array[]> {
-  const sizes = new Uint32Array(comparedBytesMax + 1);
+  const sizes = new Uint32Array(pairsMax + 1);
   for (let i = 0; i < ranks.length; i++) {
     const pairs = pairsOfRank(ranks[i] as number);
     sizes[pairs] = (sizes[pairs] as number) + 1;
@@ -119,8 +119,6 @@ function* candidatesOf(column: FieldColumn, sought: Buffer, budget: WorkBudget):
   for (let i = length - 2; i >= 0; i--) {
     places[((sought[i] as number) << 8) | (sought[i + 1] as number)] = i + 1;
   }
-  /** By position in the text: the last term that has the pair. */
-  const seen = new Uint32Array(comparedBytesMax + 1);
   let terms = new Uint32Array(candidatesMin);
   let ranks = new Float64Array(candidatesMin);
   let count = 0;
@@ -129,7 +127,7 @@ function* candidatesOf(column: FieldColumn, sought: Buffer, budget: WorkBudget):
   for (let term = firstTerm; term < size; term++) {
     budget.spend(1 + Math.ceil(dictionary.lengthOf(term) / bytesPerUnit));
     if (budget.isDue) yield;
-    const rank = dictionary.pairRank(term, places, seen);
+    const rank = dictionary.pairRank(term, places);
     if (rank < 0) continue;
     if (count === terms.length) {
       budget.hold(count * candidateBytes);
