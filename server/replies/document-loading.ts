@@ -372,7 +372,7 @@ function counterRows(database: Database, id: string, names: readonly string[]): 
   const row = (name: string, value: string | bigint) =>
     `{"DocumentId":${JSON.stringify(id)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`;
   if (names.length === 1 && names[0] === "@all_counters") {
-    return counters.all(id).map(({ name, value }) => row(name, value));
+    return counters.all(id).map(({ name, value }) => (name === "" ? "null" : row(name, value)));
   }
   return names.map((name) => {
     const counter = counters.get(id, name);

@@ -274,7 +274,10 @@ export function counterIncludesText(
         `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value}}`,
       );
     if (requested === null) {
-      for (const { name, value } of counters.all(documentId)) row(name, value);
+      for (const { name, value } of counters.all(documentId)) {
+        if (name === "") rows.push("null");
+        else row(name, value);
+      }
       continue;
     }
     for (const name of requested) {

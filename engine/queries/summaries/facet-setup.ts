@@ -104,11 +104,11 @@ function textOf(value: ParameterValue, key: string): string | null {
   return member === undefined || member.type === "null" ? null : plainText(member);
 }
 
-/** @throws invalid-format if the value has no members */
+/** @throws invalid-cast if the value has no members */
 function memberOf(value: ParameterValue, key: string): ParameterValue | undefined {
   if (value.type === "object") return value.fields.get(key);
   throw new EngineError(
-    "invalid-format",
-    `Could not convert '${plainText(value)}' to Sparrow.Json.BlittableJsonReaderObject`,
+    "invalid-cast",
+    `Unable to cast '${plainText(value)}' to type 'Sparrow.Json.BlittableJsonReaderObject'.`,
   );
 }

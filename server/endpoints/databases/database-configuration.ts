@@ -281,16 +281,24 @@ function archivalOf(body: JsonObject, name: string): JsonObject {
   throw new EngineError("not-supported", "Archiving of documents is not supported by this server.");
 }
 
+/** Like RavenDB 7.2.7, accepts numbers and the words in text. */
 function booleanOf(value: unknown): boolean {
   if (value === undefined || value === null) return false;
-  if (typeof value !== "boolean") throw unreadable();
-  return value;
+  if (typeof value === "boolean") return value;
+  if (typeof value === "number") return value !== 0;
+  const word = String(value).toLowerCase();
+  if (word !== "true" && word !== "false") throw unreadable();
+  return word === "true";
 }
 
+/** Like RavenDB 7.2.7, accepts booleans and integers in text. */
 function wholeOf(value: unknown): number | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw unreadable();
-  return value;
+  if (value === undefined || value === null || value === "") return null;
+  if (typeof value === "boolean") return Number(value);
+  const isText = typeof value === "string" && /^\s*[-+]?\d+\s*$/.test(value);
+  const number = isText ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isSafeInteger(number)) throw unreadable();
+  return number;
 }
 
 function unreadable(): EngineError {

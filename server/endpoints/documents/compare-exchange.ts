@@ -1,4 +1,5 @@
 /** Compare-exchange values: read by key or prefix, replaced and deleted by version. */
+import { lowerCased } from "../../../engine/base/case-folding.ts";
 import { EngineError } from "../../../engine/base/errors.ts";
 import type {
   CompareExchangeResult,
@@ -20,7 +21,7 @@ export const compareExchangeRoutes: readonly Route[] = [
   { kind: "database", method: "DELETE", path, access: "write", handle: deleteValue },
 ];
 
-/** GET cmpxchg?key=…&key=…  |  ?startsWith=…&start=…&pageSize=…  |  neither: all */
+/** GET cmpxchg?key=…&key=…  |  ?startsWith=…&start=…&pageSize=…  |  neither: all. RavenDB 7.2.7 lists keys in lower case */
 async function getValues(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const { compareExchange } = database;
@@ -39,7 +40,7 @@ async function getValues(exchange: Exchange, { database }: DatabaseContext): Pro
   reply.text.addText('{"Results":[');
   for (const [at, value] of values.entries()) {
     if (at > 0) reply.text.addText(",");
-    reply.text.addText(rowOf(value.key, value));
+    reply.text.addText(rowOf(lowerCased(value.key), value));
     await reply.flush();
   }
   reply.text.addText("]}");

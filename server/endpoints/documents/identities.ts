@@ -3,6 +3,7 @@
 import { EngineError } from "../../../engine/base/errors.ts";
 import { formatTimestamp, parseTimestamp } from "../../../engine/base/timestamp.ts";
 import type { Exchange } from "../../http/exchange.ts";
+import { int32Max } from "../../replies/document-listing.ts";
 import type { DatabaseContext, Route } from "../../routing/route.ts";
 
 const prefix = "/databases/:database";
@@ -104,11 +105,12 @@ async function postSeed(exchange: Exchange, { database }: DatabaseContext): Prom
   exchange.replyJson(200, { NewSeedValue: Math.max(0, value) });
 }
 
-/** GET debug/identities: `{"users|":2}` */
+/** GET debug/identities?pageSize=…: `{"users|":2}` */
 function getIdentities(exchange: Exchange, { database }: DatabaseContext): void {
-  const members = [...database.identities.list()].map(
-    ([name, value]) => `${JSON.stringify(name)}:${value}`,
-  );
+  const pageSize = Math.max(0, exchange.query.int("pageSize", int32Max));
+  const members = [...database.identities.list()]
+    .slice(0, pageSize)
+    .map(([name, value]) => `${JSON.stringify(name)}:${value}`);
   exchange.replyJson(200, `{${members.join(",")}}`);
 }
 

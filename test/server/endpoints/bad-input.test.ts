@@ -74,6 +74,7 @@ test.each([
   [{ Type: "AttachmentPUT" }, operation],
   [{ Type: "AttachmentPUT", Id: "u/1" }, operation],
   [{ Type: "AttachmentPUT", Id: "u/1", Name: null }, operation],
+  [{ Type: "AttachmentPUT", Id: "u/1", Name: "x" }, "System.NullReferenceException"],
   [counters(undefined), data],
   [counters(null), data],
   [counters(5), format],
@@ -104,4 +105,73 @@ test.each([
   ["POST revisions/revert/docs", { IdToChangeVector: 5 }, format],
 ])("%s with %j is rejected as %s", async (request, body, type) => {
   await expectRefused(request, body, type);
+});
+
+test.each([
+  ["POST multi_get", { Requests: null }, "System.NullReferenceException"],
+  ["PATCH queries", { Query: null }, "Raven.Client.Exceptions.BadRequestException"],
+  ["PUT admin/timeseries/policy?collection=C", { Name: "M", AggregationTime: "1h" }, format],
+  ["PUT admin/timeseries/policy?collection=C", { Name: "M", AggregationTime: 5 }, format],
+  ["GET task?key=77&type=Nope", undefined, argument],
+  ["PUT docs?id=zz", "nope", data],
+  ["PUT docs?id=zz", "truth", data],
+  ["PUT docs?id=zz", "true", noObject],
+])("%s of %j is rejected as %s", async (request, body, type) => {
+  await expectRefused(request, body, type);
+});
+
+test.each(["Replication", "PullReplicationAsSink", "RavenEtl", "GenAi"])(
+  "no task of the type %s is found",
+  async (type) => {
+    expect((await client.send(`GET task?key=77&type=${type}`)).status).toBe(404);
+  },
+);
+
+test("a configuration of revisions may have numbers and booleans in text, and in place of each other", async () => {
+  const stored = async (Z: object) => {
+    const { status } = await client.send("POST admin/revisions/config", { Collections: { Z } });
+    if (status !== 200) return status;
+    const { Collections } = (await client.json("GET revisions/config")) as {
+      Collections: { Z: { Disabled: boolean; MinimumRevisionsToKeep: number | null } };
+    };
+    return [Collections.Z.Disabled, Collections.Z.MinimumRevisionsToKeep];
+  };
+  expect(await stored({ MinimumRevisionsToKeep: "2" })).toEqual([false, 2]);
+  expect(await stored({ MinimumRevisionsToKeep: " 3 " })).toEqual([false, 3]);
+  expect(await stored({ MinimumRevisionsToKeep: true })).toEqual([false, 1]);
+  expect(await stored({ MinimumRevisionsToKeep: "" })).toEqual([false, null]);
+  expect(await stored({ MinimumRevisionsToKeep: "2.7" })).toBe(400);
+  expect(await stored({ Disabled: "True" })).toEqual([true, null]);
+  expect(await stored({ Disabled: 0.5 })).toEqual([true, null]);
+  expect(await stored({ Disabled: "1" })).toBe(400);
+});
+
+test("a counter without a name is stored and listed, but not returned", async () => {
+  await client.send("PUT docs?id=u/9", {});
+  const send = async (Operations: object[]) => {
+    const Documents = [{ DocumentId: "u/9", Operations }];
+    return (await client.send("POST counters", { Documents })).text;
+  };
+  await send([{ Type: "Increment", CounterName: "b", Delta: 1 }]);
+  expect(await send([{ Type: "Increment", CounterName: "", Delta: 1 }])).toBe(
+    '{"Counters":[null]}',
+  );
+  expect((await client.send("GET docs?id=u/9")).text).toContain('"@counters":["","b"]');
+  const b = { DocumentId: "u/9", CounterName: "b", TotalValue: 1, CounterValues: null };
+  expect(await client.json("GET counters?docId=u/9")).toEqual({ Counters: [null, b] });
+  const included = await client.json("GET docs?id=u/9&counter=@all_counters");
+  expect(included).toMatchObject({ CounterIncludes: { "u/9": [null, { CounterName: "b" }] } });
+  await send([{ Type: "Delete", CounterName: "" }]);
+  expect(await client.json("GET counters?docId=u/9")).toEqual({ Counters: [b] });
+});
+
+test("compare-exchange keys are listed in lower case, and a page of identities is limited", async () => {
+  await client.send("PUT cmpxchg?key=Seat/1A&index=0", { Object: 1 });
+  const listed = await client.json("GET cmpxchg?startsWith=SEAT/");
+  expect(listed).toMatchObject({ Results: [{ Key: "seat/1a", Value: { Object: 1 } }] });
+  const read = await client.json("GET cmpxchg?key=SEAT/1a");
+  expect(read).toMatchObject({ Results: [{ Key: "SEAT/1a" }] });
+  await client.send("POST identity/next?name=a|");
+  await client.send("POST identity/next?name=b|");
+  expect(await client.json("GET debug/identities?pageSize=1")).toEqual({ "a|": 1 });
 });

@@ -206,6 +206,7 @@ function timeOf(kept: unknown): SeriesTime {
  */
 function timeIn(sent: unknown): SeriesTime | undefined {
   if (sent === undefined || sent === null) return undefined;
+  if (typeof sent !== "object") throw unfit(sent, "Sparrow.Json.BlittableJsonReaderObject");
   const { Value: value, Unit: unit } = sent as { Value?: unknown; Unit?: unknown };
   const Value = value ?? 0;
   const Unit = unit ?? "None";

@@ -518,7 +518,11 @@ describe("facet()", () => {
     const setup = (d: object, code: string) =>
       refused("from index 'P' select facet(id($d))", { d }, code);
     await setup({ Facets: {} }, "invalid-format");
-    await setup({ Facets: [5] }, "invalid-format");
+    await setup({ Facets: [5] }, "invalid-cast");
+    await setup(
+      { Facets: [{ FieldName: "Brand", Aggregations: { Sum: ["Price"] } }] },
+      "invalid-cast",
+    );
     await setup(
       { Facets: [{ FieldName: "Brand", Aggregations: { Median: "Price" } }] },
       "invalid-argument",
@@ -580,6 +584,16 @@ describe("suggest()", () => {
       { Name: "E", Suggestions: ["maxine", "maxim", "maxime"] },
       { Name: "T", Suggestions: ["maxine", "maxim", "maxime"] },
     ]);
+  });
+
+  it("counts pairs of letters as often as a term has them", async () => {
+    const database = await opened();
+    for (const [n, T] of ["abcdaa", "abcdab", "tomatillo", "tomato"].entries()) {
+      await database.put(`pairs/${n}`, { T, "@metadata": { "@collection": "Pairs" } });
+    }
+    const close = (text: string) => rowsOf(database, `from Pairs select suggest(T, '${text}')`);
+    expect(await close("tomatos")).toMatchObject([{ Suggestions: ["tomato", "tomatillo"] }]);
+    expect(await close("abcdx")).toMatchObject([{ Suggestions: ["abcdab", "abcdaa"] }]);
   });
 
   it("supports options", async () => {

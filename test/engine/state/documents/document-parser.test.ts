@@ -156,6 +156,8 @@ describe("rejected text", () => {
     ["1", "json-not-object"],
     ["null", "json-not-object"],
     ["x", "json-invalid"],
+    ["nope", "json-invalid"],
+    ["truth", "json-invalid"],
     ['{"a":1e400}', "json-invalid"],
     ['{"a":-1e400}', "json-invalid"],
     [`{"a":${"9".repeat(400)}}`, "json-invalid"],
