@@ -63,6 +63,7 @@ export type ErrorCode =
   // queries and scripts
   | "query-syntax"
   | "query-invalid"
+  | "lucene-syntax" // the text of lucene() does not follow Lucene's grammar
   | "index-missing"
   | "summary-index-missing" // facets or suggestions of an index that does not exist
   | "index-invalid"

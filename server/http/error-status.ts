@@ -94,6 +94,7 @@ export const errorStatus: Readonly<Record<ErrorCode, ErrorStatus>> = {
     status: 400,
     type: "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException",
   },
+  "lucene-syntax": { status: 400, type: "Lucene.Net.QueryParsers.ParseException" },
   "query-invalid": { status: 400, type: `${client}.InvalidQueryException` },
   "index-missing": {
     status: 400,

@@ -331,7 +331,6 @@ export class FieldSearch {
    * `#isNear`.
    */
   *phrase(words: readonly string[], slop: number): Work<EntrySet> {
-    const { dictionary } = this.#column;
     let candidates: EntrySet | null = null;
     const terms: number[] = [];
     const sought = new Map<string, number>();
@@ -340,8 +339,7 @@ export class FieldSearch {
       if (this.#budget.isDue) yield;
       let term = sought.get(word);
       if (term === undefined) {
-        const text = dictionary.findText(textKind, word);
-        term = text >= 0 ? text : dictionary.findText(numberKind, word);
+        term = this.#termOfWord(word);
         if (term < 0) return EntrySet.empty;
         sought.set(word, term);
         const found: EntrySet = yield* this.#entriesOf([term]);
@@ -362,6 +360,56 @@ export class FieldSearch {
       if (this.#budget.isDue) yield;
     }
     return this.#finish(builder);
+  }
+
+  /**
+   * Returns how often an entry has a phrase, as Lucene 3.0 counts it: where the words are displaced, by the inverse of the
+   * displacement plus one.
+   */
+  *phraseFrequency(entry: number, words: readonly string[], slop: number): Work<number> {
+    const begins = words.map((word, at) => this.#placesOf(entry, this.#termOfWord(word), at));
+    if (begins.some((places) => places.length === 0)) return 0;
+    const next = new Uint32Array(begins.length);
+    const placeOf = (word: number) => begins[word]?.[next[word] as number] ?? Infinity;
+    let end = Math.max(...begins.map((_, word) => placeOf(word)));
+    let frequency = 0;
+    for (;;) {
+      const order = begins.map((_, word) => word).sort((a, b) => placeOf(a) - placeOf(b));
+      const [lowest = 0, second = 0] = order;
+      const limit = placeOf(second);
+      let start = placeOf(lowest);
+      for (let at = start; at <= limit && at !== Infinity; at = placeOf(lowest)) {
+        start = at;
+        next[lowest] = (next[lowest] as number) + 1;
+      }
+      if (end - start <= slop)
+        frequency = Math.fround(frequency + Math.fround(1 / (end - start + 1)));
+      end = Math.max(end, placeOf(lowest));
+      this.#budget.spend(begins.length);
+      if (this.#budget.isDue) yield;
+      if (end === Infinity) break;
+    }
+    for (const places of begins) this.#budget.release(places.byteLength);
+    return frequency;
+  }
+
+  #termOfWord(word: string): number {
+    const { dictionary } = this.#column;
+    const text = dictionary.findText(textKind, word);
+    return text >= 0 ? text : dictionary.findText(numberKind, word);
+  }
+
+  /** Returns the texts of the field that pass a test. Cost: all terms. */
+  *termsPassing({ ofText }: TermTest): Work<string[]> {
+    const { dictionary } = this.#column;
+    const texts: string[] = [];
+    for (let term = firstTerm; term < dictionary.count; term++) {
+      const text = dictionary.textOf(term);
+      if (ofText(text)) texts.push(text);
+      this.#budget.spend(1 + (text.length >>> 3));
+      if (this.#budget.isDue) yield;
+    }
+    return texts;
   }
 
   /** Visits each value of the entry once (Knuth, Morris and Pratt). */

@@ -28,12 +28,10 @@ export interface Weigher {
   entryFactor(boost: number): number;
   /** Whether the sum of the weights of matching parts is multiplied by the share of matching parts. */
   readonly countsParts: boolean;
-  /** Factor of scores when all parts are weighed. */
-  readonly norm: number;
-}
-
-export function weigherOf(isLucene: boolean): Weigher {
-  return isLucene ? new LuceneWeigher() : new CoraxWeigher();
+  /** Factor of scores that are not computed from terms. */
+  readonly scale: number;
+  /** Rounds a result to the precision of the engine's scores. */
+  round(score: number): number;
 }
 
 /** Corax: the constants k1 and b of BM25; the length is that of the term relative to the terms of its field. */
@@ -46,7 +44,7 @@ const rangeSteps = 16;
 
 export class CoraxWeigher implements Weigher {
   readonly countsParts = false;
-  readonly norm = 1;
+  readonly scale = 1;
 
   termWeight(weighed: Weighed, column: FieldColumn, term: number): WeightOf {
     return coraxWeight(weighed, shareOfLength(column, term));
@@ -54,6 +52,10 @@ export class CoraxWeigher implements Weigher {
 
   wholeWeight(weighed: Weighed): number {
     return coraxWeight(weighed, 1)(1);
+  }
+
+  round(score: number): number {
+    return score;
   }
 
   entryFactor(boost: number): number {
@@ -86,28 +88,55 @@ export function countedAs(frequency: number): number {
   return from + Math.floor((frequency - from) / step) * step;
 }
 
-/** The formula of Lucene's `DefaultSimilarity`, for fields without norms. */
+const { fround } = Math;
+
+/**
+ * The formula of Lucene's `DefaultSimilarity`, in its numbers of 32 bits, for fields without norms. The weights of a query
+ * are divided by the root of the sum of their squares: a first weigher sums them up, and a second one has their norm.
+ */
 export class LuceneWeigher implements Weigher {
   readonly countsParts = true;
+  readonly scale: number;
+  readonly round = fround;
   #squares = 0;
 
+  constructor(scale = 1) {
+    this.scale = scale;
+  }
+
+  /** The factor of the weights of all parts that were weighed. */
   get norm(): number {
-    return this.#squares > 0 ? 1 / Math.sqrt(this.#squares) : 1;
+    return this.#squares > 0 ? fround(1 / Math.sqrt(this.#squares)) : 1;
   }
 
   termWeight({ total, found, boost }: Weighed): WeightOf {
-    const weight = boost * (1 + Math.log(total / (found + 1)));
-    this.#squares += weight * weight;
-    const unboosted = boost === 0 ? 0 : (weight * weight) / boost;
-    return (frequency) => Math.sqrt(frequency) * unboosted;
+    const value = this.#value(rarityOf(total, found), boost);
+    return (frequency) => fround(fround(Math.sqrt(frequency)) * value);
+  }
+
+  /** Weighs a phrase of terms; `found`: the numbers of entries with each. */
+  phraseWeight(total: number, found: readonly number[], boost: number): WeightOf {
+    const rarity = found.reduce((sum, one) => fround(sum + rarityOf(total, one)), 0);
+    const value = this.#value(rarity, boost);
+    return (frequency) => fround(fround(Math.sqrt(frequency)) * value);
   }
 
   wholeWeight({ boost }: Weighed): number {
-    this.#squares += boost * boost;
-    return boost;
+    this.#squares = fround(this.#squares + fround(boost * boost));
+    return fround(boost * this.scale);
   }
 
   entryFactor(boost: number): number {
     return boost;
   }
+
+  #value(rarity: number, boost: number): number {
+    const weight = fround(rarity * boost);
+    this.#squares = fround(this.#squares + fround(weight * weight));
+    return fround(fround(weight * this.scale) * rarity);
+  }
+}
+
+function rarityOf(total: number, found: number): number {
+  return fround(Math.log(total / (found + 1)) + 1);
 }

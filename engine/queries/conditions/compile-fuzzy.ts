@@ -5,9 +5,11 @@
  * Hot: bench/text.bench.ts.
  */
 
-import type { WorkBudget } from "../../base/scheduling/work-budget.ts";
-import type { TermTest } from "../../indexing/columns/field-search.ts";
+import type { Work, WorkBudget } from "../../base/scheduling/work-budget.ts";
+import type { FieldSearch, TermTest } from "../../indexing/columns/field-search.ts";
 import { letterSetOf } from "../../indexing/columns/term-dictionary.ts";
+import type { IndexReader } from "../../indexing/index-reader.ts";
+import type { ScoredText } from "../functions/rql-function.ts";
 
 /** Longer terms are only tested for equality. */
 const lengthMax = 256;
@@ -50,6 +52,27 @@ export function fuzzyTest(text: string, similarity: number, budget: WorkBudget):
     bytesMax: editsMax.findLastIndex((most) => most >= 0) * unitBytesMax,
     mayPass: lettersTest(sought, editsMax),
   };
+}
+
+/** Returns the similar terms, each boosted by its similarity beyond the requested one, as Lucene does. */
+export function* fuzzyTerms(
+  field: FieldSearch | undefined,
+  text: string,
+  similarity: number,
+  boost: number,
+  { budget }: IndexReader,
+): Work<ScoredText> {
+  const sought = text.toLowerCase();
+  const parts: ScoredText[] = [];
+  const terms =
+    field === undefined ? [] : yield* field.termsPassing(fuzzyTest(text, similarity, budget));
+  for (const term of terms) {
+    const edits = term === sought ? 0 : editDistance(term, sought);
+    const found = Math.fround(1 - edits / Math.min(term.length, sought.length));
+    const excess = Math.fround((found - similarity) * Math.fround(1 / (1 - similarity)));
+    parts.push({ kind: "term", text: term, boost: Math.fround(boost * excess) });
+  }
+  return { kind: "sum", parts, isCounted: false };
 }
 
 /**

@@ -14,12 +14,24 @@ import { numberKind, textKind } from "../../indexing/columns/term-dictionary.ts"
 import type { IndexReader } from "../../indexing/index-reader.ts";
 import { standardWords } from "../../indexing/text/analyzer.ts";
 import { TextColumn } from "../../indexing/text/text-column.ts";
-import { type Weighed, type Weigher, weigherOf } from "../../indexing/text/word-weights.ts";
+import {
+  CoraxWeigher,
+  LuceneWeigher,
+  type Weighed,
+  type Weigher,
+  type WeightOf,
+} from "../../indexing/text/word-weights.ts";
 import type { AnalyzedQuery, Condition, FieldReference } from "../analysis/analyzed-query.ts";
 import { compositeMeaningOf, meaningOf, operandsOf } from "../analysis/meaning-of.ts";
 import { plainText } from "../analysis/query-parameters.ts";
 import { orderUseOf } from "../functions/function-table.ts";
-import type { FindEntries, ScorePart, Scoring, WhereContext } from "../functions/rql-function.ts";
+import type {
+  FindEntries,
+  ScoredText,
+  ScorePart,
+  Scoring,
+  WhereContext,
+} from "../functions/rql-function.ts";
 import { findEntries } from "./compile-where.ts";
 
 /** Returns whether the order of results depends on scores: true when the query or the index boosts something. */
@@ -58,6 +70,8 @@ interface ScoredEntries {
   /** Whether parts are kept, to explain the sum. */
   readonly isExplained: boolean;
   readonly weigher: Weigher;
+  /** What conditions found, for the second weigher of Lucene. */
+  readonly found: Map<Condition, EntrySet>;
 }
 
 /** Returns the score of each of `entries`, by position. */
@@ -100,16 +114,18 @@ function* scoredWhole(
   context: WhereContext,
   isExplained: boolean,
 ): Work<ScorePart> {
-  const weigher = weigherOf(context.reader.isLucene);
-  const scored = yield* new EntryScoring({ entries, context, isExplained, weigher }).scored(
+  const found = new Map<Condition, EntrySet>();
+  let weigher: Weigher = new CoraxWeigher();
+  if (context.reader.isLucene) {
+    const first = new LuceneWeigher();
+    const unscored = { entries: new Uint32Array(0), context, isExplained: false, found };
+    yield* new EntryScoring({ ...unscored, weigher: first }).scored(where, 1);
+    weigher = new LuceneWeigher(first.norm);
+  }
+  return yield* new EntryScoring({ entries, context, isExplained, weigher, found }).scored(
     where,
     1,
   );
-  const { norm } = weigher;
-  if (norm === 1) return scored;
-  // Lucene's scores are of 32 bits.
-  const scores = scored.scores.map((score) => Math.fround(score * norm));
-  return { label: `multiplied by ${norm.toPrecision(7)}`, scores, parts: [scored] };
 }
 
 /** Returns the scores of entries that no condition has found. */
@@ -118,7 +134,7 @@ function* allScores(entries: Uint32Array, context: WhereContext): Work<Float64Ar
   const scores = new Float64Array(entries.length).fill(1);
   const { boosts } = reader;
   if (boosts === undefined) return scores;
-  const weigher = weigherOf(reader.isLucene);
+  const weigher = reader.isLucene ? new LuceneWeigher() : new CoraxWeigher();
   for (let i = 0; i < scores.length; i++) {
     scores[i] = weigher.entryFactor(boosts.entryBoostOf(entries[i] as number));
     if ((i & (stride - 1)) === 0) yield* pause(context);
@@ -146,6 +162,10 @@ class EntryScoring implements Scoring {
 
   constructor(scored: ScoredEntries) {
     this.#scored = scored;
+  }
+
+  get context(): WhereContext {
+    return this.#scored.context;
   }
 
   *scored(condition: Condition, factor: number): Work<ScorePart> {
@@ -178,7 +198,7 @@ class EntryScoring implements Scoring {
   ): Work<ScorePart> {
     const { context, weigher } = this.#scored;
     const { reader } = context;
-    const found = yield* findEntries(condition, context);
+    const found = yield* this.#found(condition);
     const total = reader.store.liveCount;
     const weighed = { total, found: found.count, boost: factor };
     const sought = queryTerms(condition, reader);
@@ -192,7 +212,8 @@ class EntryScoring implements Scoring {
     } else {
       const { column, term } = sought;
       const weightOf = weigher.termWeight(weighed, column, term);
-      const counts = column.hasSeveral && !column.isPacked;
+      const isText = reader.isLucene && column instanceof TextColumn;
+      const counts = isText || (column.hasSeveral && !column.isPacked);
       const occurrences = counts ? occurrencesOf(column, term, context) : () => 1;
       // Values that are matched by other means than a term, such as a number by its whole part, count as one
       // occurrence.
@@ -202,6 +223,13 @@ class EntryScoring implements Scoring {
     yield* boost(scores, field.name, this.#scored);
     const label = `${kind} on ${field.name}: found in ${found.count} of ${total} entries`;
     return { label, scores, parts: [] };
+  }
+
+  *#found(condition: Condition): Work<EntrySet> {
+    const { context, found } = this.#scored;
+    const known = found.get(condition) ?? (yield* findEntries(condition, context));
+    if (context.reader.isLucene) found.set(condition, known);
+    return known;
   }
 
   /** Sets the scores of the entries that are in a set. */
@@ -244,11 +272,11 @@ class EntryScoring implements Scoring {
     factor: number,
     scoreOf: (context: WhereContext) => (entry: number) => number,
   ): Work<ScorePart> {
-    const { entries, context } = this.#scored;
+    const { entries, context, weigher } = this.#scored;
     const weigh = scoreOf(context);
     const scores = newScores(this.#scored);
     for (let i = 0; i < entries.length; i++) {
-      scores[i] = factor * weigh(entries[i] as number);
+      scores[i] = weigher.round(factor * weigher.scale * weigh(entries[i] as number));
       if ((i & (stride - 1)) === 0) yield* pause(context);
     }
     yield* boost(scores, field, this.#scored);
@@ -259,12 +287,37 @@ class EntryScoring implements Scoring {
     label: string,
     weigh: (entries: Uint32Array, context: WhereContext, find: FindEntries) => Work<Float64Array>,
   ): Work<ScorePart> {
-    const { entries, context } = this.#scored;
-    return { label, scores: yield* weigh(entries, context, findEntries), parts: [] };
+    const { entries, context, weigher } = this.#scored;
+    if (entries.length === 0) return { label, scores: newScores(this.#scored), parts: [] };
+    const weights = yield* weigh(entries, context, findEntries);
+    const scores = weights.map((weight) => weigher.round(weight * weigher.scale));
+    return { label, scores, parts: [] };
   }
 
   *byWords(label: string, field: string, text: string, factor: number): Work<ScorePart> {
-    return { label, ...(yield* wordScores(field, text, factor, this.#scored)) };
+    const words = yield* standardWords(text, this.#scored.context.reader.budget);
+    return yield* this.byTexts(label, field, "words", {
+      kind: "sum",
+      isCounted: true,
+      parts: words.map((word) => ({ kind: "term", text: word, boost: factor })),
+    });
+  }
+
+  *byTexts(
+    label: string,
+    field: string,
+    form: "words" | "lower",
+    part: ScoredText,
+  ): Work<ScorePart> {
+    const { reader } = this.#scored.context;
+    const column = reader.column(field, form);
+    const search = reader.field(field, form);
+    if (column === undefined || search === undefined) {
+      return { label, scores: newScores(this.#scored), parts: [] };
+    }
+    const texts = new TextScoring(field, column, search, this.#scored);
+    const scored = yield* texts.scored(part);
+    return { ...scored, label };
   }
 }
 
@@ -304,7 +357,7 @@ class ScoreSum {
     const { context, isExplained } = this.#scored;
     const { budget } = context.reader;
     this.#count++;
-    addAll(this.#scores, part.scores, this.#haves);
+    addAll(this.#scores, part.scores, this.#haves, this.#scored.weigher);
     if (isExplained) this.#parts.push(part);
     else budget.release(part.scores.byteLength);
     budget.spend(1 + (this.#scores.length >>> 2));
@@ -319,19 +372,26 @@ class ScoreSum {
   total(): Pick<ScorePart, "scores" | "parts"> {
     const scores = this.#scores;
     const haves = this.#haves;
+    const { round } = this.#scored.weigher;
     if (haves !== null) {
       for (let i = 0; i < scores.length; i++) {
-        scores[i] = ((scores[i] as number) * (haves[i] as number)) / Math.max(1, this.#count);
+        const share = round((haves[i] as number) / Math.max(1, this.#count));
+        scores[i] = round((scores[i] as number) * share);
       }
     }
     return { scores, parts: this.#parts };
   }
 }
 
-function addAll(sums: Float64Array, scores: Float64Array, haves: Uint32Array | null): void {
+function addAll(
+  sums: Float64Array,
+  scores: Float64Array,
+  haves: Uint32Array | null,
+  { round }: Weigher,
+): void {
   for (let i = 0; i < sums.length; i++) {
     const score = scores[i] as number;
-    sums[i] = (sums[i] as number) + score;
+    sums[i] = round((sums[i] as number) + score);
     if (haves !== null && score !== 0) haves[i] = (haves[i] as number) + 1;
   }
 }
@@ -347,47 +407,115 @@ function* boost(
   for (let i = 0; i < scores.length; i++) {
     const entry = entries[i] as number; // as many
     const whole = weigher.entryFactor(boosts.entryBoostOf(entry));
-    scores[i] = (scores[i] as number) * boosts.fieldBoostOf(entry, field) * whole;
+    scores[i] = weigher.round((scores[i] as number) * boosts.fieldBoostOf(entry, field) * whole);
     if ((i & (stride - 1)) === 0) yield* pause(context);
   }
 }
 
-function* wordScores(
-  field: string,
-  text: string,
-  factor: number,
-  scoring: ScoredEntries,
-): Work<Pick<ScorePart, "scores" | "parts">> {
-  const { entries, context, weigher } = scoring;
-  const sum = new ScoreSum(scoring, true);
-  const column = context.reader.column(field, "words");
-  const search = context.reader.field(field, "words");
-  if (column === undefined || search === undefined) return sum.total();
-  const total = context.reader.store.liveCount;
-  const order = yield* ascendingOrder(entries, context);
-  const words = yield* standardWords(text, context.reader.budget);
-  for (const word of words) {
-    yield* pause(context);
-    const term = findWord(column, word);
-    const found = term < 0 ? 0 : yield* entryCountOf(column, search, word);
-    const weightOf = weigher.termWeight({ total, found, boost: factor }, column, term);
-    if (term < 0) {
-      sum.addNone();
-      continue;
-    }
-    const scores = newScores(scoring);
-    const occurrences = occurrencesOf(column, term, context);
-    for (let i = 0; i < entries.length; i++) {
-      const at = order === null ? i : (order[i] as number);
-      const count = occurrences(entries[at] as number);
-      if (context.reader.budget.isDue) yield;
-      if (count > 0) scores[at] = weightOf(count);
-    }
-    yield* boost(scores, field, scoring);
-    const label = `'${word}', in ${found} of ${total} entries`;
-    yield* sum.add({ label, scores, parts: [] });
+/** Scores texts in a field. */
+class TextScoring {
+  readonly #field: string;
+  readonly #column: FieldColumn;
+  readonly #search: FieldSearch;
+  readonly #scored: ScoredEntries;
+  /** Positions of the entries in ascending order; null: they are in that order. */
+  #order: Uint32Array | null | undefined;
+
+  constructor(field: string, column: FieldColumn, search: FieldSearch, scored: ScoredEntries) {
+    this.#field = field;
+    this.#column = column;
+    this.#search = search;
+    this.#scored = scored;
   }
-  return sum.total();
+
+  /** @returns scores of zero for a text that no entry has */
+  *scored(part: ScoredText): Work<ScorePart> {
+    const { context, weigher } = this.#scored;
+    yield* pause(context);
+    switch (part.kind) {
+      case "term":
+        return (yield* this.#term(part)) ?? { label: part.text, scores: this.#zeros(), parts: [] };
+      case "phrase":
+        return yield* this.#phrase(part);
+      case "whole": {
+        const weight = weigher.wholeWeight({
+          ...this.#counts(part.found.count),
+          boost: part.boost,
+        });
+        return yield* this.#filled(`${part.found.count} entries`, (entry) =>
+          part.found.has(entry) ? weight : 0,
+        );
+      }
+      case "sum":
+        return yield* this.#sum(part);
+    }
+  }
+
+  *#sum({ parts, isCounted }: ScoredText & { kind: "sum" }): Work<ScorePart> {
+    const sum = new ScoreSum(this.#scored, isCounted);
+    for (const part of parts) {
+      const scored = part.kind === "term" ? yield* this.#term(part) : yield* this.scored(part);
+      if (scored === null) sum.addNone();
+      else yield* sum.add(scored);
+    }
+    return { label: "sum", ...sum.total() };
+  }
+
+  /** Null: no entry has the term. */
+  *#term({ text, boost: factor }: ScoredText & { kind: "term" }): Work<ScorePart | null> {
+    const { context, weigher } = this.#scored;
+    const column = this.#column;
+    const term = findWord(column, text);
+    const found = term < 0 ? 0 : yield* entryCountOf(column, this.#search, text);
+    const weightOf = weigher.termWeight({ ...this.#counts(found), boost: factor }, column, term);
+    if (term < 0) return null;
+    const occurrences = occurrencesOf(column, term, context);
+    const label = `'${text}', in ${found} of ${context.reader.store.liveCount} entries`;
+    return yield* this.#filled(label, (entry) => {
+      const count = occurrences(entry);
+      return count > 0 ? weightOf(count) : 0;
+    });
+  }
+
+  *#phrase({ words, slop, boost: factor }: ScoredText & { kind: "phrase" }): Work<ScorePart> {
+    const { context, weigher, entries } = this.#scored;
+    const counts: number[] = [];
+    for (const word of words) {
+      counts.push(yield* entryCountOf(this.#column, this.#search, word));
+    }
+    const total = context.reader.store.liveCount;
+    const weightOf: WeightOf =
+      weigher instanceof LuceneWeigher ? weigher.phraseWeight(total, counts, factor) : () => 0;
+    const scores = this.#zeros();
+    for (let i = 0; i < entries.length; i++) {
+      scores[i] = weightOf(yield* this.#search.phraseFrequency(entries[i] as number, words, slop));
+      if (context.reader.budget.isDue) yield;
+    }
+    yield* boost(scores, this.#field, this.#scored);
+    return { label: `"${words.join(" ")}"`, scores, parts: [] };
+  }
+
+  /** `weightOf` is called for ascending entries. */
+  *#filled(label: string, weightOf: (entry: number) => number): Work<ScorePart> {
+    const { entries, context } = this.#scored;
+    this.#order ??= yield* ascendingOrder(entries, context);
+    const scores = this.#zeros();
+    for (let i = 0; i < entries.length; i++) {
+      const at = this.#order === null ? i : (this.#order[i] as number);
+      scores[at] = weightOf(entries[at] as number);
+      if (context.reader.budget.isDue) yield;
+    }
+    yield* boost(scores, this.#field, this.#scored);
+    return { label, scores, parts: [] };
+  }
+
+  #zeros(): Float64Array {
+    return newScores(this.#scored);
+  }
+
+  #counts(found: number): Omit<Weighed, "boost"> {
+    return { total: this.#scored.context.reader.store.liveCount, found };
+  }
 }
 
 /** The terms that a condition looks for. */

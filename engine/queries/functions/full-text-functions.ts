@@ -9,13 +9,13 @@ import { CoraxWeigher } from "../../indexing/text/word-weights.ts";
 import type { FieldReference } from "../analysis/analyzed-query.ts";
 import { plainText } from "../analysis/query-parameters.ts";
 import { invalid } from "../analysis/query-scope.ts";
-import { fuzzyTest } from "../conditions/compile-fuzzy.ts";
-import { searchLucene } from "../conditions/compile-lucene.ts";
+import { fuzzyTerms, fuzzyTest } from "../conditions/compile-fuzzy.ts";
+import { scoredLucene, searchLucene } from "../conditions/compile-lucene.ts";
 import { describeArgument } from "../syntax/print.ts";
 import { fieldAndText, isCallOf, numberArgument } from "./arguments.ts";
 import { fieldOf, isId, nothing, weighedWhole } from "./finding.ts";
 import { needsIndex, onlyInWhere } from "./places.ts";
-import type { RqlFunction, WhereContext } from "./rql-function.ts";
+import type { RqlFunction, ScoredText, ScorePart, Scoring, WhereContext } from "./rql-function.ts";
 
 /** Texts of more words are scored entry by entry. */
 const weighedWordsMax = 16;
@@ -71,8 +71,12 @@ export const search: RqlFunction<SearchCondition> = {
           return findEntries({ ...first, text, isAll: false }, context);
         },
       },
-      score: ({ field: { name }, text }, factor, scoring) =>
-        scoring.byWords(`search(${name}, ${JSON.stringify(text)})`, name, text, factor),
+      score: (condition, factor, scoring) => {
+        const { name } = condition.field;
+        const label = `search(${name}, ${JSON.stringify(condition.text)})`;
+        if (scoring.context.reader.isLucene) return scoreSearch(label, condition, factor, scoring);
+        return scoring.byWords(label, name, condition.text, factor);
+      },
       best: bestOfWords,
     },
   },
@@ -85,6 +89,32 @@ function* findWords({ field, text, isAll }: SearchCondition, context: WhereConte
   const { reader } = context;
   const pieces = yield* parseSearchText(text, reader.analyzerOf(field.name), reader.budget);
   return yield* words.search(pieces, isAll);
+}
+
+/** As Lucene does: by words, phrases, and wildcards, which weigh the same in each entry. */
+function* scoreSearch(
+  label: string,
+  { field: { name }, text }: SearchCondition,
+  boost: number,
+  scoring: Scoring,
+): Work<ScorePart> {
+  const { reader } = scoring.context;
+  const words = reader.field(name, "words");
+  const parts: ScoredText[] = [];
+  const analyze = reader.analyzerOf(name);
+  // A word that is sought twice weighs twice.
+  for (const piece of yield* parseSearchText(text, analyze, reader.budget, false)) {
+    if (piece.kind === "words") parts.push(scoredWords(piece.words, 0, boost));
+    else if (words !== undefined) {
+      parts.push({ kind: "whole", found: yield* words.search([piece], false), boost });
+    }
+  }
+  return yield* scoring.byTexts(label, name, "words", { kind: "sum", isCounted: true, parts });
+}
+
+function scoredWords(words: readonly string[], slop: number, boost: number): ScoredText {
+  const [text = ""] = words;
+  return words.length > 1 ? { kind: "phrase", words, slop, boost } : { kind: "term", text, boost };
 }
 
 /** Null: not only words are sought, or not the same as are weighed. */
@@ -167,7 +197,14 @@ export const proximity: RqlFunction<ProximityCondition> = {
       idsOf: () => undefined,
       searchedTexts: ({ text }) => [text],
       joined: null,
-      score: weighedWhole,
+      score: (condition, factor, scoring) => {
+        const { reader } = scoring.context;
+        if (!reader.isLucene) return weighedWhole(condition, factor, scoring);
+        const { field, text, distance } = condition;
+        const words = wordsOfPhrase(text, reader.analyzerOf(field.name));
+        const part = scoredWords(words, distance, factor);
+        return scoring.byTexts(`proximity on ${field.name}`, field.name, "words", part);
+      },
     },
   },
   filter: needsIndex,
@@ -205,7 +242,7 @@ export const lucene: RqlFunction<LuceneCondition> = {
       idsOf: () => undefined,
       searchedTexts: ({ text }) => [text],
       joined: null,
-      score: weighedWhole,
+      score: scoreLucene,
     },
   },
   filter: needsIndex,
@@ -252,11 +289,40 @@ export const fuzzy: RqlFunction<FuzzyCondition> = {
       idsOf: () => undefined,
       searchedTexts: ({ text }) => [text],
       joined: null,
-      score: weighedWhole,
+      score: scoreFuzzy,
     },
   },
   filter: needsIndex,
 };
+
+function* scoreLucene(
+  condition: LuceneCondition,
+  factor: number,
+  scoring: Scoring,
+): Work<ScorePart> {
+  const { reader } = scoring.context;
+  const { name } = condition.field;
+  const form = reader.column(name, "words") === undefined ? "lower" : "words";
+  const field = reader.field(name, form);
+  if (field === undefined || !reader.isLucene)
+    return yield* weighedWhole(condition, factor, scoring);
+  const part = yield* scoredLucene(condition.text, factor, field, reader);
+  return yield* scoring.byTexts(`lucene on ${name}`, name, form, part);
+}
+
+function* scoreFuzzy(condition: FuzzyCondition, factor: number, scoring: Scoring): Work<ScorePart> {
+  const { reader } = scoring.context;
+  if (!reader.isLucene) return yield* weighedWhole(condition, factor, scoring);
+  const { field, text, similarity } = condition;
+  const part = yield* fuzzyTerms(
+    reader.field(field.name, "lower"),
+    text,
+    similarity,
+    factor,
+    reader,
+  );
+  return yield* scoring.byTexts(`fuzzy on ${field.name}`, field.name, "lower", part);
+}
 
 function findSearchedIds(
   { text }: { readonly text: string },

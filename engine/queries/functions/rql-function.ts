@@ -207,7 +207,27 @@ export interface Scoring {
   ): Work<ScorePart>;
   /** Weighs each word of `text` in a field. */
   byWords(label: string, field: string, text: string, factor: number): Work<ScorePart>;
+  /** Weighs texts in a field, as Lucene does. */
+  byTexts(label: string, field: string, form: "words" | "lower", part: ScoredText): Work<ScorePart>;
+  readonly context: WhereContext;
 }
+
+/** What a query of Lucene looks for in a field. `whole`: entries that weigh the same. */
+export type ScoredText =
+  | { readonly kind: "term"; readonly text: string; readonly boost: number }
+  | {
+      readonly kind: "phrase";
+      readonly words: readonly string[];
+      readonly slop: number;
+      readonly boost: number;
+    }
+  | { readonly kind: "whole"; readonly found: EntrySet; readonly boost: number }
+  | {
+      readonly kind: "sum";
+      readonly parts: readonly ScoredText[];
+      /** Whether the sum is multiplied by the share of matching parts. */
+      readonly isCounted: boolean;
+    };
 
 /** In `filter`, where each document is tested with the rules of scripts. */
 export interface FilterUse {

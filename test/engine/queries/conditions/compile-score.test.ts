@@ -192,4 +192,66 @@ describe("order by score()", () => {
       new Set(["1.0000"]),
     );
   });
+
+  it("reports the scores of RavenDB 7.2.7, in 32 bits, for an index for Lucene", async () => {
+    const database = await openDatabase();
+    const definition = {
+      Name: "L",
+      Maps: ["from r in docs.Reviews select new { r.Text, r.Title, r.Stars }"],
+      Fields: {
+        Text: { Indexing: "Search" },
+        Title: { Indexing: "Search", Analyzer: "WhitespaceAnalyzer" },
+      },
+      Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
+    };
+    await database.queries.administration.deploy([definition], true);
+    const texts: readonly (readonly [Text: string | string[], Title: string, Stars: number])[] = [
+      ["Great camera, poor battery life. Battery drains overnight.", "Battery woes", 3],
+      ["The battery lasts for days; the camera is mediocre.", "Long lasting", 4],
+      ["Screen cracked on day one! Would not buy again.", "Cracked screen", 1],
+      [["First impression: superb", "Second thoughts: superb still"], "SUPERB!!!", 5],
+    ];
+    for (const [n, [Text, Title, Stars]] of texts.entries()) {
+      await putAll(database, "Reviews", { [`r${n + 1}`]: { Text, Title, Stars } });
+    }
+    const scoresOf = async (condition: string) => {
+      const { rows } = await query(database, `from index 'L' where ${condition} order by score()`);
+      const scores = rows.map((row) => {
+        const reported = row["@metadata"] as { "@id": string; "@index-score": number };
+        return [reported["@id"], reported["@index-score"]];
+      });
+      return Object.fromEntries(scores) as Record<string, number>;
+    };
+    const measured: Record<string, Record<string, number>> = {
+      "Text = 'battery'": { r1: 1.8210574388504028, r2: 1.287682056427002 },
+      "search(Title, 'Battery')": { r1: 1.6931471824645996 },
+      "search(Title, 'SUPERB!!!')": { r4: 1.6931471824645996 },
+      "search(Text, 'superb superb')": { r4: 3.38629412651062 },
+      "search(Text, '\"first impression\"')": { r4: 3.386294364929199 },
+      "search(Text, 'bat* camera')": { r1: 1.630375862121582, r2: 1.630375862121582 },
+      "search(Text, 'bat*')": { r1: 1, r2: 1 },
+      "boost(search(Text, 'camera'), 3) or search(Text, 'days')": {
+        r2: 1.859053134918213,
+        r1: 0.5896877646446228,
+      },
+      "fuzzy(Text = 'batery', 0.6)": { r1: 1.8210572004318237, r2: 1.2876819372177124 },
+      "proximity(search(Text, 'battery camera'), 10)": {
+        r2: 1.4868870973587036,
+        r1: 1.287682056427002,
+      },
+      "lucene(Text, 'battery AND camera')": { r1: 2.1982107162475586, r2: 1.8210574388504028 },
+      "lucene(Text, '\"battery life\"')": { r1: 2.9808292388916016 },
+      "lucene(Text, '\"life battery\"~5')": { r1: 2.9808292388916016 },
+      "lucene(Text, 'batery~ days')": { r2: 2.0924415588378906, r1: 0.411753386259079 },
+      "lucene(Text, 'camera^3 days')": { r2: 1.859053134918213, r1: 0.5896877646446228 },
+      "lucene(Text, '(camera battery) OR days')": { r2: 2.4865634441375732, r1: 0.804939866065979 },
+      "lucene(Text, 'battery life')": { r1: 2.4500527381896973, r2: 0.389748215675354 },
+      "lucene(Text, 'day~ days~')": { r2: 1.5143969058990479, r3: 1.5143969058990479 },
+      "lucene(Text, '+battery -drains')": { r2: 1.287682056427002 },
+      "lucene(Text, '[a TO c]')": { r1: 1, r2: 1, r3: 1 },
+    };
+    for (const [condition, scores] of Object.entries(measured)) {
+      expect(await scoresOf(condition), condition).toEqual(scores);
+    }
+  });
 });

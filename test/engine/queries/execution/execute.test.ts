@@ -63,7 +63,10 @@ describe("full text", () => {
     ["qu?ck", ["posts/1", "posts/3"]],
     ["boxen~0.5", ["posts/4"]],
     ["[boa TO boz]", ["posts/4"]],
-    ["", []],
+    ["[boa boz]", ["posts/4"]],
+    // Nothing is found that is only excluded.
+    ["-quick", []],
+    ["NOT quick", []],
   ])("lucene(Title, %s)", async (text, ids) => {
     putPosts();
     // The words of a field are indexed once a query has searched it.
@@ -71,6 +74,47 @@ describe("full text", () => {
     expect(
       await idsOf("from Posts where lucene(Title, $p) or search(Title, 'nothing')", { p: text }),
     ).toEqual(ids);
+  });
+
+  it.each([
+    ...[
+      "",
+      " ",
+      "AND",
+      "OR",
+      "NOT",
+      "a AND",
+      "a OR",
+      "AND b",
+      "(",
+      ")",
+      "(a",
+      "a)",
+      '"a',
+      "[a",
+      "[a TO",
+    ],
+    ...[
+      "a^",
+      "a^x",
+      "^2",
+      "+",
+      "-",
+      "!",
+      "~",
+      "&&",
+      "a NOT",
+      "{a TO b]",
+      "\\",
+      "a\\",
+      "()",
+      "a ()",
+    ],
+  ])("lucene(Title, %j) is refused, as by RavenDB 7.2.7", async (text) => {
+    putPosts();
+    await expect(idsOf("from Posts where lucene(Title, $p)", { p: text })).rejects.toMatchObject({
+      code: "lucene-syntax",
+    });
   });
 
   it("orders by score, and boosts", async () => {

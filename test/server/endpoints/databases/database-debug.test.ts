@@ -160,7 +160,8 @@ test("reports an open database as loaded", async () => {
 });
 
 test("dismissing and postponing a notification has no effect, but requires an id", async () => {
-  const send = async (path: string) => (await client.send(`POST notification-center/${path}`)).status;
+  const send = async (path: string) =>
+    (await client.send(`POST notification-center/${path}`)).status;
   expect(await send("dismiss?id=x&forever=true")).toBe(204);
   expect(await send("dismiss")).toBe(400);
   expect(await send("postpone?id=x&timeInSec=5")).toBe(204);
