@@ -33,7 +33,7 @@ export async function run(context: CommandContext): Promise<void> {
     const { url } = server.address;
     if (options.is("json")) print(JSON.stringify({ Address: url, Database: database }));
     else linesOf(url, database, folder).forEach(print);
-    if (!options.is("json") && !options.is("no-open")) openInBrowser(`${url}/studio`);
+    if (!options.is("json") && !options.is("no-open")) openInBrowser(studioOf(url, database));
     const ended = interrupted.aborted ? undefined : once(interrupted, "abort");
     const lost = await Promise.race([ended, server.lost]);
     if (lost instanceof Error) throw new Failure("failed", lost.message);
@@ -80,12 +80,16 @@ function withOptions(message: string): string {
     .replace("set DataDir to another folder", "use another --data");
 }
 
+function studioOf(url: string, database: string): string {
+  return `${url}/studio/db/${encodeURIComponent(database)}/docs`;
+}
+
 function linesOf(url: string, database: string, folder: string | undefined): string[] {
   return [
     `Jackdaw for development: ${url}`,
     "No certificates: every program on this machine has all rights. For anything else, use 'jackdaw serve'.",
     "",
-    `  Studio    ${url}/studio`,
+    `  Studio    ${studioOf(url, database)}`,
     `  Database  ${database}`,
     `  Data      ${folder === undefined ? "in memory: lost when the server stops" : resolve(folder)}`,
     "",
@@ -97,8 +101,8 @@ function linesOf(url: string, database: string, folder: string | undefined): str
     "",
     "curl:",
     "",
-    `  curl -X PUT '${url}/databases/${database}/docs?id=users/1' -d '{"Name":"Ann"}'`,
-    `  curl '${url}/databases/${database}/docs?id=users/1'`,
+    `  curl -X PUT '${url}/databases/${database}/docs?id=users/2' -d '{"Name":"Bob","@metadata":{"@collection":"Users"}}'`,
+    `  curl '${url}/databases/${database}/queries?query=from+Users'`,
     "",
     "Without a server (npm i jackdaw-db):",
     "",

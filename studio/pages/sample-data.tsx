@@ -64,7 +64,7 @@ export function SampleData({ database }: { database: string }) {
               disabled={stats.body === undefined || isBusy || (!isEmpty && problem !== null)}
               onClick={() => void put()}
             >
-              {isBusy ? "Creating" : isEmpty ? `Import into ${database}` : `Create ${name}`}
+              {isBusy ? "Importing" : isEmpty ? `Import into ${database}` : `Create ${name}`}
             </button>
           </div>
         )}

@@ -47,8 +47,9 @@ test("prints commands that work, and stores documents durably", async () => {
       string,
     ];
     if (isFirst) await shell(put);
-    expect(JSON.parse(await shell(get))).toMatchObject({ Results: [{ Name: "Ann" }] });
+    expect(JSON.parse(await shell(get))).toMatchObject({ Results: [{ Name: "Bob" }] });
     const studio = /Studio {4}(\S+)/.exec(output)?.[1] ?? "";
+    expect(studio).toMatch(/\/studio\/db\/shop\/docs$/);
     expect(await shell(`curl --location ${studio}`)).toContain("<title>");
     dev.stop();
     expect(await dev.ended).toBe(0);
