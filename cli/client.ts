@@ -29,12 +29,14 @@ const connectSeconds = 10;
 
 export class Client {
   readonly url: URL;
+  readonly caPath: string | undefined;
   readonly #connection: Connection;
   readonly #agent: http.Agent;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.url = connection.url;
+    this.caPath = connection.caPath;
     this.#agent = agentFor(connection);
   }
 

@@ -15,6 +15,8 @@ export interface Connection {
   readonly cert: string | undefined;
   readonly key: string | undefined;
   readonly ca: string | undefined;
+  /** Path of `ca`. */
+  readonly caPath?: string | undefined;
 }
 
 /** Returns the connection. @throws Failure usage */
@@ -36,11 +38,13 @@ export function findConnection(options: Options, environment: Variables): Connec
     found,
   ];
   const { cert, key = cert } = pairs.find((pair) => pair.cert !== undefined) ?? {};
+  const caPath = given("ca") ?? found.ca;
   return {
     url,
     cert: readPem(cert, "--cert"),
     key: readPem(key, "--key"),
-    ca: readPem(given("ca") ?? found.ca, "--ca"),
+    ca: readPem(caPath, "--ca"),
+    caPath,
   };
 }
 

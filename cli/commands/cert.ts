@@ -4,6 +4,8 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { CertificatePair } from "../../certs/authority.ts";
+import { curlCommand } from "../../server/security/curl-command.ts";
+import type { Client } from "../client.ts";
 import type { CommandContext } from "../command.ts";
 import { localSettings } from "../connection.ts";
 import { Failure } from "../failure.ts";
@@ -202,12 +204,20 @@ async function register(context: CommandContext, terms: Terms): Promise<void> {
       `${Name} is registered until ${until} as ${terms.SecurityClearance}, thumbprint ${Thumbprint}`,
     );
     for (const file of Files) print(file);
+    print(tryLine(client(), Files));
   } catch (error) {
     for (const file of files) await rm(file.path, { force: true });
     throw error;
   } finally {
     for (const { handle } of files) await handle.close();
   }
+}
+
+/** Returns a curl command that lists the databases of the certificate. */
+function tryLine({ url, caPath }: Client, [certificate = "", key = ""]: readonly string[]): string {
+  const trust = caPath === undefined ? [] : ["--cacert", resolve(caPath)];
+  const target = new URL("/databases", url).href;
+  return `Try it: ${curlCommand(target, { certificate, key }, trust)}`;
 }
 
 /** Creates a certificate with a temporary issuer: the server identifies clients by their certificates alone. */

@@ -1,4 +1,5 @@
 /** The lines that a started server prints for its operator. */
+import { curlCommand, shellQuoted } from "../security/curl-command.ts";
 import type { RunningServer } from "./run.ts";
 
 /** The last line is "Server available on: <url>". */
@@ -13,10 +14,10 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
   if (admin === undefined) {
     const { isPfx, keyPath, tls } = certificate;
     const password = tls.passphrase ? "PASSWORD" : "";
-    let shown = `--cert ${quote(path)}`;
+    let shown = `--cert ${shellQuoted(path)}`;
     if (path.endsWith(".json")) shown = "--cert YOUR.crt --key YOUR.key";
-    else if (isPfx) shown = `--cert-type P12 --cert ${quote(`${path}:${password}`)}`;
-    else if (keyPath !== undefined) shown += ` --key ${quote(keyPath)}`;
+    else if (isPfx) shown = `--cert-type P12 --cert ${shellQuoted(`${path}:${password}`)}`;
+    else if (keyPath !== undefined) shown += ` --key ${shellQuoted(keyPath)}`;
     return [
       `Server certificate: ${path} (a cluster admin as a client)`,
       `Try it:             curl -k ${shown} ${url}`,
@@ -24,18 +25,13 @@ export function startupLines({ address, certificate }: RunningServer): string[] 
       available,
     ];
   }
-  const trust = authorityPath === undefined ? "-k" : `--cacert ${quote(authorityPath)}`;
+  const trust = authorityPath === undefined ? ["-k"] : ["--cacert", authorityPath];
   return [
     ...(authorityPath === undefined ? [] : [`CA certificate:     ${authorityPath}`]),
     `Client certificate: ${admin.certificate}`,
     `Client key:         ${admin.key}`,
-    `Try it:             curl ${trust} --cert ${quote(admin.certificate)} --key ${quote(admin.key)} ${url}`,
+    `Try it:             ${curlCommand(url, admin, trust)}`,
     `${studio} (or run: jackdaw studio)`,
     available,
   ];
-}
-
-/** Quotes a text as one word of a POSIX shell. */
-function quote(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

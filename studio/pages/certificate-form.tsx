@@ -17,6 +17,7 @@ import { may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { Icon } from "../components/icon.tsx";
+import { serverOrigin } from "../shell/server.ts";
 
 const validityOptions = [
   { months: 3, text: "3 months" },
@@ -135,8 +136,8 @@ function CreatedCertificate({
         with <code>.key</code> for other clients. With curl:
       </p>
       <pre class="panel body scroll">
-        curl --cacert ca.crt --cert {shellQuoted(`${name}.crt`)} --key {shellQuoted(`${name}.key`)}{" "}
-        {window.location.origin}/databases
+        curl --cacert ca.crt --cert {shellQuoted(`${name.replaceAll(":", "\\:")}.crt`)} --key{" "}
+        {shellQuoted(`${name}.key`)} {serverOrigin()}/databases
       </pre>
       <p class="soft">
         Omit <code>--cacert</code> if the download has no <code>ca.crt</code>: the server then uses

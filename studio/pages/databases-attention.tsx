@@ -7,7 +7,7 @@ import { identity, may } from "../base/identity.ts";
 import { useResource } from "../base/resource.ts";
 import { href } from "../base/router.ts";
 import { Icon } from "../components/icon.tsx";
-import { server } from "../shell/server.ts";
+import { server, serverOrigin } from "../shell/server.ts";
 
 /** Known facts of a database. */
 export interface DatabaseFacts {
@@ -151,7 +151,7 @@ function ThisServer({ figures }: { figures: ServerFigures | undefined }) {
       </div>
       <dl class="facts body">
         <Fact name="Address">
-          <code class="break">{window.location.origin}</code>
+          <code class="break">{serverOrigin()}</code>
         </Fact>
         {server.value !== null && (
           <Fact name="Version">Jackdaw, compatible with {server.value.version}</Fact>

@@ -5,6 +5,7 @@ import { identity } from "../base/identity.ts";
 import { href, open } from "../base/router.ts";
 import { createDatabase, putSampleData } from "../base/sample-data.ts";
 import { Failure } from "../components/messages.tsx";
+import { serverOrigin } from "../shell/server.ts";
 
 export function FirstStart({ restore }: { restore: () => void }) {
   const [name, setName] = useState("shop");
@@ -29,7 +30,7 @@ export function FirstStart({ restore }: { restore: () => void }) {
       <div class="stack-2">
         <h2 class="big">The server is running. It has no database yet.</h2>
         <p class="soft">
-          It listens on <code>{window.location.origin}</code>
+          It listens on <code>{serverOrigin()}</code>
           {identity.value === null ? "." : `, and you are signed in as ${identity.value.name}.`}
         </p>
       </div>

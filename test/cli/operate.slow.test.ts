@@ -2,6 +2,7 @@
  * Commands for operators: checks, automatic backups, certificates, the doctor, names for
  * completion.
  */
+import { execFile } from "node:child_process";
 import {
   chmodSync,
   cpSync,
@@ -17,6 +18,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findCertificateFolder, makeCertificateFolder } from "../../certs/certificate-folder.ts";
 import { failureCodes } from "../../cli/failure.ts";
@@ -194,6 +196,9 @@ describe("certificates", () => {
     const [crt, key, pfx] = ["crt", "key", "pfx"].map((ending) => join(out, `web-shop.${ending}`));
     for (const path of [crt, key, pfx] as string[]) expect(statSync(path).mode & 0o777).toBe(0o600);
     createSecureContext({ pfx: readFileSync(pfx as string), passphrase: "" });
+    const line = /^Try it: (curl --cacert .+)$/m.exec(created.out)?.[1] ?? "";
+    const { stdout } = await promisify(execFile)("sh", ["-c", `${line} --silent --fail`]);
+    expect(JSON.parse(stdout)).toMatchObject({ Databases: [{ Name: "shop" }] });
     const as = ["--cert", crt as string, "--key", key as string];
     expect((await jackdaw(["get", "users/1", ...as])).code).toBe(0);
     expect((await jackdaw(["put", "users/1", ...as], { input: "{}" })).code).toBe(

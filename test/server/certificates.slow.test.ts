@@ -507,6 +507,7 @@ describe("info packages", () => {
         `${name}.crt`,
         `${name}.key`,
         `${name}.pfx`,
+        "ca.crt",
         "settings.json",
         "readme.txt",
       ]),

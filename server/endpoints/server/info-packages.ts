@@ -19,6 +19,7 @@ import {
   type Route,
 } from "../../routing/route.ts";
 import type { ServerServices } from "../../routing/services.ts";
+import { curlCommand } from "../../security/curl-command.ts";
 import { attachment } from "./certificates.ts";
 
 export const infoPackageRoutes: readonly Route[] = [
@@ -47,14 +48,17 @@ export const infoPackageRoutes: readonly Route[] = [
 ];
 
 const nodeFolder = "Node - [A]";
+const authorityName = "ca.crt";
 
 /** GET /admin/debug/cluster-info-package: the configuration package, a Zip with the administrator's certificate and key */
 async function getClusterPackage(exchange: Exchange, { server }: Context): Promise<void> {
-  const admin = server.presentedCertificate?.current.admin;
+  const { admin, authorityPath } = server.presentedCertificate?.current ?? {};
+  const files = admin === undefined ? [] : await clientEntries(admin, authorityPath);
+  const hasAuthority = files.some(({ name }) => name === authorityName);
   const entries: ZipEntry[] = [
-    ...(admin === undefined ? [] : await adminEntries(admin)),
+    ...files,
     { name: "settings.json", content: settingsText(server) },
-    { name: "readme.txt", content: readmeText(exchange, server, admin) },
+    { name: "readme.txt", content: readmeText(exchange, server, admin, hasAuthority) },
     ...(await nodeEntries(exchange, server, `${nodeFolder}/`)),
   ];
   await reply(exchange, "Cluster Wide", entries);
@@ -92,17 +96,21 @@ async function reply(
   );
 }
 
-async function adminEntries(admin: AdminPaths): Promise<ZipEntry[]> {
+/** Returns the administrator's files, and the CA that clients have to trust. */
+async function clientEntries(
+  admin: AdminPaths,
+  authorityPath: string | undefined,
+): Promise<ZipEntry[]> {
   const entries: ZipEntry[] = [];
-  for (const [ending, path] of [
-    ["crt", admin.certificate],
-    ["key", admin.key],
-    ["pfx", admin.pfx],
+  for (const [name, path] of [
+    [`${admin.name}.crt`, admin.certificate],
+    [`${admin.name}.key`, admin.key],
+    [`${admin.name}.pfx`, admin.pfx],
+    [authorityName, authorityPath],
   ] as const) {
-    const content = await readFile(path).catch(() => undefined); // the operator may have moved it to a safe place
-    if (content !== undefined) {
-      entries.push({ name: `${admin.name}.${ending}`, content, isPrivate: true });
-    }
+    // The operator may have moved it to a safe place.
+    const content = path && (await readFile(path).catch(() => undefined));
+    if (content) entries.push({ name, content, isPrivate: true });
   }
   return entries;
 }
@@ -176,6 +184,7 @@ function readmeText(
   exchange: Exchange,
   server: ServerServices,
   admin: AdminPaths | undefined,
+  hasAuthority: boolean,
 ): string {
   const about = `Package of the server ${server.address.url}, created ${new Date().toISOString()}.\n\n`;
   const diagnostics = `${nodeFolder}/ holds the replies of the diagnostic routes.\nsettings.json holds the explicit settings, without secrets.\n`;
@@ -185,9 +194,12 @@ function readmeText(
       : "The server is unsecured and has no certificates.";
     return `${about}${reason}\n\n${diagnostics}`;
   }
+  const files = { certificate: `${admin.name}.crt`, key: `${admin.name}.key` };
+  const trust = hasAuthority ? ["--cacert", authorityName] : ["-k"];
+  const command = curlCommand(`${server.address.url}/build/version`, files, trust);
   return (
     `${about}${admin.name}.crt and .key are a cluster administrator's certificate and private key; the .pfx is both, ` +
     "for browsers, without a password.\nThey grant full access: keep them safe, delete this file when you have " +
-    `them.\n\n  curl -k --cert ${admin.name}.crt --key ${admin.name}.key ${server.address.url}/build/version\n\n${diagnostics}`
+    `them.\n\n  ${command}\n\n${diagnostics}`
   );
 }

@@ -11,6 +11,7 @@ import { useEditedText } from "../../editor/edited-text.ts";
 import { CodeEditor } from "../../editor/editor.tsx";
 import { errorMarks } from "../../editor/error-marks.ts";
 import { usePage } from "../../shell/page.ts";
+import { serverOrigin } from "../../shell/server.ts";
 import { codeOf, type Language, languages } from "./query-code.ts";
 import { complete, forgetFields } from "./query-completion.ts";
 import { Examples } from "./query-examples.tsx";
@@ -149,7 +150,7 @@ function Tools({ page, database }: { page: Console; database: string }) {
   const { text } = edited;
   const copy = async (language: Language) => {
     const given = names.map((name) => [name, typedValue(values[name] ?? "")] as const);
-    const source = { origin: window.location.origin, database, text, values: given };
+    const source = { origin: serverOrigin(), database, text, values: given };
     await navigator.clipboard.writeText(codeOf(language, source));
     announce(`Copied as ${language}`);
   };

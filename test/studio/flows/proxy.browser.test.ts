@@ -1,10 +1,16 @@
 /** The studio through `jackdaw studio`, in a browser without a certificate. */
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import type { BrowserContext, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { StudioProxy } from "../../../cli/studio/studio-proxy.ts";
 import { studioBrowser } from "../../support/studio-browser.ts";
+import { unzip } from "../../support/unzip.ts";
 
 const studio = studioBrowser();
 let proxy: StudioProxy;
@@ -82,6 +88,26 @@ test("a used URL is rejected", async () => {
   await stranger.goto(address);
   await stranger.getByRole("heading", { name: "This address has expired" }).waitFor();
   expect(await stranger.context().cookies()).toEqual([]);
+});
+
+test("commands and code contain the server's address, not that of the page", async () => {
+  await signIn("databases");
+  await page.getByRole("region", { name: "This server" }).getByText(studio.server.url).waitFor();
+  await page.goto(`${origin()}/studio/certificates`);
+  await page.getByRole("button", { name: "New certificate" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("it's: me");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Create and download" }).click();
+  const folder = mkdtempSync(join(tmpdir(), "jackdaw-certificate-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "made.zip");
+  await (await download).saveAs(path);
+  for (const [name, content] of Object.entries(unzip(readFileSync(path))))
+    writeFileSync(join(folder, name), content);
+  const line = (await page.locator("pre").textContent())?.trim() ?? "";
+  const words = ["-c", `${line} --silent --fail`];
+  const { stdout } = await promisify(execFile)("sh", words, { cwd: folder });
+  expect(JSON.parse(stdout)).toEqual({ Databases: [] });
 });
 
 test("a document is changed and saved", async () => {
