@@ -9,9 +9,9 @@
  * - Reconnecting is attempted after 1, 2, 4 … 30 s, with a request before the socket.
  */
 
+import { signal } from "@preact/signals";
 import { connection, get } from "./client.ts";
 import { isAbout, type Notice, type WatchCommand } from "./notices.ts";
-import { signal } from "./signal.ts";
 import { socketAddress } from "./socket-address.ts";
 
 /** State of the connection, for the state line. */

@@ -6,9 +6,9 @@
  * - An error reply becomes a `ServerError`; a request that does not reach the server becomes an `OfflineError`.
  */
 
+import { signal } from "@preact/signals";
 import { sentenceOf } from "./server-message.ts";
 import { requestSession, sessionHeaders } from "./session.ts";
-import { signal } from "./signal.ts";
 
 /** Error reply of the server. */
 export class ServerError extends Error {

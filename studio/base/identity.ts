@@ -1,8 +1,8 @@
 /** Identity of the caller, from `/certificates/whoami`. */
 
+import { signal } from "@preact/signals";
 import { get } from "./client.ts";
 import { address } from "./router.ts";
-import { signal } from "./signal.ts";
 
 interface Identity {
   readonly name: string;

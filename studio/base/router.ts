@@ -1,5 +1,5 @@
 /** Addresses of the studio: `/studio/<page>?<state>`. Clicks on ordinary links change the page without reloading. */
-import { signal } from "./signal.ts";
+import { signal } from "@preact/signals";
 
 interface Address {
   /** Decoded path segments after `/studio/`. */

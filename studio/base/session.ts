@@ -6,7 +6,7 @@
  * A page served by the server itself has no session, because the browser presents a certificate; headers and
  * addresses are unchanged.
  */
-import { signal } from "./signal.ts";
+import { signal } from "@preact/signals";
 
 const key = "jackdaw-session";
 const otherTabsMs = 300;

@@ -1,5 +1,5 @@
 /** Light or dark theme: the system's preference, unless the user selects one. */
-import { signal } from "./signal.ts";
+import { signal } from "@preact/signals";
 
 type Theme = "light" | "dark";
 

@@ -1,7 +1,7 @@
 /** Notification of a completed action, shown for six seconds. Errors are shown where they occur instead. */
 
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { signal } from "../base/signal.ts";
 import { Icon } from "./icon.tsx";
 
 interface Toast {

@@ -1,7 +1,7 @@
 /** The current database, or the last one visited on pages of the server. */
 
+import { signal } from "@preact/signals";
 import { address } from "../base/router.ts";
-import { signal } from "../base/signal.ts";
 
 const key = "jackdaw-database";
 

@@ -1,7 +1,7 @@
 /** Names of the visible databases, for the switcher, the palette, and suggestions. */
 
+import { signal } from "@preact/signals";
 import { get } from "../base/client.ts";
-import { signal } from "../base/signal.ts";
 
 /** Undefined while loading; null if the server returned an error. */
 export const databaseNames = signal<readonly string[] | null | undefined>(undefined);

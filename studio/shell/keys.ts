@@ -1,8 +1,8 @@
 /** Global keyboard shortcuts. Single letters can be disabled, and are ignored while text is edited. */
 
+import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { open } from "../base/router.ts";
-import { signal } from "../base/signal.ts";
 import { switchTheme } from "../base/theme.ts";
 
 const storageKey = "jackdaw-letters";

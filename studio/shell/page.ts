@@ -1,7 +1,7 @@
 /** State that the current page provides to the shell. */
 
+import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { signal } from "../base/signal.ts";
 
 export interface Crumb {
   readonly text: string;

@@ -1,7 +1,7 @@
 /** Information about the server. */
 
+import { signal } from "@preact/signals";
 import { get } from "../base/client.ts";
-import { signal } from "../base/signal.ts";
 
 interface ServerFacts {
   readonly version: string;
