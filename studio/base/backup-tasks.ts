@@ -53,7 +53,7 @@ export interface BackupRun {
   readonly Error: string | null;
 }
 
-/** A backup in a folder that can be restored. */
+/** A backup in a folder or in S3 that can be restored. */
 export interface RestorePoint {
   readonly DateTime: string;
   readonly Location: string;
@@ -68,8 +68,10 @@ export interface Backup {
   readonly time: string;
   readonly isFull: boolean;
   readonly isEncrypted: boolean;
-  /** Folder of the backup; null if it failed, or is not stored in a folder. */
+  /** Folder of the backup; null if it failed, or is in the S3 bucket of a schedule. */
   readonly location: string | null;
+  /** Settings of S3 with secrets, if `location` is in a bucket. */
+  readonly s3?: object | undefined;
   /** Null for a continuous backup, which can be restored as of any time. */
   readonly file: string | null;
   readonly bytes: number | null;
@@ -91,8 +93,9 @@ export function backupOfRun(run: BackupRun, folder: string | null): Backup {
   };
 }
 
-export function backupOfPoint(point: RestorePoint): Backup {
+export function backupOfPoint(point: RestorePoint, s3?: object): Backup {
   return {
+    s3,
     time: point.DateTime.endsWith("Z") ? point.DateTime : `${point.DateTime}Z`,
     isFull: !point.IsIncremental,
     isEncrypted: point.IsEncrypted,
@@ -138,9 +141,9 @@ export async function startVerification(backup: Backup, key: string): Promise<nu
   return body.OperationId;
 }
 
-function sourceOf({ location, file }: Backup, key: string): object {
+function sourceOf({ location, file, s3 }: Backup, key: string): object {
   return {
-    Type: "Local",
+    ...(s3 === undefined ? { Type: "Local" } : { Type: "S3", Settings: s3 }),
     BackupLocation: location,
     ...(file === null ? {} : { LastFileNameToRestore: file }),
     ...(key === ""

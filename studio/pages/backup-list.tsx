@@ -201,7 +201,7 @@ function Head({
       <span class="grow" />
       {may("operator") && (
         <button type="button" class="btn" onClick={find} disabled={isBusy}>
-          Restore from a folder…
+          Restore from elsewhere…
         </button>
       )}
       {may("database-admin") && (
@@ -272,7 +272,7 @@ function NeverBackedUp({
         )}
         {may("operator") && (
           <button type="button" class="btn" onClick={find}>
-            Show backups in a folder…
+            Show other backups…
           </button>
         )}
       </div>
@@ -502,7 +502,7 @@ function ByHand({
   }, [folder, mayAsk]);
   const made = (points ?? [])
     .filter(({ DatabaseName }) => DatabaseName.toLowerCase() === database.toLowerCase())
-    .map(backupOfPoint);
+    .map((point) => backupOfPoint(point));
   return (
     <section class="panel" aria-label="Manual backups">
       <div class="cap">

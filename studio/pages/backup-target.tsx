@@ -49,21 +49,23 @@ export function useTarget(definition: BackupDefinition | null, folder: string) {
   return { typed, setTyped, isReady: isComplete && (!isEncrypted || hasKey) };
 }
 
+/** Returns the settings of S3 that were typed. */
+export function s3Settings(s3: TypedTarget["s3"]): object {
+  return {
+    ...Object.fromEntries(Object.entries(s3).filter(([, value]) => value !== "")),
+    // Other servers rarely have a host name for each bucket.
+    ...(s3.CustomServerUrl === "" ? {} : { ForcePathStyle: true }),
+  };
+}
+
 /** Returns the members of a definition. */
 export function targetSettings(
   { target, folder, s3, isEncrypted, key }: TypedTarget,
   before: BackupDefinition | null,
 ): object {
-  const given = Object.entries(s3).filter(([, value]) => value !== "");
-  const s3Settings = {
-    ...before?.S3Settings,
-    ...Object.fromEntries(given),
-    // Other servers rarely have a host name for each bucket.
-    ...(s3.CustomServerUrl === "" ? {} : { ForcePathStyle: true }),
-  };
   return {
     LocalSettings: target === "folder" ? { FolderPath: folder } : null,
-    S3Settings: target === "s3" ? s3Settings : null,
+    S3Settings: target === "s3" ? { ...before?.S3Settings, ...s3Settings(s3) } : null,
     BackupEncryptionSettings: isEncrypted
       ? { ...(key === "" ? {} : { Key: key }), EncryptionMode: "UseProvidedKey" }
       : null,
@@ -83,11 +85,48 @@ export function TargetFields({
   /** True if the server has stored secrets of this target. */
   isStored: boolean;
 }) {
+  return (
+    <>
+      <PlaceFields
+        label="Target"
+        typed={typed}
+        change={change}
+        placeholder={root ?? undefined}
+        hint={
+          root == null
+            ? "An absolute path, preferably on another disk than the data."
+            : `Below ${root}: the server's settings allow no other folder.`
+        }
+        isStored={isStored}
+      />
+      <Encryption typed={typed} change={change} isStored={isStored} />
+    </>
+  );
+}
+
+/** A folder of the server, or S3. */
+export function PlaceFields({
+  label,
+  typed,
+  change,
+  placeholder,
+  hint,
+  isStored = false,
+}: {
+  label: string;
+  typed: TypedTarget;
+  change: (typed: TypedTarget) => void;
+  /** Text of the empty folder field. */
+  placeholder?: string | undefined;
+  /** Note about the folder. */
+  hint: string;
+  isStored?: boolean;
+}) {
   const { target, folder, s3 } = typed;
   return (
     <>
       <label class="form">
-        Target
+        {label}
         <select
           class="field"
           value={target}
@@ -102,26 +141,21 @@ export function TargetFields({
           label="Folder on the server"
           value={folder}
           change={(value) => change({ ...typed, folder: value })}
-          placeholder={root ?? "/var/backups/jackdaw"}
-          hint={
-            root == null
-              ? "An absolute path, preferably on another disk than the data."
-              : `Below ${root}: the server's settings allow no other folder.`
-          }
+          placeholder={placeholder ?? "/var/backups/jackdaw"}
+          hint={hint}
         />
       ) : (
-        s3Fields.map(({ name, label }) => (
+        s3Fields.map((one) => (
           <TextField
-            key={name}
-            label={label}
-            value={s3[name]}
-            change={(value) => change({ ...typed, s3: { ...s3, [name]: value } })}
-            isSecret={name === "AwsSecretKey"}
-            {...(name === "AwsSecretKey" && isStored ? { hint: "Empty: unchanged." } : {})}
+            key={one.name}
+            label={one.label}
+            value={s3[one.name]}
+            change={(value) => change({ ...typed, s3: { ...s3, [one.name]: value } })}
+            isSecret={one.name === "AwsSecretKey"}
+            {...(one.name === "AwsSecretKey" && isStored ? { hint: "Empty: unchanged." } : {})}
           />
         ))
       )}
-      <Encryption typed={typed} change={change} isStored={isStored} />
     </>
   );
 }

@@ -92,7 +92,7 @@ export function FirstStart({ restore }: { restore: () => void }) {
           <p class="soft">From a folder on the server, with backups of this or another server.</p>
           <div>
             <button type="button" class="btn" onClick={restore}>
-              Restore from a folder…
+              Restore from elsewhere…
             </button>
           </div>
         </section>

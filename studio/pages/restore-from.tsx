@@ -1,10 +1,11 @@
-/** Lists the backups in a folder of the server, also those made elsewhere, and restores one. */
+/** Lists the backups in a folder of the server or in S3, also those made elsewhere, and restores one. */
 import { useRef, useState } from "preact/hooks";
 import { type Backup, backupOfPoint, type RestorePoint } from "../base/backup-tasks.ts";
 import { send } from "../base/client.ts";
 import { counted, moment } from "../base/format.ts";
 import { Dialog, FormEnd } from "../components/dialog.tsx";
 import { actionsColumn, Table } from "../components/table.tsx";
+import { PlaceFields, s3Settings, useTarget } from "./backup-target.tsx";
 import { BackupWork, type Work } from "./backup-work.tsx";
 import { RestoreDialog } from "./restore-dialog.tsx";
 
@@ -23,25 +24,26 @@ export function RestoreFrom({
   started: (operationId: number, name: string) => void;
   close: () => void;
 }) {
-  const [typed, setTyped] = useState(folder);
+  const { typed, setTyped, isReady } = useTarget(null, folder);
   const [points, setPoints] = useState<readonly RestorePoint[] | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [chosen, setChosen] = useState<RestorePoint | null>(null);
+  const s3 = typed.target === "s3" ? s3Settings(typed.s3) : undefined;
   const list = async () => {
     setError(null);
     setPoints(null);
     try {
-      const json = { FolderPath: typed };
-      const path = "/admin/restore/points?type=Local";
+      const json = s3 ?? { FolderPath: typed.folder };
+      const path = `/admin/restore/points?type=${s3 === undefined ? "Local" : "S3"}`;
       const { body } = await send<{ List: RestorePoint[] }>("POST", path, { json });
       setPoints(body.List);
-      if (body.List.length > 0) found?.(typed);
+      if (s3 === undefined && body.List.length > 0) found?.(typed.folder);
     } catch (failed) {
       setError(failed as Error);
     }
   };
   if (chosen !== null) {
-    const made: Backup = backupOfPoint(chosen);
+    const made: Backup = backupOfPoint(chosen, s3);
     return (
       <RestoreDialog made={made} database={chosen.DatabaseName} started={started} close={close} />
     );
@@ -52,34 +54,28 @@ export function RestoreFrom({
         class="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          if (typed !== "") void list();
+          if (isReady) void list();
         }}
       >
-        <label class="form">
-          Folder on the server
-          <div class="field">
-            <input
-              autofocus
-              value={typed}
-              placeholder="/var/backups/jackdaw"
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </div>
-          <small>
-            Lists backups of all databases in it, also those of the command line and of other
-            servers.
-          </small>
-        </label>
-        <FormEnd error={error} close={close} isReady={typed !== ""} isPrimary={points === null}>
+        <PlaceFields
+          label="Place"
+          typed={typed}
+          change={(next) => {
+            setTyped(next);
+            setPoints(null);
+          }}
+          hint="Lists backups of all databases in it, also those of the command line and of other servers."
+        />
+        <FormEnd error={error} close={close} isReady={isReady} isPrimary={points === null}>
           Show backups
         </FormEnd>
       </form>
-      {points?.length === 0 && <p role="status">The folder contains no backup.</p>}
+      {points?.length === 0 && <p role="status">No backup is there.</p>}
       {points !== null && points.length > 0 && (
         <div class="panel scroll">
           <Table
             kind="lines"
-            label="Backups in the folder"
+            label="Backups found"
             columns={["Database", "Time", "Type", actionsColumn]}
           >
             {points.slice(0, shownMax).map((point) => (

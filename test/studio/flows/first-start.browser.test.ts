@@ -64,7 +64,7 @@ test("an empty server offers to restore a backup that was made elsewhere", async
   // The studio shows it for its database, although it did not make it.
   await studio.open("db/lost/backup");
   await page.getByRole("heading", { name: "lost has no backup schedule" }).waitFor();
-  await page.getByRole("button", { name: "Show backups in a folder…" }).click();
+  await page.getByRole("button", { name: "Show other backups…" }).click();
   await page.getByRole("textbox", { name: /Folder on the server/ }).fill(folder);
   await page.getByRole("button", { name: "Show backups", exact: true }).click();
   const row = page.getByRole("row", { name: /^lost/ });
@@ -74,7 +74,7 @@ test("an empty server offers to restore a backup that was made elsewhere", async
   await page.goto("about:blank");
   await remove("lost");
   await studio.open("databases");
-  await page.getByRole("button", { name: "Restore from a folder…" }).click();
+  await page.getByRole("button", { name: "Restore from elsewhere…" }).click();
   await page.getByRole("textbox", { name: /Folder on the server/ }).fill(folder);
   await page.getByRole("button", { name: "Show backups", exact: true }).click();
   await row.getByRole("button", { name: "Restore…" }).click();

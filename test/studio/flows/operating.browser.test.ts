@@ -105,6 +105,39 @@ test("backups are encrypted with a generated key, and written to S3", async () =
   await expect.poll(() => s3.objects.size).toBeGreaterThan(0);
 });
 
+test("backups in S3 are listed, and restored", async () => {
+  const s3 = await S3Server.start();
+  onTestFinished(() => s3.stop());
+  await make("cloud");
+  const put = { method: "PUT", body: "{}" };
+  await studio.server.request("/databases/cloud/docs?id=items/1", put);
+  await studio.open("db/cloud/backup");
+  const dialog = studio.page.getByRole("dialog");
+  const fill = async () => {
+    await dialog.getByRole("combobox", { name: /^(Target|Place)/ }).selectOption("s3");
+    for (const [name, value] of [
+      ["Bucket", s3.access.BucketName],
+      ["Region", s3.access.AwsRegionName],
+      ["Folder in the bucket", "far"],
+      ["Access key", s3.access.AwsAccessKey],
+      ["Secret key", s3.access.AwsSecretKey],
+      ["Server, if it is not Amazon's", s3.access.CustomServerUrl],
+    ] as const)
+      await dialog.getByLabel(name, { exact: true }).fill(value);
+  };
+  await button("Back up now").click();
+  await fill();
+  await button("Back up cloud").click();
+  await studio.page.getByText("cloud was backed up").waitFor();
+  await button("Show other backups…").click();
+  await fill();
+  await button("Show backups").click();
+  const row = dialog.getByRole("row", { name: /^cloud/ });
+  await row.getByRole("button", { name: "Restore…" }).click();
+  await button("Restore cloud-restored").click();
+  await studio.page.getByText("cloud-restored is restored, with 1 document.").waitFor();
+});
+
 test("dropped JSON lines are previewed before the import, and existing documents are not changed", async () => {
   await make("lines");
   const put = (id: string, body: object) =>
