@@ -1,6 +1,6 @@
 /**
- * Points and outlines on a map with coast lines (Natural Earth, public domain), in the Mercator projection. Drag to
- * move; buttons zoom.
+ * Points and outlines on a map with coast lines (Natural Earth, public domain), in the Mercator projection. Dragging and
+ * arrow keys move it; buttons, `+` and `-` zoom, `0` fits.
  */
 import {
   type GeoPermissibleObjects,
@@ -10,7 +10,7 @@ import {
   geoMercator,
   geoPath,
 } from "d3-geo";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { feature } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
 import land110 from "world-atlas/land-110m.json";
@@ -50,12 +50,15 @@ const scaleMax = 2_000_000;
 /** Initial scale of a single point: about 1,500 km. */
 const initialScaleMax = 4_000;
 const nearPixels = 14;
+/** Distance that an arrow key moves the map. */
+const keyPixels = 60;
 const earthKm = 6371;
 const topology = land110 as unknown as Topology<{ land: GeometryCollection }>;
 const land = feature(topology, topology.objects.land);
 
 export function WorldMap({ label, points, areas, marked, mark }: Properties) {
   const holder = useRef<HTMLDivElement>(null);
+  const note = useId();
   const { width, height } = useSize(holder);
   const [view, setView] = useState(whole);
   const outlines = useMemo(() => areas.map(outlineOf), [areas]);
@@ -84,10 +87,32 @@ export function WorldMap({ label, points, areas, marked, mark }: Properties) {
   };
   const zoom = (factor: number) =>
     setView({ ...view, zoom: Math.min(scaleMax / fit.scale, view.zoom * factor) });
+  const move = (x: number, y: number) =>
+    setView({ ...view, x: center - fit.x + x / scale, y: view.y + y / scale });
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowLeft: () => move(-keyPixels, 0),
+    ArrowRight: () => move(keyPixels, 0),
+    ArrowUp: () => move(0, -keyPixels),
+    ArrowDown: () => move(0, keyPixels),
+    "+": () => zoom(2),
+    "=": () => zoom(2),
+    "-": () => zoom(0.5),
+    "0": () => setView(whole),
+  };
   const chosen = marked === null ? undefined : spots[marked];
   return (
     <div class="map">
-      <div ref={holder} class="map-holder">
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for form fields */}
+      <div
+        ref={holder}
+        class="map-holder"
+        role="group"
+        aria-label="Map"
+        aria-describedby={note}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys move the map
+        tabIndex={0}
+        onKeyDown={(event) => press(event, keys)}
+      >
         {width > 0 && (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the table of places has the same for the keyboard
           <svg
@@ -127,7 +152,9 @@ export function WorldMap({ label, points, areas, marked, mark }: Properties) {
           </button>
         </div>
       </div>
-      <p class="muted">{widthText(projection, width, height)}</p>
+      <p id={note} class="muted">
+        {widthText(projection, width, height)}Arrow keys move the map, + and − zoom, 0 fits.
+      </p>
     </div>
   );
 }
@@ -225,7 +252,14 @@ function widthText(projection: Projection, width: number, height: number): strin
   ].map((spot) => projection.invert?.(spot as [number, number]));
   if (left == null || right == null) return "";
   const km = (geoDistance(left, right) * earthKm * width) / 100;
-  return `${count(Number(km.toPrecision(2)))} km wide in the middle`;
+  return `${count(Number(km.toPrecision(2)))} km wide in the middle. `;
+}
+
+function press(event: KeyboardEvent, keys: Readonly<Record<string, () => void>>): void {
+  const act = keys[event.key];
+  if (act === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  act();
 }
 
 function drag(

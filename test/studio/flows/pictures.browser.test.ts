@@ -80,6 +80,19 @@ test("results with coordinates are on a map with the searched circle, and a poin
   await expect.poll(land).not.toBe(fitted);
   await role("button", { name: "Fit" }).click();
   await expect.poll(land).toBe(fitted);
+  // The keyboard moves and zooms it as well.
+  await role("group", { name: "Map" }).focus();
+  for (const [key, back] of [
+    ["ArrowLeft", "ArrowRight"],
+    ["ArrowDown", "ArrowUp"],
+    ["+", "-"],
+    ["ArrowRight", "0"],
+  ] as const) {
+    await studio.page.keyboard.press(key);
+    await expect.poll(land).not.toBe(fitted);
+    await studio.page.keyboard.press(back);
+    await expect.poll(land).toBe(fitted);
+  }
   await map.locator(".spots").click({ position: { x: 4, y: 4 }, force: true });
   await studio.page.getByText("Places as a table").click();
   const places = role("table", { name: "Places" });
