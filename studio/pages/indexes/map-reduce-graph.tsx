@@ -77,11 +77,12 @@ export function MapReduceGraph({ Documents, ReduceResults, ReduceKeys = [] }: Ma
           ))}
         </div>
       </div>
-      {all.length > shown.length && (
-        <p class="muted">
-          The picture shows {entriesMax} of {counted(all.length, "entry", "entries")}.
-        </p>
-      )}
+      <p class="muted">
+        The picture shows the tested documents only: other documents of the collection may add
+        entries to these groups.
+        {all.length > shown.length &&
+          ` It shows ${entriesMax} of ${counted(all.length, "entry", "entries")}.`}
+      </p>
     </section>
   );
 }
