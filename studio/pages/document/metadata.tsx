@@ -63,7 +63,6 @@ export function Metadata({
               key={`${kind.name} ${version.changeVector} ${round}`}
               base={base}
               kind={kind}
-              initial={msOf(times.get(kind.name) ?? version.metadata.get(kind.name))}
               present={
                 times.has(kind.name) ? times.get(kind.name) : version.metadata.get(kind.name)
               }
@@ -80,13 +79,11 @@ export function Metadata({
 function TimeField({
   base,
   kind: { label, feature, title },
-  initial,
   present,
   change,
 }: {
   base: string;
   kind: (typeof kinds)[number];
-  initial: number | null;
   present: unknown;
   change: (timeMs: number | null) => void;
 }) {
@@ -102,7 +99,7 @@ function TimeField({
   return (
     <DateTime
       label={label}
-      initial={initial}
+      initial={timeMs}
       hint={`${hint}${isOff ? ` ${title} is disabled in this database.` : ""}`}
       change={change}
     />

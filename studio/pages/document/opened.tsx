@@ -135,7 +135,7 @@ function View({ opened, properties: { database, base, id, version } }: PartPrope
             version={version}
             times={opened.times}
             round={edited.revision}
-            change={opened.setTimes}
+            change={opened.changeTimes}
           />
         )}
         {(view === "json" || (view === "tree" && parsed.content === null)) && (
@@ -183,10 +183,10 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
   const edited = useEditedText(stored);
   const { text, replace } = edited;
   const key = draftKey(database, id);
-  const draft = useDraft(key, text, stored, version);
+  const [times, setTimes] = useState<Times>(noTimes);
+  const draft = useDraft(key, text, times, stored, version);
   const [isComparing, setComparing] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
-  const [times, setTimes] = useState<Times>(noTimes);
   const take = (found: Version) => {
     draft.drop();
     setTimes(noTimes);
@@ -231,7 +231,10 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
     isDeleting,
     setDeleting,
     times,
-    setTimes,
+    changeTimes(changed: Times) {
+      setTimes(changed);
+      draft.changed();
+    },
     store,
     /** Replaces a value of the tree. */
     editValue(path: readonly string[], value: JsonNode) {
@@ -246,6 +249,7 @@ function useOpened({ database, base, id, version, setVersion }: Properties) {
     openDraft: () => {
       if (draft.found === null) return;
       setVersion(draft.found.base);
+      setTimes(draft.found.times);
       replace(draft.found.text);
       draft.opened();
     },

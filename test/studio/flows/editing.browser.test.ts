@@ -89,7 +89,17 @@ test("the time at which a document expires is set and removed", async () => {
   await row(/^@expires/).waitFor();
   await studio.page.reload();
   expect(await expires.inputValue()).toBe("2099-12-31T10:30:15");
+  // A removal that was not saved is in the draft.
   await expires.fill("");
+  const drafts =
+    "Object.keys(localStorage).filter((key) => key.startsWith('jackdaw-draft')).length";
+  await expect.poll(() => studio.page.evaluate(drafts)).toBe(1);
+  await studio.page.goto("about:blank");
+  await studio.page.goBack();
+  await studio.page.getByText("You have a draft of").waitFor();
+  expect(await expires.inputValue()).toBe("2099-12-31T10:30:15");
+  await studio.page.getByRole("button", { name: "Open" }).click();
+  await expect.poll(() => expires.inputValue()).toBe("");
   expect(await save()).not.toContain("@expires");
 });
 
