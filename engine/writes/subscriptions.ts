@@ -73,7 +73,8 @@ export function putSubscription(
 }
 
 /**
- * Changes the given settings. @returns the task, and whether it changed
+ * Changes the given settings. As in RavenDB 7.2.7, a change clears the times of the last acknowledgment and connection, and
+ * `archivedBehavior` is ignored. @returns the task, and whether it changed
  * @throws EngineError as `putSubscription`, subscription-missing
  */
 export function updateSubscription(

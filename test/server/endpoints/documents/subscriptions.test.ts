@@ -75,6 +75,12 @@ test("a task is changed, or reported as unchanged", async () => {
     ChangeVectorForNextBatchStartingPoint: expect.stringMatching(/^A:3-/),
     Disabled: true,
   });
+  // As observed on RavenDB 7.2.7.
+  const archived = { Id: 4711, ArchivedDataProcessingBehavior: "IncludeArchived" };
+  expect(await update(archived)).toBe(304);
+  expect(await update({ ...archived, Disabled: false })).toBe(201);
+  const { ArchivedDataProcessingBehavior } = (await state("U")) as Record<string, unknown>;
+  expect(ArchivedDataProcessingBehavior).toBe("ExcludeArchived");
   expect(await update({ Name: "New", Query: "from Bs", CreateNew: true })).toBe(201);
   expect(await update({ Name: "New", Query: "from Bs", CreateNew: true })).toBe(304);
   expect(await refusal("POST subscriptions/update", { Id: 1e6 })).toBe(
