@@ -116,7 +116,7 @@ function optionsOf(shown: Shown, kinds: string): Omit<UPlot.Options, "width" | "
   const font = `10px ${styles.getPropertyValue("--sans")}`;
   const axis = { stroke: colour("--text-3"), font, ticks: { show: false } };
   return {
-    padding: [shown.current.events === undefined ? 8 : 16, 4, 0, 18],
+    padding: [shown.current.events === undefined ? 8 : 16, 4, 0, 24],
     legend: { show: false },
     cursor: {
       // Only the crosshair is shared, not the selection.
@@ -129,7 +129,7 @@ function optionsOf(shown: Shown, kinds: string): Omit<UPlot.Options, "width" | "
       y: isFree ? {} : { range: (_plot, _min, max) => [0, top(max, isBytes ? 1024 : 1)] },
     },
     axes: [
-      { ...axis, size: 20, grid: { show: false }, space: 60 },
+      { ...axis, size: 20, grid: { show: false }, space: 52 },
       {
         ...axis,
         side: 1,

@@ -196,7 +196,7 @@ function Head({
   isBusy: boolean;
 }) {
   return (
-    <div class="head">
+    <div class="head wraps">
       <h2>Backups</h2>
       <span class="grow" />
       {may("operator") && (

@@ -162,7 +162,11 @@ function ThisServer({ figures }: { figures: ServerFigures | undefined }) {
             {bytes(figures.Disk.FreeBytes)} free of {bytes(figures.Disk.TotalBytes)}
           </Fact>
         )}
-        {who !== null && <Fact name="You">{who.name}</Fact>}
+        {who !== null && (
+          <Fact name="You">
+            <span class="break">{who.name}</span>
+          </Fact>
+        )}
       </dl>
     </section>
   );

@@ -68,7 +68,7 @@ export function DatabasesPage() {
   const { failed, message, act } = useActions(reload);
   return (
     <div class="page">
-      <div class="head">
+      <div class="head wraps">
         <h1>Databases</h1>
         <span class="muted cut">
           {list.body === undefined ? "" : counted(rows.length, "database")}

@@ -57,7 +57,7 @@ export function IndexesPage({ database }: { database: string }) {
   const make = href(["db", database, "index"], { new: "map" });
   return (
     <div class="page">
-      <div class="head">
+      <div class="head wraps">
         <h1>Indexes</h1>
         {all.length > 0 && <Segments all={all} />}
         <span class="grow" />

@@ -100,7 +100,7 @@ function Streams({ request, database }: { request: Asked["request"]; database: s
   };
   return (
     <span>
-      Stream all to a file:{" "}
+      <span class="wide-only">Stream all to a file: </span>
       <a href={to("csv")} download={`${database}.csv`}>
         CSV
       </a>
