@@ -28,9 +28,14 @@ import { FrontSocket } from "./front-socket.ts";
 const inlineBodyBytesMax = 16 * 1024;
 /**
  * Milliseconds within which they must arrive, plus the interval between two checks. Those of unknown length, which may be
- * endless, must arrive in the same tick: clients of HTTP/2 send small bodies together with their heads.
+ * endless, must arrive together with the head, as clients of HTTP/2 send them.
  */
 const inlineBodyMs = 250;
+/**
+ * Calls of `process.nextTick` after which a stream has emitted `end`, if it was read to its end with the head: it resumes
+ * and ends in one each. Waiting for anything later would let requests begin that arrived after this one.
+ */
+const endTicks = 3;
 /** Streamed replies that may be compressed at the same time: beyond that, they are sent uncompressed. */
 const compressorsMax = 2;
 
@@ -301,7 +306,7 @@ export abstract class FrontExchange {
     this.#seenMs = performance.now();
     source.on("data", onData);
     source.on("end", onEnd);
-    if (!isLengthKnown) setImmediate(() => this.#endCollecting?.());
+    if (!isLengthKnown) afterTicks(endTicks, () => this.#endCollecting?.());
   }
 
   #respond(status: number, fields: string, body: Buffer | undefined): void {
@@ -393,6 +398,11 @@ const noBytes = Buffer.alloc(0);
 
 function ignore(): void {
   // Nothing to do.
+}
+
+function afterTicks(count: number, then: () => void): void {
+  if (count === 0) then();
+  else process.nextTick(afterTicks, count - 1, then);
 }
 
 /** The fields of a reply whose body is encoded. `length`: of the encoded body; undefined: unknown. */

@@ -36,7 +36,12 @@ beforeAll(async () => {
 
 afterAll(stopTestServers);
 
-async function deploy(definition: object): Promise<void> {
+/** Deletes the index first: otherwise the previous one answers queries until its replacement is built. */
+async function deploy(definition: {
+  readonly Name: string;
+  readonly [field: string]: unknown;
+}): Promise<void> {
+  await client.send(`DELETE indexes?name=${definition.Name}`);
   const { status, text } = await client.send("PUT admin/indexes", { Indexes: [definition] });
   expect(status, text).toBe(201);
 }
