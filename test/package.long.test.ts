@@ -57,11 +57,11 @@ describe("the package", () => {
   // 0.5 MB are for clusters: the NATS client with its licences, and the cluster code. Single nodes
   // do not load them. The HTTP/2 implementation takes 0.05 MB.
   // The map of the studio takes 0.09 MB, most of it coast lines.
-  test("has at most 6.3 MB, and a page of at most 1 MB, and needs no other package", () => {
+  test("has at most 6.4 MB, and a page of at most 1 MB, and needs no other package", () => {
     const page = packed.files.filter(({ path }) => path.startsWith("dist/bundle/studio/"));
     const pageSize = page.reduce((sum, { size }) => sum + size, 0);
     expect(pageSize).toBeLessThan(1_000_000);
-    expect(packed.unpackedSize - pageSize).toBeLessThan(6_300_000);
+    expect(packed.unpackedSize - pageSize).toBeLessThan(6_400_000);
     const facts = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as object;
     expect(facts).not.toHaveProperty("dependencies");
     expect(facts).not.toHaveProperty("peerDependencies");

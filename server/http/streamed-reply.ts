@@ -1,4 +1,7 @@
-/** A JSON reply composed in pieces: a small reply is sent in one write, a larger one is streamed with back-pressure. */
+/**
+ * A reply composed in pieces, JSON unless its headers have another type: a small one is sent in one write, a larger one is
+ * streamed with back-pressure.
+ */
 
 import { JsonText } from "../../engine/base/json/json-text.ts";
 import type { FoundDocument } from "../../engine/engine.ts";
@@ -53,11 +56,11 @@ export class StreamedReply {
 
   /** Ends the reply; resolves when the system has all of it. */
   async end(): Promise<void> {
-    if (this.#stream === undefined) {
-      this.#exchange.replyJson(this.#status, this.text.bytes, this.headers);
-    } else {
-      await this.#stream.end(this.text.bytes);
-    }
+    const { bytes } = this.text;
+    if (this.#stream !== undefined) await this.#stream.end(bytes);
+    else if (this.headers?.["content-type"] === undefined) {
+      this.#exchange.replyJson(this.#status, bytes, this.headers);
+    } else this.#exchange.reply(this.#status, this.headers, bytes);
   }
 
   /** @throws RequestError 503 */

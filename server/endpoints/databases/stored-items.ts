@@ -1,7 +1,6 @@
 /** Lists of stored items by etag, and counts of attachments by content, in the shapes of RavenDB 7.2.7. */
 import { formatTimestamp } from "../../../engine/base/timestamp.ts";
 import type { Exchange } from "../../http/exchange.ts";
-import { jsonContentType } from "../../http/response.ts";
 import { StreamedReply } from "../../http/streamed-reply.ts";
 import { int32Max } from "../../replies/document-listing.ts";
 import { type DatabaseContext, databasePrefix, type Route } from "../../routing/route.ts";
@@ -55,7 +54,7 @@ async function getAllIds(exchange: Exchange, { database }: DatabaseContext): Pro
   const view = database.documents.view();
   const file = `ids-for-${database.name}-${formatTimestamp(database.nowMicros())}.txt`;
   const reply = new StreamedReply(exchange, 200, {
-    "content-type": jsonContentType,
+    "content-type": "text/plain; charset=utf-8", // RavenDB 7.2.7 labels it as JSON, which it is not
     "content-disposition": `attachment; filename=${encodeURI(file)}`,
   });
   try {

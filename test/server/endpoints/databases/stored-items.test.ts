@@ -21,6 +21,7 @@ const vector = expect.stringMatching(/^A:\d+-.{22}$/);
 test("exports the ids of all documents", async () => {
   const { status, text, headers } = await client.send("GET debug/documents/export-all-ids");
   expect([status, text]).toEqual([200, "\ufeffusers/1\nusers/7\nnotes/ü\n"]);
+  expect(headers["content-type"]).toBe("text/plain; charset=utf-8");
   expect(headers["content-disposition"]).toMatch(/^attachment; filename=ids-for-db-.*Z\.txt$/);
 });
 
