@@ -1,6 +1,6 @@
 /**
- * Compiles the folders of tsconfig.json to JavaScript in dist/, with source maps, in seconds: types are removed and not
- * checked. `npm run check` checks them. Part of `npm run build`.
+ * Compiles the folders of tsconfig.json, and the modules of the studio that tests import, to JavaScript in dist/, with source
+ * maps, in seconds: types are removed and not checked. `npm run check` checks them. Part of `npm run build`.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -14,7 +14,7 @@ const options = {
 };
 
 // The image is built without tests and benches.
-for (const path of include.filter(existsSync).flatMap(sources)) {
+for (const path of [...include, "studio"].filter(existsSync).flatMap(sources)) {
   const { code, map, errors } = transformSync(path, readFileSync(path, "utf8"), options);
   if (errors.length > 0) throw new Error(`${path}: ${errors[0].message}`);
   const target = `dist/${path.replace(/\.ts$/, ".js")}`;
