@@ -368,7 +368,14 @@ export class FieldSearch {
    */
   *phraseFrequency(entry: number, words: readonly string[], slop: number): Work<number> {
     const begins = words.map((word, at) => this.#placesOf(entry, this.#termOfWord(word), at));
-    if (begins.some((places) => places.length === 0)) return 0;
+    const isPossible = begins.every((places) => places.length > 0);
+    const frequency = isPossible ? yield* this.#frequencyOf(begins, slop) : 0;
+    for (const places of begins) this.#budget.release(places.byteLength);
+    return frequency;
+  }
+
+  /** Returns the frequency of a phrase whose words would begin it at these places. */
+  *#frequencyOf(begins: readonly Float64Array[], slop: number): Work<number> {
     const next = new Uint32Array(begins.length);
     const placeOf = (word: number) => begins[word]?.[next[word] as number] ?? Infinity;
     let end = Math.max(...begins.map((_, word) => placeOf(word)));
@@ -387,10 +394,8 @@ export class FieldSearch {
       end = Math.max(end, placeOf(lowest));
       this.#budget.spend(begins.length);
       if (this.#budget.isDue) yield;
-      if (end === Infinity) break;
+      if (end === Infinity) return frequency;
     }
-    for (const places of begins) this.#budget.release(places.byteLength);
-    return frequency;
   }
 
   #termOfWord(word: string): number {

@@ -503,6 +503,7 @@ class TextScoring {
     for (let i = 0; i < entries.length; i++) {
       const at = this.#order === null ? i : (this.#order[i] as number);
       scores[at] = weightOf(entries[at] as number);
+      context.reader.budget.spend(1);
       if (context.reader.budget.isDue) yield;
     }
     yield* boost(scores, this.#field, this.#scored);
