@@ -1,6 +1,7 @@
 /** Form fields for the target of backups: a folder of the server or S3, and encryption with a key of the user. */
 import { useState } from "preact/hooks";
 import type { BackupDefinition } from "../base/backup-tasks.ts";
+import { TextField } from "../components/text-field.tsx";
 
 type Target = "folder" | "s3";
 
@@ -142,6 +143,7 @@ export function PlaceFields({
           value={folder}
           change={(value) => change({ ...typed, folder: value })}
           placeholder={placeholder ?? "/var/backups/jackdaw"}
+          autocomplete="off"
           hint={hint}
         />
       ) : (
@@ -151,7 +153,8 @@ export function PlaceFields({
             label={one.label}
             value={s3[one.name]}
             change={(value) => change({ ...typed, s3: { ...s3, [one.name]: value } })}
-            isSecret={one.name === "AwsSecretKey"}
+            type={one.name === "AwsSecretKey" ? "password" : "text"}
+            autocomplete="off"
             {...(one.name === "AwsSecretKey" && isStored ? { hint: "Empty: unchanged." } : {})}
           />
         ))
@@ -190,6 +193,7 @@ function Encryption({
             label="Key: 32 bytes, in Base64"
             value={key}
             change={(value) => change({ ...typed, key: value })}
+            autocomplete="off"
             hint={`Store it elsewhere: without it, a backup cannot be restored.${isStored ? " Empty: unchanged." : ""}`}
           />
           <div>
@@ -200,37 +204,5 @@ function Encryption({
         </>
       )}
     </>
-  );
-}
-
-function TextField({
-  label,
-  value,
-  change,
-  hint,
-  placeholder,
-  isSecret = false,
-}: {
-  label: string;
-  value: string;
-  change: (value: string) => void;
-  hint?: string;
-  placeholder?: string;
-  isSecret?: boolean;
-}) {
-  return (
-    <label class="form">
-      {label}
-      <div class="field">
-        <input
-          {...(isSecret ? { type: "password" as const } : {})}
-          autocomplete="off"
-          value={value}
-          placeholder={placeholder}
-          onInput={(event) => change(event.currentTarget.value)}
-        />
-      </div>
-      {hint !== undefined && <small>{hint}</small>}
-    </label>
   );
 }

@@ -29,7 +29,7 @@ interface Clause {
   readonly boost: number;
 }
 
-/** A term as it is written, or clauses. */
+/** The text of a term, or clauses. */
 type Query = string | readonly Clause[];
 
 /** Lucene's default similarity of `word~`. */
