@@ -155,6 +155,7 @@ export type { SeriesPage, SeriesSlice } from "./api/time-series.ts";
 export { EngineError, type ErrorCode } from "./base/errors.ts";
 export { nodeTagDefault } from "./base/names.ts";
 export { makeFolders, nodeEnvironment } from "./base/platform/node-environment.ts";
+export { indexSettings } from "./indexing/definitions/index-settings.ts";
 export { checkStaticIndexName } from "./indexing/definitions/static-definition.ts";
 export type { IndexBatch } from "./indexing/index-batches.ts";
 export type { SeriesInclude } from "./queries/analysis/analyzed-query.ts";

@@ -6,7 +6,7 @@ import type { JsonObject } from "../base/json/json-object.ts";
 import type { ReplicationMark } from "../state/keyspaces/replication-marks.ts";
 import { LogRestore, type RestoredLog } from "../storage/shipping/log-restore.ts";
 import { type AddFiles, replaceFiles } from "./cluster/replaced-files.ts";
-import type { DatabaseCatalog } from "./database/database-catalog.ts";
+import type { DatabaseCatalog, DatabaseUse } from "./database/database-catalog.ts";
 import { markAsSeed } from "./database/seed-mark.ts";
 import { Database } from "./database.ts";
 
@@ -136,6 +136,11 @@ export class Databases {
   /** Closes a database until its next use. It must not be in use. */
   unload(name: string): Promise<void> {
     return this.#catalog.unload(name);
+  }
+
+  /** See `DatabaseUse`. */
+  uses(): DatabaseUse[] {
+    return this.#catalog.uses();
   }
 
   /** Closes the databases that have been idle for long enough. @returns how many. */

@@ -34,6 +34,16 @@ export interface SeriesPage extends Omit<StoredPage, "slices"> {
   readonly slices: readonly SeriesSlice[];
 }
 
+/** A stored part of a series. */
+interface SegmentSummary {
+  /** Time of the first entry. */
+  readonly first: number;
+  /** Number of entries. */
+  readonly count: number;
+  /** That of its last change. */
+  readonly changeVector: string;
+}
+
 export class TimeSeries {
   readonly #database: OpenDatabase;
   readonly #segments: SegmentSource;
@@ -55,6 +65,30 @@ export class TimeSeries {
    */
   summary(documentId: string, name: string): SeriesSummary | undefined {
     return summaryOf(this.#segments, segmentPrefix(documentId, name));
+  }
+
+  /** Returns the segments of a series that may have entries within `bounds`, in time order. */
+  segments(
+    documentId: string,
+    name: string,
+    { from = timeMin, to = timeMax }: SeriesBounds,
+  ): SegmentSummary[] {
+    const { state } = this.#database;
+    const { timeSeriesSegments } = state.keyspaces;
+    const prefix = segmentPrefix(documentId, name);
+    return [...timeSeriesSegments.range(prefix, prefix)]
+      .filter(([, { value }]) => value.last >= from && value.first <= to)
+      .map(
+        ([
+          ,
+          {
+            value: { first, count },
+            etag,
+          },
+        ]) => {
+          return { first, count, changeVector: state.changeVectorAt(etag) };
+        },
+      );
   }
 
   /** Returns a page of the entries within `bounds`. */

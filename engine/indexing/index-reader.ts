@@ -2,6 +2,7 @@
  * A query's view of one index: its entries, and the fields to search and sort by. Created for one query; a caller that
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
+import { doubleText } from "../base/json/double-text.ts";
 import { FreeBudget, type Work, type WorkBudget } from "../base/scheduling/work-budget.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./columns/entry-set.ts";
 import type { EntryStore } from "./columns/entry-store.ts";
@@ -180,17 +181,21 @@ export class IndexReader {
     return builder.finish();
   }
 
-  /** Returns an entry's fields and terms as JSON text: a single term as itself, several as a list, in order. */
-  entryText(entry: number): string {
+  /**
+   * Returns an entry's fields as JSON text: their terms in order, then their values in `stored`, the text of an object;
+   * a single one as itself, several as a list.
+   */
+  entryText(entry: number, stored: string | null): string {
     const members: string[] = [];
+    const values = new Map(Object.entries(JSON.parse(stored ?? "{}") as object));
     if (this.#idOf !== null) {
       const id = this.#idOf(this.store.documents[entry] as number);
       members.push(`"id()":${JSON.stringify(id)}`);
     }
-    for (const name of this.#index.columnNames) {
-      const terms = this.#termTexts(name, entry);
-      if (terms.length === 0) continue;
-      const text = terms.length === 1 ? terms[0] : `[${terms.join(",")}]`;
+    for (const name of new Set([...this.#index.columnNames, ...values.keys()])) {
+      const texts = [...this.#termTexts(name, entry), ...valueTexts(values.get(name))];
+      if (texts.length === 0) continue;
+      const text = texts.length === 1 ? texts[0] : `[${texts.join(",")}]`;
       members.push(`${JSON.stringify(name)}:${text}`);
     }
     return `{${members.join(",")}}`;
@@ -258,4 +263,12 @@ export class IndexReader {
     const sorted = [...texts].sort();
     return hasNull ? [...sorted, "null"] : sorted;
   }
+}
+
+/** Returns the JSON texts of a stored value: numbers as doubles, booleans as strings, as RavenDB 7.2.7 shows them. */
+function valueTexts(value: unknown): string[] {
+  if (value === undefined) return [];
+  if (Array.isArray(value)) return value.flatMap(valueTexts);
+  if (typeof value === "number") return [doubleText(value)];
+  return [JSON.stringify(typeof value === "boolean" ? String(value) : value)];
 }

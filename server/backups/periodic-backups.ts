@@ -75,10 +75,15 @@ interface RunningBackup {
   readonly startedMs: number;
   readonly isFull: boolean;
   readonly operationId: number;
+  /** Set when it was stopped to run later. */
+  delayedUntilMs: number | null;
 }
 
-interface Failures {
+/** Why a task runs later than its schedule says. */
+interface Postponed {
+  /** Failed runs since the last success. */
   readonly count: number;
+  /** The earliest time of the next run. */
   readonly retryMs: number;
 }
 
@@ -87,7 +92,7 @@ export class PeriodicBackups {
   /** Names of the databases with enabled definitions. */
   readonly #watched = new Map<string, string>();
   readonly #running = new Map<string, RunningBackup>();
-  readonly #failures = new Map<string, Failures>();
+  readonly #postponed = new Map<string, Postponed>();
   /** Duties at the last `reload`. */
   #seenDuties = "";
   #timer: NodeJS.Timeout | undefined;
@@ -182,7 +187,7 @@ export class PeriodicBackups {
     if (task.Disabled || !hasDestination(task)) return null;
     const history = historyOf(database.smuggler.backupMark(task.TaskId)?.status);
     const found = nextRun(task, history, this.#host.nowMs());
-    const retryMs = this.#failures.get(keyOf(database, task.TaskId))?.retryMs ?? 0;
+    const retryMs = this.#postponed.get(keyOf(database, task.TaskId))?.retryMs ?? 0;
     return found === null ? null : { ...found, atMs: Math.max(found.atMs, retryMs) };
   }
 
@@ -213,7 +218,7 @@ export class PeriodicBackups {
       const others = tasks.filter(({ TaskId }) => TaskId !== taskId);
       return [...others, kept];
     });
-    this.#failures.delete(keyOf(database, taskId));
+    this.#postponed.delete(keyOf(database, taskId));
     return { index, taskId };
   }
 
@@ -235,7 +240,7 @@ export class PeriodicBackups {
     await this.#change(database, index, (tasks) => tasks.filter(({ TaskId }) => TaskId !== taskId));
     await this.#host.secrets.delete(database.name, taskId);
     await database.smuggler.putBackupMark(taskId, undefined);
-    this.#failures.delete(keyOf(database, taskId));
+    this.#postponed.delete(keyOf(database, taskId));
     return index;
   }
 
@@ -282,6 +287,22 @@ export class PeriodicBackups {
       );
     }
     return await this.#run(database, task, isFull, operationId, false, startedBy);
+  }
+
+  /**
+   * Stops the run of a task, and makes it due again after `ms` milliseconds; until a restart of the server, if that is earlier.
+   * @throws EngineError invalid-operation if it is not running
+   */
+  delay(database: Database, taskId: number, ms: number): void {
+    const running = this.running(database, taskId);
+    if (running === undefined) {
+      throw new EngineError(
+        "invalid-operation",
+        `Fail to delay backup task with task id '${taskId}', the operation with that number isn't registered`,
+      );
+    }
+    running.delayedUntilMs = this.#host.nowMs() + ms;
+    database.operations.kill(running.operationId);
   }
 
   /** @throws EngineError if the destination is not usable */
@@ -364,15 +385,25 @@ export class PeriodicBackups {
     };
     id = operationId ?? (await database.operations.nextId());
     const started = await runner.start(database, plan, id, finished);
-    this.#running.set(key, { startedMs, isFull, operationId: started.id });
+    const running: RunningBackup = {
+      startedMs,
+      isFull,
+      operationId: started.id,
+      delayedUntilMs: null,
+    };
+    this.#running.set(key, running);
     void started.ended.then(async ({ error }) => {
       this.#running.delete(key);
       if (error === undefined) {
-        if (this.#failures.delete(key)) {
+        const { count = 0 } = this.#postponed.get(key) ?? {};
+        this.#postponed.delete(key);
+        if (count > 0) {
           this.#host.report(
             `Backups of task '${task.Name}' of database '${database.name}' succeed again`,
           );
         }
+      } else if (running.delayedUntilMs !== null) {
+        this.#postponed.set(key, { count: 0, retryMs: running.delayedUntilMs });
       } else await this.#failed(database, ended(id), error, isDue);
       this.#checkIn(0);
     });
@@ -403,9 +434,9 @@ export class PeriodicBackups {
   async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
     if (database.hasEnded) return;
     const key = keyOf(database, run.taskId);
-    const count = (this.#failures.get(key)?.count ?? 0) + 1;
+    const count = (this.#postponed.get(key)?.count ?? 0) + 1;
     const waitMs = Math.min(retryMsMax, retryMsMin * 2 ** (count - 1));
-    this.#failures.set(key, { count, retryMs: this.#host.nowMs() + waitMs });
+    this.#postponed.set(key, { count, retryMs: this.#host.nowMs() + waitMs });
     const message = error instanceof Error ? error.message : String(error);
     if (isTold) this.#host.report(`A backup of database '${database.name}' failed`, error);
     if (this.find(database, run.taskId) === undefined) return;

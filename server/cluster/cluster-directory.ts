@@ -54,6 +54,10 @@ export class ClusterDirectory {
     return this.#databases.opened();
   }
 
+  uses(): ReturnType<Databases["uses"]> {
+    return this.#databases.uses();
+  }
+
   failures(): ReadonlyMap<string, Error> {
     const troubles = this.#databases.failures();
     for (const { registered, trouble } of this.#cluster.databases()) {

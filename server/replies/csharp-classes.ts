@@ -97,7 +97,19 @@ function classText({ name, properties }: ClrClass): string {
   return `    public class ${name}\n    {\n${lines.join("\n")}\n    }`;
 }
 
-/** Returns a task that creates the index of this definition. */
+const importLines = [
+  "System",
+  "System.Collections",
+  "System.Collections.Generic",
+  "System.Text.RegularExpressions",
+  "System.Globalization",
+  "System.Linq",
+  "Raven.Client.Documents.Indexes",
+]
+  .map((name) => `using ${name};`)
+  .join("\r\n");
+
+/** Returns a task that creates the index of this definition. Line ends and indentation are those of RavenDB 7.2.7. */
 export function indexClass(definition: JsonObject): string {
   const name = String(definition["Name"]);
   const { Maps: maps = [], Reduce: reduce } = definition as {
@@ -113,13 +125,7 @@ export function indexClass(definition: JsonObject): string {
     if (texts.length > 0) members.push(`${member} = ${dictionaryText(member, texts)}`);
   }
   const body = indented(members.join(",\n"), 12);
-  return `using System;
-using System.Collections;
-using System.Collections.Generic;
-using System.Text.RegularExpressions;
-using System.Globalization;
-using System.Linq;
-using Raven.Client.Documents.Indexes;
+  return `${importLines}
 
 public class Index_${name.replace(/[^A-Za-z0-9_]/g, "_")} : AbstractIndexCreationTask
 {
@@ -170,7 +176,8 @@ function indented(text: string, from: number): string {
     if (line.split('"').length % 2 === 0) isInText = !isInText;
     if (startsInText) return line;
     if (line.startsWith("}")) depth -= 4;
-    const shown = " ".repeat(depth) + line;
+    const isMap = line.startsWith('@"');
+    const shown = " ".repeat(isMap ? from : depth) + line;
     if (line === "{") depth += 4;
     return shown;
   });

@@ -34,6 +34,8 @@ export interface DatabaseDirectory {
   names(): readonly string[];
   /** Open databases. Does not open any. */
   opened(): readonly Database[];
+  /** When each was used last. */
+  uses: Databases["uses"];
   /** Reasons why databases cannot be used now, by name. */
   failures(): ReadonlyMap<string, Error>;
   /** @throws EngineError database-name-invalid, database-exists */

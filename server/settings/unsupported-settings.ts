@@ -2,6 +2,7 @@
  * Settings of RavenDB that are accepted without effect, because test drivers, compose files, and settings files contain them.
  * Any other unknown name is an error.
  */
+import { indexSettings } from "../../engine/engine.ts";
 
 /** Prefixes of names in lower case, and the reason why they have no effect. The first match counts. */
 const reasons: Readonly<Record<string, string>> = {
@@ -40,7 +41,9 @@ export function unsupportedSetting(name: string): UnsupportedSetting | undefined
 let namesInLowerCase: ReadonlySet<string> | undefined;
 
 function foreignNames(): ReadonlySet<string> {
-  namesInLowerCase ??= new Set(unpacked(ravenSettings).map((name) => name.toLowerCase()));
+  namesInLowerCase ??= new Set(
+    [...unpacked(ravenSettings), ...indexSettings].map((name) => name.toLowerCase()),
+  );
   return namesInLowerCase;
 }
 
@@ -57,7 +60,7 @@ export function unpacked(packed: string): string[] {
 }
 
 /**
- * The settings that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), those of its versions 5.4 and 6 that it has
+ * The settings that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), without those of indexes, those of its versions 5.4 and 6 that it has
  * dropped, and the switches of its command line.
  */
 const ravenSettings = `
@@ -96,34 +99,6 @@ Http: AllowResponseCompressionOverHttps AllowSynchronousIO DeflateResponseCompre
   Http2.InitialConnectionWindowSizeInKb Http2.InitialStreamWindowSizeInKb Http2.KeepAlivePingDelayInSec Http2.KeepAlivePingTimeoutInSec
   Http2.LatencyHint Http2.MaxFrameSizeInKb Http2.MaxStreamsPerConnection Http2.Profile MaxRequestBufferSizeInKb MaxRequestLineSizeInKb
   MinDataRateBytesPerSec MinDataRateGracePeriodInSec Protocols StaticFilesResponseCompressionLevel UseResponseCompression ZstdResponseCompressionLevel
-Indexing: AllowStringCompilation Analyzers.Default Analyzers.Exact.Default Analyzers.NGram.MaxGram Analyzers.NGram.MinGram Analyzers.Search.Default
-  Auto.ArchivedDataProcessingBehavior Auto.DeploymentMode Auto.SearchEngineType CleanupIntervalInMin
-  Corax.DocumentsLimitForCompressionDictionaryCreation Corax.IncludeDocumentScore Corax.IncludeSpatialDistance
-  Corax.MaxAllocationsAtDictionaryTrainingInMb Corax.MaxMemoizationSizeInMb Corax.Static.ComplexFieldIndexingBehavior
-  Corax.UnmanagedAllocationsBatchSizeLimitInMb Corax.VectorSearch.CacheSizeInMb Corax.VectorSearch.DefaultMinimumSimilarity
-  Corax.VectorSearch.DefaultNumberOfCandidatesForIndexing Corax.VectorSearch.DefaultNumberOfCandidatesForQuerying
-  Corax.VectorSearch.DefaultNumberOfEdges Corax.VectorSearch.MaximumConcurrentBatchesForHnswAcceleration
-  Corax.VectorSearch.MaxNumberOfThreadsForLocalEmbeddingsGeneration Corax.VectorSearch.OrderByScoreAutomatically
-  Corax.VectorSearch.VectorSearchScanningThreshold Disable DisableQueryOptimizerGeneratedIndexes ElapsedSinceQueriedPersistIntervalInMin
-  Encrypted.TransactionSizeLimitInMb ErrorIndexStartupBehavior GlobalScratchSpaceLimitInMb History.NumberOfRevisions IndexEmptyEntries
-  IndexMissingFieldsAsNull IndexStartupBehavior LargeSegmentSizeToMergeInMb Lucene.Analyzers.NGram.MaxGram Lucene.Analyzers.NGram.MinGram
-  Lucene.IndexInputType Lucene.LargeSegmentSizeToMergeInMb Lucene.MaximumSizePerSegmentInMb Lucene.MaxTimeForMergesToKeepRunningInSec
-  Lucene.MergeFactor Lucene.NumberOfLargeSegmentsToMergeInSingleBatch Lucene.ReaderTermsIndexDivisor Lucene.UseCompoundFileInMerging
-  ManagedAllocationsBatchSizeLimitInMb MapBatchSize MapTimeoutAfterEtagReachedInMin MapTimeoutInSec MaximumSizePerSegmentInMb
-  MaxNumberOfConcurrentlyRunningIndexes MaxStepsForScript MaxTimeForDocumentTransactionToRemainOpenInSec MaxTimeForMergesToKeepRunningInSec
-  MaxTimeToWaitAfterFlushAndSyncWhenExceedingScratchSpaceLimit MaxTimeToWaitAfterFlushAndSyncWhenExceedingScratchSpaceLimitInSec
-  MaxTimeToWaitAfterFlushAndSyncWhenReplacingSideBySideIndexInSec MergeFactor Metrics.Enabled
-  MinimumTotalSizeOfJournalsToRunFlushAndSyncWhenReplacingSideBySideIndexInMb MinNumberOfMapAttemptsAfterWhichBatchWillBeCanceledIfRunningLowOnMemory
-  NuGet.AllowPreleasePackages NuGet.AllowPreReleasePackages NuGet.PackageSourceUrl NuGet.PackagesPath NuGetAllowPreleasePackages
-  NuGetAllowPreReleasePackages NuGetPackageSourceUrl NuGetPackagesPath NumberOfConcurrentStoppedBatchesIfRunningLowOnMemory
-  NumberOfLargeSegmentsToMergeInSingleBatch OrderByScoreAutomaticallyWhenBoostingIsInvolved OrderByTicksAutomaticallyWhenDatesAreInvolved
-  QueryClauseCache.Disabled QueryClauseCache.ExpirationScanFrequencyInSec QueryClauseCache.RepeatedQueriesCount
-  QueryClauseCache.RepeatedQueriesTimeFrameInSec QueryClauseCache.SizeInMb Querying.Corax.NullFirst Querying.Corax.NullsSortMode
-  Querying.UseSearchAnalyzerForDynamicFieldsIfNotSetExplicitlyInSearchQuery ResetMode RunInMemory ScratchSpaceLimitInMb
-  SkipDatabaseIdValidationOnIndexOpening Static.ArchivedDataProcessingBehavior Static.DeploymentMode Static.RequireAdminToDeployJavaScriptIndexes
-  Static.SearchEngineType TempPath Throttling.TimeIntervalInMs TimeBeforeDeletionOfSupersededAutoIndexInSec
-  TimeSinceLastQueryAfterWhichDeepCleanupCanBeExecutedInMin TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs
-  TimeToWaitBeforeMarkingAutoIndexAsIdleInMin TransactionSizeLimitInMb UseCompoundFileInMerging
 Integrations: PostgreSQL.Enabled PostgreSQL.Port
 LetsEncrypt: AcmeProfile
 License: = CanActivate CanForceUpdate CanRenew CanRenewLicense DisableAutoUpdate DisableAutoUpdateFromApi DisableLicenseSupportCheck Eula.Accepted

@@ -71,6 +71,7 @@ export class FakeCluster implements ClusterView, PeerLink {
       has: (name) => this.find(name) !== undefined || own.has(name),
       find: (name) => (this.find(name)?.role === null ? undefined : own.find(name)),
       opened: () => own.opened(),
+      uses: () => own.uses(),
       failures: () => own.failures(),
       create: (name, record) => own.create(name, record),
       createFromShipped: (...given) => own.createFromShipped(...given),

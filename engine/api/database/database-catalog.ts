@@ -35,6 +35,17 @@ import { ReopenRateLimit } from "./reopen-rate-limit.ts";
 const creatingPrefix = ".creating-";
 const deletedPrefix = ".deleted-";
 
+/** The use of a database. */
+export interface DatabaseUse {
+  readonly name: string;
+  readonly isOpen: boolean;
+  /** Milliseconds since a request began; null: none has, since the start. */
+  readonly unusedMs: number | null;
+  readonly isInMemory: boolean;
+  /** It is open, and nothing uses it now. */
+  readonly mayBeClosed: boolean;
+}
+
 /** When idle databases are closed. */
 export interface IdleOptions {
   /** Milliseconds since the last request for it. */
@@ -287,6 +298,18 @@ export class DatabaseCatalog {
       slot.database = undefined;
       await database?.close();
     });
+  }
+
+  /** Returns when each database was used last, and what its idle closing depends on. */
+  uses(): DatabaseUse[] {
+    const nowMs = this.#environment.clock.monotonicMs();
+    return [...this.#slots.values()].map(({ name, usedMs, database }) => ({
+      name,
+      isOpen: database !== undefined,
+      unusedMs: usedMs === 0 ? null : nowMs - usedMs,
+      isInMemory: database?.isInMemory ?? false,
+      mayBeClosed: database?.mayBeUnloaded ?? false,
+    }));
   }
 
   /** Closes the databases that have been idle for long enough. @returns how many. */

@@ -26,6 +26,7 @@ import {
   plainForm,
   type VectorForm,
 } from "../vectors/vector-form.ts";
+import { checkedSettings } from "./index-settings.ts";
 
 /** Characters of an index's name. */
 const indexNameLengthMax = 206;
@@ -213,7 +214,7 @@ export function parseStaticDefinition(json: Json): StaticDefinition {
     reduce: textOrNull(json["Reduce"]),
     fields: fieldsOf(name, json["Fields"]),
     additionalSources: textsOf(json["AdditionalSources"]),
-    configuration: configurationOf(name, json["Configuration"]),
+    configuration: checkedSettings(name, textsOf(json["Configuration"])),
     output: parseReduceOutput(json),
   };
   const length = [...definition.maps, definition.reduce ?? ""].reduce(
@@ -465,38 +466,6 @@ const unusedOptions = {
 function unconvertible(value: unknown, type: string): EngineError {
   const shown = typeof value === "string" ? value : JSON.stringify(value);
   return new EngineError("invalid-format", `Could not convert '${shown}' to ${type}`);
-}
-
-/** Settings of an index whose values are checked, by their names after `Indexing.` */
-const numberSettings =
-  /^Indexing\.(?:MapTimeoutInSec|MapBatchSize|MaxTimeForMergesToKeepRunningInSec|MapTimeoutAfterEtagReachedInMin|MaxStepsForScript|Throttling\.TimeIntervalInMs|Lucene\.Analyzers\.NGram\.(?:Min|Max)Gram|Corax\.VectorSearch\.Default\w+)$/;
-const booleanSettings = /^Indexing\.(?:IndexEmptyEntries|IndexMissingFieldsAsNull)$/;
-const engineSettings = /^Indexing\.(?:Static|Auto)\.SearchEngineType$/;
-
-/**
- * Returns the settings of an index, with names in canonical case.
- * @throws EngineError index-creation for an unknown setting, invalid-operation for an invalid value
- */
-function configurationOf(index: string, value: unknown): Record<string, string> {
-  const settings = textsOf(value);
-  for (const [key, text] of Object.entries(settings)) {
-    if (!key.startsWith("Indexing.")) {
-      throw new EngineError(
-        "index-creation",
-        `Could not create index '${index}' because the configuration option key '${key}' is not recognized`,
-      );
-    }
-    const isValid =
-      (!numberSettings.test(key) || /^-?\d+(?:\.\d+)?$/.test(text)) &&
-      (!booleanSettings.test(key) || /^(?:true|false)$/i.test(text)) &&
-      (!engineSettings.test(key) || /^(?:corax|lucene)$/i.test(text));
-    if (isValid) continue;
-    throw new EngineError(
-      "invalid-operation",
-      `Could not set '${key}' configuration setting value.`,
-    );
-  }
-  return settings;
 }
 
 /** Null when not set. @throws EngineError invalid-format */

@@ -53,10 +53,11 @@ function refused(scope: QueryScope, { name }: Call): EngineError {
   return invalid(scope, `${complaint} '${requireMethod(name).shownName}'`);
 }
 
-/** Returns the paths that one item names: several for a parameter that is an array. */
+/** Returns the paths that one item names. Of a parameter, its name is the path, as in RavenDB 7.2.7, not its value. */
 function includedPaths(scope: QueryScope, item: Exclude<Operand, Call>): (readonly PathPart[])[] {
   if (item.kind === "field") return [fieldReference(scope, item).path];
-  return texts(scope, item).map((text) => {
+  const named = item.kind === "parameter" ? [item.name] : texts(scope, item);
+  return named.map((text) => {
     const path = pathOf(text);
     const field = { kind: "field", offset: item.offset, path, isQuoted: true } as const;
     return fieldReference(scope, field).path;

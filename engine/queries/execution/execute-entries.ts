@@ -52,7 +52,7 @@ function* entryTexts(run: QueryRun, reader: IndexReader, index: QueryIndex): Wor
   const { entries, total } = yield* orderedMatches(run, reader, index);
   const texts: string[] = [];
   for (const entry of entries.subarray(skip, Math.min(entries.length, skip + take))) {
-    const text = reader.entryText(entry);
+    const text = reader.entryText(entry, index.stored?.textOf(entry) ?? null);
     texts.push(text);
     budget.hold(text.length);
     budget.tick(entryUnits + text.length);

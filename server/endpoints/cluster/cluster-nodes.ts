@@ -39,6 +39,13 @@ export const clusterNodeRoutes: readonly Route[] = [
     path: "/admin/debug/node/state-change-history",
     handle: getStates,
   },
+  { ...ofOperator, method: "GET", path: "/admin/debug/node/engine-logs", handle: getEngineLogs },
+  {
+    ...ofOperator,
+    method: "GET",
+    path: "/admin/debug/node/remote-connections",
+    handle: getRemoteConnections,
+  },
   { ...ofOperator, method: "GET", path: "/admin/debug/node/ping", handle: pingNodes },
   { ...ofOperator, method: "GET", path: `${admin}/maintenance-stats`, handle: getStats },
   { ...ofOperator, method: "GET", path: `${admin}/observer/decisions`, handle: getDecisions },
@@ -262,6 +269,20 @@ function getStates(exchange: Exchange, { server }: Context): void {
     "@metadata": replyMetadata(server),
     States: statesOf(server),
   });
+}
+
+/** GET /admin/debug/node/engine-logs: as state-change-history, without times of operations */
+function getEngineLogs(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, {
+    "@metadata": replyMetadata(server),
+    TimingTracking: {},
+    StateChangeTracking: statesOf(server),
+  });
+}
+
+/** GET /admin/debug/node/remote-connections: an empty list, because nodes do not communicate by RavenDB's protocol */
+function getRemoteConnections(exchange: Exchange, { server }: Context): void {
+  exchange.replyJson(200, { "@metadata": replyMetadata(server), "Remote-Connections": [] });
 }
 
 function statesOf({ clusterHistory, startedAt }: ServerServices): string[] {

@@ -84,6 +84,15 @@ export const backupRoutes: readonly Route[] = [
   {
     kind: "server",
     method: "POST",
+    path: "/admin/backup-task/delay",
+    access: "valid-user",
+    copies: "leader",
+    about: "database",
+    handle: postDelay,
+  },
+  {
+    kind: "server",
+    method: "POST",
     path: "/admin/restore/points",
     access: "operator",
     handle: postRestorePoints,
@@ -131,6 +140,23 @@ async function postRun(exchange: Exchange, { database, server }: DatabaseContext
     callerName(server, exchange),
   );
   exchange.replyJson(200, { ResponsibleNode: database.nodeTag, OperationId: id });
+}
+
+/** POST /admin/backup-task/delay?database&taskId&duration: stops a running task, which is due again after the duration; 204 */
+async function postDelay(exchange: Exchange, { server }: Context): Promise<void> {
+  const { query } = exchange;
+  const taskId = requiredTaskId(exchange);
+  query.required("duration");
+  const ms = query.timeSpanMs("duration", 0);
+  if (ms < 0) {
+    throw new EngineError(
+      "out-of-range",
+      "Specified argument was out of the range of valid values. (Parameter 'delay')",
+    );
+  }
+  const database = await namedDatabase(exchange, server, "database", 3);
+  server.backups.periodic.delay(database, taskId, ms);
+  exchange.reply(204);
 }
 
 /** POST admin/periodic-backup: adds a definition, or replaces the one with its `TaskId` */
@@ -296,9 +322,11 @@ function nextInfo(
 async function namedDatabase(
   { query, identity }: Exchange,
   { databases }: ServerServices,
+  parameter = "name",
+  permission = 1,
 ): Promise<Database> {
-  const name = query.required("name");
-  if (!hasPermission(identity, name, 1)) {
+  const name = query.required(parameter);
+  if (!hasPermission(identity, name, permission)) {
     throw forbidden(refusalMessage(identity, undefined, name));
   }
   const database = await databases.find(name);

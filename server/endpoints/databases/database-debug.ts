@@ -1,5 +1,6 @@
 /** RavenDB's debug routes of a database besides its statistics, in the shapes of RavenDB 7.2.7. */
 import { formatTimestamp } from "../../../engine/base/timestamp.ts";
+import { dateText, timeSpanText } from "../../http/dates.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { StreamedReply } from "../../http/streamed-reply.ts";
 import { int32Max, replyListed } from "../../replies/document-listing.ts";
@@ -34,6 +35,8 @@ const nothing: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "replication/performance": { Incoming: [], Outgoing: [] },
   "replication/progress": { "@metadata": null, Results: [] },
   "studio-tasks/suggest-conflict-resolution": { Document: {}, Metadata: {} },
+  // Connections of replication and subscriptions by RavenDB's first protocol: none.
+  tcp: { "@metadata": null, Results: [] },
 };
 
 /** RavenDB's categories of tasks that have errors, by the prefix of their path. */
@@ -103,11 +106,54 @@ export const databaseDebugRoutes: readonly Route[] = [
   {
     kind: "server",
     method: "GET",
+    path: "/admin/debug/databases/idle",
+    access: "operator",
+    inPackage: true,
+    handle: getIdle,
+  },
+  {
+    kind: "server",
+    method: "GET",
     path: "/debug/is-loaded",
     access: "valid-user",
     handle: getIsLoaded,
   },
 ];
+
+/** GET /admin/debug/databases/idle: the last use of each database, and why it is not closed */
+function getIdle(exchange: Exchange, { server }: Context): void {
+  const { databaseIdleMs, databaseIdleCheckMs } = server.config;
+  const MaxIdleTime = shortTimeSpan(databaseIdleMs);
+  const nowMs = Date.now();
+  exchange.replyJson(200, {
+    MaxIdleTime,
+    FrequencyToCheckForIdle: shortTimeSpan(databaseIdleCheckMs),
+    Results: server.databases.uses().map(({ name, isOpen, unusedMs, isInMemory, mayBeClosed }) => {
+      const isUsed = unusedMs === null || unusedMs < databaseIdleMs;
+      const reasons: readonly (readonly [boolean, string])[] = [
+        [!isOpen, "it is not loaded yet"],
+        [isOpen && isUsed, "it was used recently"],
+        [isOpen && isInMemory, "it is running in memory"],
+        [isOpen && !isInMemory && !mayBeClosed, "it is in use or has timed tasks"],
+      ];
+      const left = reasons.filter(([applies]) => applies).map(([, text]) => text);
+      return {
+        Name: name,
+        MaxIdleTime: isOpen ? MaxIdleTime : null,
+        LastRecentlyUsed: unusedMs === null ? null : dateText(new Date(nowMs - unusedMs)),
+        IsLoaded: isOpen,
+        RunInMemory: isInMemory,
+        CanUnload: left.length === 0,
+        Explanations: left.map((text) => `Cannot unload database because ${text}.`),
+      };
+    }),
+  });
+}
+
+/** `hh:mm:ss` */
+function shortTimeSpan(ms: number): string {
+  return timeSpanText(ms).slice(0, -".0000000".length);
+}
 
 function tellsNothing(reply: Readonly<Record<string, unknown>>) {
   /** GET etl/progress and similar: an empty list, because such tasks do not run here */

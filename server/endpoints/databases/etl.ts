@@ -26,17 +26,18 @@ export const etlRoutes: readonly Route[] = [
 ];
 
 /**
- * GET admin/connection-strings[?connectionStringName&type]: all, or one, by type and name. Types without any are empty
- * objects: RavenDB 7.2.7 sends null, on which its client of version 5.4 fails.
+ * GET admin/connection-strings[?connectionStringName&type]: all, or one, by type and name. As in RavenDB 7.2.7, types without
+ * any are empty objects when all are listed, and null when one is requested
  */
 function getConnectionStrings(exchange: Exchange, { database }: DatabaseContext): void {
-  const wanted = exchange.query.get("connectionStringName");
+  const wanted = exchange.query.get("connectionStringName") || undefined;
   const type = wanted === undefined ? null : connectionTypeOf(exchange.query.get("type") ?? "");
   const maps = connectionTypes.map((each) => {
     const known = Object.entries(connectionStringsOf(database.settings, each))
       .filter(([name]) => type === null || (type === each && name === wanted))
       .map(([name, one]) => [name, { ...(one as JsonObject), UsedBy: [] }]);
-    return [`${each}ConnectionStrings`, Object.fromEntries(known)];
+    const isNull = type !== null && known.length === 0;
+    return [`${each}ConnectionStrings`, isNull ? null : Object.fromEntries(known)];
   });
   exchange.replyJson(200, Object.fromEntries(maps));
 }

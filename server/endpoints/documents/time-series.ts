@@ -35,6 +35,13 @@ export const timeSeriesRoutes: readonly Route[] = [
   { kind: "database", method: "GET", path, access: "read", handle: getSeries },
   { kind: "database", method: "GET", path: `${path}/ranges`, access: "read", handle: getRanges },
   { kind: "database", method: "GET", path: `${path}/stats`, access: "read", handle: getStatistics },
+  {
+    kind: "database",
+    method: "GET",
+    path: `${path}/debug/segments-summary`,
+    access: "read",
+    handle: getSegments,
+  },
   { kind: "database", method: "POST", path, access: "write", handle: postSeries },
 ];
 
@@ -48,6 +55,25 @@ interface Range {
   readonly totalResults: number | undefined;
   /** Included documents, by id. */
   readonly includes: ReadonlyMap<string, DocumentRow>;
+}
+
+/** GET timeseries/debug/segments-summary?docId=…&name=…&from=…&to=…: the stored parts of a series; none if it does not exist */
+function getSegments(exchange: Exchange, { database }: DatabaseContext): void {
+  const { query } = exchange;
+  const id = boundedDocumentId(query.requiredFirst("docId"));
+  const name = query.requiredFirst("name");
+  const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
+  const segments = database.timeSeries.segments(id, name, bounds);
+  exchange.replyJson(200, {
+    Results: segments.map(({ first, count, changeVector }) => ({
+      DocumentId: id,
+      Name: lowerCased(name),
+      StartTime: seriesTimeText(first),
+      NumberOfEntries: count,
+      NumberOfLiveEntries: count,
+      ChangeVector: changeVector,
+    })),
+  });
 }
 
 /** What a request includes in addition to the entries. */

@@ -8,6 +8,7 @@ import type { JsonObject } from "../../../engine/base/json/json-object.ts";
 import { EngineError, type ErrorCode } from "../../../engine/engine.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { jsonBody } from "../../http/json-body.ts";
+import { noContentType } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
 
 interface Kind {
@@ -84,7 +85,7 @@ async function refuse(exchange: Exchange, { key, name, code }: Kind): Promise<vo
     );
   }
   if (list.length === 0) {
-    exchange.reply(201);
+    exchange.reply(201, { "content-type": noContentType });
     return;
   }
   const [first] = list as (JsonObject | null)[];

@@ -137,7 +137,10 @@ describe("a deployed index and a simple model", () => {
         const reader = index.reader();
         const entries = [...reader.all().toList()];
         const found = entries.map((entry) => {
-          const { K, N } = JSON.parse(reader.entryText(entry)) as { K: string; N: string | null };
+          const { K, N } = JSON.parse(reader.entryText(entry, null)) as {
+            K: string;
+            N: string | null;
+          };
           expect(JSON.parse(index.stored?.textOf(entry) ?? "{}")).toEqual({
             N: N === null ? null : Number(N),
           });

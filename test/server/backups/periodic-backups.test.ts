@@ -216,6 +216,25 @@ test("a run interrupted by the closing of its database is not a failure", async 
   expect(reports).toEqual([]);
 });
 
+test("a running task that is delayed stops, and runs later", async () => {
+  const { taskId, folder } = await newTask();
+  expect(() => periodic.delay(database, taskId, 1)).toThrow("isn't registered");
+  const puts = Array.from({ length: 5_000 }, (_, n) =>
+    database.documents.put(`many/${n}`, Buffer.from("{}")),
+  );
+  await Promise.all(puts);
+  nowMs = clock(2);
+  const started = await periodic.runNow(database, taskId, true, undefined);
+  periodic.delay(database, taskId, 600_000);
+  expect((await started.ended).error).toBeDefined();
+  await passTo(clock(2, 9));
+  expect(filesIn(folder)).toEqual([]);
+  expect(periodic.runs(database, taskId)).toEqual([]);
+  await passTo(clock(2, 10));
+  expect(filesIn(folder)).toEqual(["full"]);
+  expect(reports).toEqual([]);
+});
+
 test("runs immediately on request", async () => {
   const { taskId, folder } = await newTask();
   const first = await periodic.runNow(database, taskId, false, 77);

@@ -33,6 +33,22 @@ const post = (Query: string, QueryParameters: object = {}, headers = {}) =>
 const reply = async (Query: string, parameters: object = {}) =>
   (await post(Query, parameters)).json as Json;
 
+// Observed on RavenDB 7.2.7.
+test("a parameter after include names a path by its own name", async () => {
+  await client.send("PUT docs?id=homes/1", {
+    City: "cities/1",
+    Town: "none",
+    "@metadata": { "@collection": "Homes" },
+  });
+  const included = async (text: string, parameters: object) => {
+    const { IncludedPaths, Includes } = await reply(`from Homes include ${text}`, parameters);
+    return [IncludedPaths, Object.keys(Includes as Json)];
+  };
+  expect(await included("$City", { City: "Town" })).toEqual([["City"], ["cities/1"]]);
+  expect(await included("Town, $x", { x: "City" })).toEqual([["Town", "x"], []]);
+  expect(await included("'City'", {})).toEqual([["City"], ["cities/1"]]);
+});
+
 describe("include revisions", () => {
   const vectorsOf = (answer: Json) =>
     (answer["RevisionIncludes"] as Json[] | undefined)?.map((row) => row["ChangeVector"]);

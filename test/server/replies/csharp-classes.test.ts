@@ -89,7 +89,7 @@ test("an index becomes a task with its maps, reduce, fields and sources", () => 
         {
             Maps =
             {
-                @"from o in docs.Orders
+            @"from o in docs.Orders
 select new { o.Company, q = ""x"" }"
             },
             Reduce = @"from r in results",

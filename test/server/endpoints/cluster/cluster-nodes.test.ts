@@ -57,6 +57,13 @@ describe("of a single node", () => {
     expect(await client.json("GET /admin/debug/cluster/history-logs")).toMatchObject({
       RachisLogHistory: [],
     });
+    expect(await client.json("GET /admin/debug/node/engine-logs")).toMatchObject({
+      TimingTracking: {},
+      StateChangeTracking: [expect.stringContaining("Passive->Leader")],
+    });
+    expect(await client.json("GET /admin/debug/node/remote-connections")).toMatchObject({
+      "Remote-Connections": [],
+    });
   });
 });
 

@@ -29,6 +29,7 @@ test.each([
   ["replication/performance", { Incoming: [], Outgoing: [] }],
   ["replication/progress", { "@metadata": metadata, Results: [] }],
   ["admin/tasks/pull-replication/hub/access?name=x", { Results: [] }],
+  ["tcp", { "@metadata": metadata, Results: [] }],
   ["studio-tasks/suggest-conflict-resolution?docId=x", { Document: {}, Metadata: {} }],
   ["admin/debug/cluster/txinfo?from=1&take=5", { "@metadata": metadata, Results: [] }],
 ])("GET %s is empty", async (path, reply) => {
@@ -157,6 +158,20 @@ test("reports an open database as loaded", async () => {
   const loaded = (name: string) => client.json(`GET /debug/is-loaded?name=${name}`);
   expect(await loaded("DB")).toEqual({ DatabaseName: "DB", IsLoaded: true });
   expect(await loaded("none")).toEqual({ DatabaseName: "none", IsLoaded: false });
+});
+
+test("shows the last use of each database, and why it is not closed", async () => {
+  expect(await client.json("GET /admin/debug/databases/idle")).toMatchObject({
+    MaxIdleTime: expect.stringMatching(/^\d\d:\d\d:\d\d$/),
+    Results: [
+      {
+        Name: "db",
+        IsLoaded: true,
+        CanUnload: false,
+        Explanations: ["Cannot unload database because it was used recently."],
+      },
+    ],
+  });
 });
 
 test("dismissing and postponing a notification has no effect, but requires an id", async () => {

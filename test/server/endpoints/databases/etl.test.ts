@@ -34,7 +34,7 @@ describe("connection strings", () => {
     );
     expect(one).toMatchObject({
       RavenConnectionStrings: { to: { Database: "target" } },
-      SqlConnectionStrings: {},
+      SqlConnectionStrings: null,
     });
     await client.send("DELETE admin/connection-strings?connectionString=warehouse&type=Sql");
     const left = (await client.json("GET admin/connection-strings")) as Json;

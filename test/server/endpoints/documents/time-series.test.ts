@@ -671,6 +671,36 @@ test("increments of one time and request must have equally many values; later re
   expect(await get("name=INC:Steps")).toMatchObject({ Entries: [{ Values: [3, 3] }] });
 });
 
+test("debug/segments-summary returns the stored parts, within the requested times", async () => {
+  const time = (n: number) =>
+    `2020-01-01T00:${String(Math.floor(n / 60)).padStart(2, "0")}:${String(n % 60).padStart(2, "0")}.0000000Z`;
+  const Appends = Array.from({ length: 1200 }, (_, n) => ({ Timestamp: time(n), Values: [n] }));
+  await post("Parts", { Appends });
+  const parts = async (more = "") => {
+    const path = `timeseries/debug/segments-summary?docId=${id}&name=PARTS${more}`;
+    const { Results } = (await client.json(`GET ${path}`)) as {
+      Results: { [key: string]: unknown }[];
+    };
+    return Results;
+  };
+  const all = await parts();
+  const counts = all.map(({ NumberOfEntries }) => NumberOfEntries as number);
+  expect(counts.reduce((sum, one) => sum + one, 0)).toBe(1200);
+  expect(all[0]).toEqual({
+    DocumentId: id,
+    Name: "parts",
+    StartTime: time(0),
+    NumberOfEntries: counts[0],
+    NumberOfLiveEntries: counts[0],
+    ChangeVector: expect.stringMatching(/^A:\d+-/),
+  });
+  expect(await parts(`&from=${time(1199)}`)).toEqual(all.slice(-1));
+  expect(await parts(`&to=${time(0)}`)).toEqual(all.slice(0, 1));
+  expect(await client.json(`GET timeseries/debug/segments-summary?docId=none&name=x`)).toEqual({
+    Results: [],
+  });
+});
+
 test("booleans are numbers in an append", async () => {
   expect(
     (await post("Flags", { Appends: [{ Timestamp: at(1), Values: [true, false] }] })).status,

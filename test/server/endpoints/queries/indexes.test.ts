@@ -281,3 +281,21 @@ describe("the history of an index", () => {
     }
   });
 });
+
+test("settings of an index are RavenDB's, with valid values", async () => {
+  const put = async (key: string, text: string) => {
+    const definition = { Name: "Set", Maps: ["from u in docs.Users select new { u.Name }"] };
+    const Indexes = [{ ...definition, Configuration: { [key]: text } }];
+    const { status, json } = await client.send("PUT admin/indexes", { Indexes });
+    return [status, (json as { Message?: string }).Message];
+  };
+  for (const key of ["Indexing.Nope", "Nope", "indexing.mapbatchsize"]) {
+    const message = `Could not create index 'Set' because the configuration option key '${key}' is not recognized`;
+    expect(await put(key, "1")).toEqual([400, message]);
+  }
+  expect(await put("Indexing.MapBatchSize", "x")).toEqual([
+    400,
+    "Could not set 'Indexing.MapBatchSize' configuration setting value.",
+  ]);
+  expect(await put("Indexing.Metrics.Enabled", "true")).toEqual([201, undefined]);
+});

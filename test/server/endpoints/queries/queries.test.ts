@@ -133,6 +133,27 @@ describe("queries", () => {
     await post("from Users where Age > 25");
     const entries = (await debug("entries", "from Users where Age > 25")) as { Results: Json[] };
     expect(entries.Results).toMatchObject([{ "id()": "users/1", Age: "30" }]);
+    // Observed on RavenDB 7.2.7: terms, then stored values, numbers as doubles.
+    await client.send("PUT admin/indexes", {
+      Indexes: [
+        {
+          Name: "Kept",
+          Maps: [
+            "from u in docs.Users where u.Age == 30 select new { A = u.Age, B = true, S = new[] { 'y', 'X' }, N = (string)null }".replaceAll(
+              "'",
+              '"',
+            ),
+          ],
+          Fields: { __all_fields: { Storage: "Yes" } },
+        },
+      ],
+    });
+    const { text } = await client.send("POST queries?debug=entries", {
+      Query: "from index 'Kept'",
+      WaitForNonStaleResults: true,
+    });
+    expect(text).toContain('"A":["30",30.0],"B":["true","true"],"S":["x","y","y","X"]');
+    expect(text).toContain('"N":[null,null]');
     const explained = (await debug("explain", "from Users where Age > 1 and Zip = 2")) as Json;
     expect(explained["Results"]).toContainEqual({
       Index: "Auto/Users/ByAge",
