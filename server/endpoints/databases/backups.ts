@@ -154,7 +154,7 @@ async function postDelay(exchange: Exchange, { server }: Context): Promise<void>
       "Specified argument was out of the range of valid values. (Parameter 'delay')",
     );
   }
-  const database = await namedDatabase(exchange, server, "database", 3);
+  const database = await permittedDatabase(query.required("database"), 3, exchange, server);
   server.backups.periodic.delay(database, taskId, ms);
   exchange.reply(204);
 }
@@ -319,13 +319,17 @@ function nextInfo(
 }
 
 /** @throws RequestError if the database does not exist or the caller may not see it */
-async function namedDatabase(
-  { query, identity }: Exchange,
+function namedDatabase(exchange: Exchange, server: ServerServices): Promise<Database> {
+  return permittedDatabase(exchange.query.required("name"), 1, exchange, server);
+}
+
+/** @throws RequestError if the database does not exist or the caller lacks this permission (see `hasPermission`) */
+async function permittedDatabase(
+  name: string,
+  permission: number,
+  { identity }: Exchange,
   { databases }: ServerServices,
-  parameter = "name",
-  permission = 1,
 ): Promise<Database> {
-  const name = query.required(parameter);
   if (!hasPermission(identity, name, permission)) {
     throw forbidden(refusalMessage(identity, undefined, name));
   }
