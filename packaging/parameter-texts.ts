@@ -74,6 +74,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   index: "Expected index of the value; 0: the value must not exist.",
   indexName: "The index of the query, or `collection/` and the collection.",
   isFullBackup: "Whether to create a full backup instead of an incremental backup.",
+  duration: "For how long, as `hh:mm:ss`.",
   "key of compare-exchange": "The key of a value; may be repeated for reads.",
   key: "The id of the task.",
   last: "The last number used of the range.",
