@@ -33,6 +33,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   "raft-request-id":
     "An id of this request. A repeated request with the same id is not executed again and gets the same reply.",
   docId: "The id of the document.",
+  duration: "For how long, as `hh:mm:ss`.",
   enable: "Same as `enabled`.",
   enabled: "Whether copies are moved automatically; only `false` is supported.",
   end: "The end of the range that is returned.",
@@ -74,7 +75,6 @@ export const parameterTexts: Readonly<Record<string, string>> = {
   index: "Expected index of the value; 0: the value must not exist.",
   indexName: "The index of the query, or `collection/` and the collection.",
   isFullBackup: "Whether to create a full backup instead of an incremental backup.",
-  duration: "For how long, as `hh:mm:ss`.",
   "key of compare-exchange": "The key of a value; may be repeated for reads.",
   key: "The id of the task.",
   last: "The last number used of the range.",

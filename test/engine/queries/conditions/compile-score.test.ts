@@ -1,5 +1,6 @@
 /** The order of scores and the values of Lucene scores, as in the replies of RavenDB 7.2.7. */
 import { afterEach, describe, expect, it } from "vitest";
+import { setWorkLimits, workLimits } from "../../../../engine/base/scheduling/work-budget.ts";
 import { closeDatabases, openDatabase, putAll, query } from "../../../support/open-database.ts";
 
 afterEach(closeDatabases);
@@ -120,6 +121,37 @@ describe("order by score()", () => {
     await putAll(database, "P", { d7: documents["d7"] as object });
     expect(await isOneFirst(boost * 0.9999)).toBe(false);
     expect(await isOneFirst(boost * 1.0001)).toBe(true);
+  });
+
+  it("holds no memory of entries that lack a word of a phrase", async () => {
+    const database = await openDatabase();
+    await database.queries.administration.deploy(
+      [
+        {
+          Name: "L",
+          Maps: ["from u in docs.P select new { u.Text, u.City }"],
+          Fields: { Text: { Indexing: "Search" } },
+          Configuration: { "Indexing.Static.SearchEngineType": "Lucene" },
+        },
+      ],
+      true,
+    );
+    const documents: Record<string, object> = { both: { Text: "apple pear", City: "Rome" } };
+    for (let n = 0; n < 100; n++) {
+      documents[`d${n}`] = { Text: "apple ".repeat(1000), City: "Rome" };
+    }
+    await putAll(database, "P", documents);
+    const text = `from index 'L' where search(Text, '"apple pear"') or City = 'Rome' order by score()`;
+    await query(database, text);
+    const limits = workLimits;
+    // Less than the places of "apple" in all entries.
+    setWorkLimits({ ...limits, bytesMax: 500_000 });
+    try {
+      const { ids } = await query(database, text);
+      expect([ids[0], ids.length]).toEqual(["both", 101]);
+    } finally {
+      setWorkLimits(limits);
+    }
   });
 
   it("reports Lucene scores", async () => {
