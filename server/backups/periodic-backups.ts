@@ -432,7 +432,8 @@ export class PeriodicBackups {
 
   /** Records a failure and the time of the next attempt. A run aborted by the closing of its database is due again after reopening. */
   async #failed(database: Database, run: EndedRun, error: unknown, isTold: boolean): Promise<void> {
-    if (database.hasEnded) return;
+    const isClosing = error instanceof EngineError && error.code === "database-stopped";
+    if (isClosing || database.hasEnded) return;
     const key = keyOf(database, run.taskId);
     const count = (this.#postponed.get(key)?.count ?? 0) + 1;
     const waitMs = Math.min(retryMsMax, retryMsMin * 2 ** (count - 1));

@@ -6,7 +6,8 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { EngineError } from "../../../engine/base/errors.ts";
 import { type Database, nodeEnvironment } from "../../../engine/engine.ts";
 import { SecretStore } from "../../../server/backups/backup-destination.ts";
 import { BackupRunner } from "../../../server/backups/backup-runner.ts";
@@ -214,6 +215,16 @@ test("a run interrupted by the closing of its database is not a failure", async 
   await checked;
   await sleep(50);
   expect(reports).toEqual([]);
+});
+
+test("a run refused by a database that has just begun to close is not a failure", async () => {
+  const { taskId, folder } = await newTask();
+  const closing = new EngineError("database-stopped", "The database is closing.");
+  vi.spyOn(database.smuggler, "startBackup").mockRejectedValueOnce(closing);
+  await passTo(clock(2));
+  expect(reports).toEqual([]);
+  expect(filesIn(folder)).toEqual(["full"]);
+  expect(periodic.runs(database, taskId)).toHaveLength(1);
 });
 
 test("a running task that is delayed stops, and runs later", async () => {
