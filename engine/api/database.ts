@@ -125,6 +125,11 @@ export class Database {
     return this.#database.changeVector;
   }
 
+  /** Returns the change vector of a change of this copy. */
+  changeVectorAt(etag: number): string {
+    return this.#database.state.changeVectorAt(etag);
+  }
+
   /** 32 hexadecimal digits: the same for all copies of a database. */
   get id(): string {
     return this.#database.databaseId.toString("hex");

@@ -41,7 +41,7 @@ interface SegmentSummary {
   /** Number of entries. */
   readonly count: number;
   /** That of its last change. */
-  readonly changeVector: string;
+  readonly etag: number;
 }
 
 export class TimeSeries {
@@ -73,22 +73,16 @@ export class TimeSeries {
     name: string,
     { from = timeMin, to = timeMax }: SeriesBounds,
   ): SegmentSummary[] {
-    const { state } = this.#database;
-    const { timeSeriesSegments } = state.keyspaces;
     const prefix = segmentPrefix(documentId, name);
-    return [...timeSeriesSegments.range(prefix, prefix)]
-      .filter(([, { value }]) => value.last >= from && value.first <= to)
-      .map(
-        ([
-          ,
-          {
-            value: { first, count },
-            etag,
-          },
-        ]) => {
-          return { first, count, changeVector: state.changeVectorAt(etag) };
-        },
-      );
+    const found: SegmentSummary[] = [];
+    for (const [, entry] of this.#database.state.keyspaces.timeSeriesSegments.range(
+      prefix,
+      prefix,
+    )) {
+      const { first, last, count } = entry.value;
+      if (last >= from && first <= to) found.push({ first, count, etag: entry.etag });
+    }
+    return found;
   }
 
   /** Returns a page of the entries within `bounds`. */

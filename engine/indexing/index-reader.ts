@@ -2,7 +2,15 @@
  * A query's view of one index: its entries, and the fields to search and sort by. Created for one query; a caller that
  * yields to the event loop while using it calls `freeze` before and checks `isCurrent` afterward.
  */
+import { byteArrayOpen, byteObjectClose } from "../base/json/bytes.ts";
 import { doubleText } from "../base/json/double-text.ts";
+import {
+  decodeString,
+  firstElement,
+  nextElement,
+  skipString,
+  skipValue,
+} from "../base/json/field-access.ts";
 import { FreeBudget, type Work, type WorkBudget } from "../base/scheduling/work-budget.ts";
 import { difference, type EntrySet, EntrySetBuilder } from "./columns/entry-set.ts";
 import type { EntryStore } from "./columns/entry-store.ts";
@@ -187,13 +195,13 @@ export class IndexReader {
    */
   entryText(entry: number, stored: string | null): string {
     const members: string[] = [];
-    const values = new Map(Object.entries(JSON.parse(stored ?? "{}") as object));
+    const values = valueTexts(Buffer.from(stored ?? "{}"));
     if (this.#idOf !== null) {
       const id = this.#idOf(this.store.documents[entry] as number);
       members.push(`"id()":${JSON.stringify(id)}`);
     }
     for (const name of new Set([...this.#index.columnNames, ...values.keys()])) {
-      const texts = [...this.#termTexts(name, entry), ...valueTexts(values.get(name))];
+      const texts = [...this.#termTexts(name, entry), ...(values.get(name) ?? [])];
       if (texts.length === 0) continue;
       const text = texts.length === 1 ? texts[0] : `[${texts.join(",")}]`;
       members.push(`${JSON.stringify(name)}:${text}`);
@@ -265,10 +273,33 @@ export class IndexReader {
   }
 }
 
-/** Returns the JSON texts of a stored value: numbers as doubles, booleans as strings, as RavenDB 7.2.7 shows them. */
-function valueTexts(value: unknown): string[] {
-  if (value === undefined) return [];
-  if (Array.isArray(value)) return value.flatMap(valueTexts);
-  if (typeof value === "number") return [doubleText(value)];
-  return [JSON.stringify(typeof value === "boolean" ? String(value) : value)];
+/** Returns the JSON texts of the values in the minified text of an object, by name; several for a list. */
+function valueTexts(bytes: Buffer): Map<string, string[]> {
+  const values = new Map<string, string[]>();
+  for (let i = 1; bytes[i] !== byteObjectClose; ) {
+    const keyEnd = skipString(bytes, i);
+    const end = skipValue(bytes, keyEnd + 1);
+    values.set(decodeString(bytes, i, keyEnd), elementTexts(bytes, keyEnd + 1));
+    if (bytes[end] === byteObjectClose) break;
+    i = end + 1;
+  }
+  return values;
+}
+
+/** Returns the texts of a list, or of a single value. Lists in a list stay text. */
+function elementTexts(bytes: Buffer, at: number): string[] {
+  if (bytes[at] !== byteArrayOpen) return [shownText(bytes.utf8Slice(at, skipValue(bytes, at)))];
+  const texts: string[] = [];
+  for (let i = firstElement(bytes, at); i >= 0; ) {
+    const end = skipValue(bytes, i);
+    texts.push(shownText(bytes.utf8Slice(i, end)));
+    i = nextElement(bytes, end);
+  }
+  return texts;
+}
+
+/** As RavenDB 7.2.7 shows stored values: numbers as doubles, booleans as strings. */
+function shownText(text: string): string {
+  if (/^[-\d]/.test(text)) return doubleText(Number(text));
+  return text === "true" || text === "false" ? `"${text}"` : text;
 }

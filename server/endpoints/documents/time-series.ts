@@ -58,22 +58,32 @@ interface Range {
 }
 
 /** GET timeseries/debug/segments-summary?docId=…&name=…&from=…&to=…: the stored parts of a series; none if it does not exist */
-function getSegments(exchange: Exchange, { database }: DatabaseContext): void {
+async function getSegments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const id = boundedDocumentId(query.requiredFirst("docId"));
   const name = query.requiredFirst("name");
   const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
-  const segments = database.timeSeries.segments(id, name, bounds);
-  exchange.replyJson(200, {
-    Results: segments.map(({ first, count, changeVector }) => ({
-      DocumentId: id,
-      Name: lowerCased(name),
-      StartTime: seriesTimeText(first),
-      NumberOfEntries: count,
-      NumberOfLiveEntries: count,
-      ChangeVector: changeVector,
-    })),
-  });
+  const reply = new StreamedReply(exchange, 200);
+  reply.text.addText('{"Results":[');
+  for (const [at, { first, count, etag }] of database.timeSeries
+    .segments(id, name, bounds)
+    .entries()) {
+    if (at > 0) reply.text.addText(",");
+    reply.text.addText(
+      JSON.stringify({
+        DocumentId: id,
+        Name: lowerCased(name),
+        StartTime: seriesTimeText(first),
+        NumberOfEntries: count,
+        NumberOfLiveEntries: count,
+        ChangeVector: database.changeVectorAt(etag),
+      }),
+    );
+    await reply.flush();
+    if (reply.isClosed) return;
+  }
+  reply.text.addText("]}");
+  await reply.end();
 }
 
 /** What a request includes in addition to the entries. */
