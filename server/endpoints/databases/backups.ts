@@ -85,7 +85,7 @@ export const backupRoutes: readonly Route[] = [
     kind: "server",
     method: "POST",
     path: "/admin/backup-task/delay",
-    access: "valid-user",
+    access: "operator",
     copies: "leader",
     about: "database",
     handle: postDelay,
@@ -154,7 +154,7 @@ async function postDelay(exchange: Exchange, { server }: Context): Promise<void>
       "Specified argument was out of the range of valid values. (Parameter 'delay')",
     );
   }
-  const database = await permittedDatabase(query.required("database"), 3, exchange, server);
+  const database = await databaseNamed(query.required("database"), server);
   server.backups.periodic.delay(database, taskId, ms);
   exchange.reply(204);
 }
@@ -319,20 +319,19 @@ function nextInfo(
 }
 
 /** @throws RequestError if the database does not exist or the caller may not see it */
-function namedDatabase(exchange: Exchange, server: ServerServices): Promise<Database> {
-  return permittedDatabase(exchange.query.required("name"), 1, exchange, server);
-}
-
-/** @throws RequestError if the database does not exist or the caller lacks this permission (see `hasPermission`) */
-async function permittedDatabase(
-  name: string,
-  permission: number,
-  { identity }: Exchange,
-  { databases }: ServerServices,
+async function namedDatabase(
+  { query, identity }: Exchange,
+  server: ServerServices,
 ): Promise<Database> {
-  if (!hasPermission(identity, name, permission)) {
+  const name = query.required("name");
+  if (!hasPermission(identity, name, 1)) {
     throw forbidden(refusalMessage(identity, undefined, name));
   }
+  return await databaseNamed(name, server);
+}
+
+/** @throws RequestError if it does not exist */
+async function databaseNamed(name: string, { databases }: ServerServices): Promise<Database> {
   const database = await databases.find(name);
   if (database === undefined) throw databaseMissing(name);
   return database;

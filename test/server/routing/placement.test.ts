@@ -42,6 +42,7 @@ const specification: Readonly<Record<Copies, string>> = {
     GET ~/subscriptions ~/subscriptions/state ~/subscriptions/connection-details
     GET ~/tasks ~/task ~/tasks/errors ~/etl/stats ~/admin/periodic-backup/config ~/info/tcp
     GET database=/info/remote-task/tcp
+    POST database=/admin/backup-task/delay
     GET name=/periodic-backup name=/periodic-backup/status name=/periodic-backup/history
     POST name=/admin/databases/enable name=/admin/databases/disable name=/admin/databases/set-lock
     POST name=/admin/databases/unused-ids name=/admin/replication/conflicts/solver`,
