@@ -300,16 +300,28 @@ export class DatabaseCatalog {
     });
   }
 
-  /** Returns when each database was used last, and what its idle closing depends on. */
+  /** Returns the last use of each database, and the conditions of closing it when it is idle. */
   uses(): DatabaseUse[] {
     const nowMs = this.#environment.clock.monotonicMs();
-    return [...this.#slots.values()].map(({ name, usedMs, database }) => ({
-      name,
-      isOpen: database !== undefined,
-      unusedMs: usedMs === 0 ? null : nowMs - usedMs,
-      isInMemory: database?.isInMemory ?? false,
-      mayBeClosed: database?.mayBeUnloaded ?? false,
-    }));
+    return [...this.#slots.values()].map((slot) => {
+      this.#noteUse(slot);
+      const { name, usedMs, database } = slot;
+      return {
+        name,
+        isOpen: database !== undefined,
+        unusedMs: usedMs === 0 ? null : nowMs - usedMs,
+        isInMemory: database?.isInMemory ?? false,
+        mayBeClosed: database?.mayBeUnloaded ?? false,
+      };
+    });
+  }
+
+  /** Records a use since the last call as one of now: requests only count themselves. */
+  #noteUse(slot: Slot): void {
+    const { database } = slot;
+    if (database === undefined || database.servedCount === slot.servedCount) return;
+    slot.servedCount = database.servedCount;
+    slot.usedMs = this.#environment.clock.monotonicMs();
   }
 
   /** Closes the databases that have been idle for long enough. @returns how many. */
@@ -320,10 +332,7 @@ export class DatabaseCatalog {
     const isIdle = (slot: Slot): boolean => {
       const { database } = slot;
       if (database === undefined || slot.isLeaving) return false;
-      if (database.servedCount !== slot.servedCount) {
-        slot.servedCount = database.servedCount;
-        slot.usedMs = clock.monotonicMs();
-      }
+      this.#noteUse(slot);
       return clock.monotonicMs() - slot.usedMs >= idle.idleMs && database.mayBeUnloaded;
     };
     let closed = 0;

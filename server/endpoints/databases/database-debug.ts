@@ -129,7 +129,7 @@ function getIdle(exchange: Exchange, { server }: Context): void {
     MaxIdleTime,
     FrequencyToCheckForIdle: shortTimeSpan(databaseIdleCheckMs),
     Results: server.databases.uses().map(({ name, isOpen, unusedMs, isInMemory, mayBeClosed }) => {
-      const isUsed = unusedMs === null || unusedMs < databaseIdleMs;
+      const isUsed = unusedMs !== null && unusedMs < databaseIdleMs;
       const reasons: readonly (readonly [boolean, string])[] = [
         [!isOpen, "it is not loaded yet"],
         [isOpen && isUsed, "it was used recently"],
