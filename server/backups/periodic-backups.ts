@@ -79,7 +79,7 @@ interface RunningBackup {
   delayedUntilMs: number | null;
 }
 
-/** Why a task runs later than its schedule says. */
+/** A delay of the next run of a task. */
 interface Postponed {
   /** Failed runs since the last success. */
   readonly count: number;

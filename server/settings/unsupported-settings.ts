@@ -60,8 +60,8 @@ export function unpacked(packed: string): string[] {
 }
 
 /**
- * The settings that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), without those of indexes, those of its versions 5.4 and 6 that it has
- * dropped, and the switches of its command line.
+ * The settings that RavenDB 7.2.7 lists (`GET admin/configuration/settings`), except those of indexes (index-settings.ts),
+ * those of its versions 5.4 and 6 that it has dropped, and the switches of its command line.
  */
 const ravenSettings = `
 AcmeRenewalThresholdPercentage

@@ -57,35 +57,6 @@ interface Range {
   readonly includes: ReadonlyMap<string, DocumentRow>;
 }
 
-/** GET timeseries/debug/segments-summary?docId=…&name=…&from=…&to=…: the stored parts of a series; none if it does not exist */
-async function getSegments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
-  const { query } = exchange;
-  const id = boundedDocumentId(query.requiredFirst("docId"));
-  const name = query.requiredFirst("name");
-  const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
-  const reply = new StreamedReply(exchange, 200);
-  reply.text.addText('{"Results":[');
-  for (const [at, { first, count, etag }] of database.timeSeries
-    .segments(id, name, bounds)
-    .entries()) {
-    if (at > 0) reply.text.addText(",");
-    reply.text.addText(
-      JSON.stringify({
-        DocumentId: id,
-        Name: lowerCased(name),
-        StartTime: seriesTimeText(first),
-        NumberOfEntries: count,
-        NumberOfLiveEntries: count,
-        ChangeVector: database.changeVectorAt(etag),
-      }),
-    );
-    await reply.flush();
-    if (reply.isClosed) return;
-  }
-  reply.text.addText("]}");
-  await reply.end();
-}
-
 /** What a request includes in addition to the entries. */
 interface RangeOptions {
   readonly includeDocument: boolean;
@@ -165,6 +136,35 @@ async function getRanges(exchange: Exchange, { database }: DatabaseContext): Pro
     reply.text.addText("]");
   }
   reply.text.addText("}}");
+  await reply.end();
+}
+
+/** GET timeseries/debug/segments-summary?docId=…&name=…&from=…&to=…: the stored parts of a series; none if it does not exist */
+async function getSegments(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
+  const { query } = exchange;
+  const id = boundedDocumentId(query.requiredFirst("docId"));
+  const name = query.requiredFirst("name");
+  const bounds = boundsOf([query.get("from"), query.get("to")], ["from", "to"]);
+  const reply = new StreamedReply(exchange, 200);
+  reply.text.addText('{"Results":[');
+  for (const [at, { first, count, etag }] of database.timeSeries
+    .segments(id, name, bounds)
+    .entries()) {
+    if (at > 0) reply.text.addText(",");
+    reply.text.addText(
+      JSON.stringify({
+        DocumentId: id,
+        Name: lowerCased(name),
+        StartTime: seriesTimeText(first),
+        NumberOfEntries: count,
+        NumberOfLiveEntries: count,
+        ChangeVector: database.changeVectorAt(etag),
+      }),
+    );
+    await reply.flush();
+    if (reply.isClosed) return;
+  }
+  reply.text.addText("]}");
   await reply.end();
 }
 
