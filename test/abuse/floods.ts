@@ -25,7 +25,7 @@ import { flags, frameTypes, settings } from "./http2-frames.ts";
 
 const area = "wire";
 /** Milliseconds that a flood lasts. */
-const floodMs = 3_000;
+const floodMs = { full: 3_000, short: 1_200 };
 /** Bytes of an encoded header block. */
 const blockBytes = 128 * 1024;
 /** Bytes that are written at a time. */
@@ -190,6 +190,7 @@ async function floodBy(
   { first, make }: Flood,
 ): Promise<void> {
   await floodOver(
+    server,
     count,
     () => http2Socket(server, caller),
     async (socket, untilMs) => {
@@ -204,6 +205,7 @@ async function floodBy(
  * opened one after the other: what many handshakes at once cost others is another case, in `channels.ts`.
  */
 async function floodOver(
+  server: AbuseServer,
   count: number,
   open: () => Promise<Socket>,
   flood: (socket: Socket, untilMs: number) => Promise<void>,
@@ -216,7 +218,7 @@ async function floodOver(
   };
   const sockets: Socket[] = [];
   for (let n = 0; n < count; n++) sockets.push(await next());
-  const untilMs = performance.now() + floodMs;
+  const untilMs = performance.now() + server.count(floodMs.full, floodMs.short);
   await Promise.all(
     sockets.map(async (first) => {
       for (let socket = first; performance.now() < untilMs; socket = await next()) {
@@ -255,6 +257,7 @@ async function floodWebSockets(
   piece: Buffer,
 ): Promise<void> {
   await floodOver(
+    server,
     count,
     () => webSocket(server, caller),
     (socket, untilMs) => pour(socket, untilMs, () => piece),
