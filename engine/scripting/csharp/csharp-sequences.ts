@@ -417,10 +417,10 @@ function query(run: Run, _self: Value, [fill]: Value[]): Value {
 }
 
 /**
- * Charged for an item that a query adds to its result: objects that stay are copied by the garbage collector, which takes
- * as long as making them, and occupy about twice the memory that making them is charged for.
+ * Charged for an item that a query adds to its result. Objects that stay occupy more memory than making them is charged
+ * for, and the garbage collector takes about as long to copy them as the script to make them.
  */
-const keptItemBytes = 200;
+const keptItemBytes = 400;
 
 function push(run: Run, _self: Value, [list, value]: Value[]): Value {
   run.grow(keptItemBytes);

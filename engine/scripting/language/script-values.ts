@@ -277,6 +277,11 @@ export interface ScriptLimits {
   readonly workMax: number;
   /** Milliseconds of processor time, for work that takes longer than estimated. */
   readonly msMax: number;
+  /**
+   * Factor by which a run may exceed `msMax`: the budget counts its work. The clock only stops work that takes far longer
+   * than its charge; in a process that has just started, code that is not optimized yet takes several times as long.
+   */
+  readonly lateFactor: number;
   /** Bytes of strings, arrays and objects allocated during the run, whether or not they are still reachable. */
   readonly bytesMax: number;
   /** Maximum depth of nested calls. */
@@ -289,6 +294,7 @@ const usual: Settable = {
   stepsMax: scriptStepsMax,
   workMax: scriptMsMax * scriptWorkPerMs,
   msMax: scriptMsMax,
+  lateFactor: 4,
   bytesMax: scriptBytesMax,
   depthMax: 65,
 };
@@ -316,11 +322,6 @@ export function setScriptLimits({ stepsMax, msMax, bytesMax }: ScriptSettings): 
   }
 }
 
-/**
- * Factor by which a run may exceed `msMax`: the budget counts its work. The clock only stops work that takes far longer
- * than its charge; in a process that has just started, code that is not optimized yet takes several times as long.
- */
-const lateFactor = 4;
 /** Allocations are reported to the process's account in steps of at least this size. */
 const heldStepBytes = 1024 * 1024;
 /** Work between two checks of the clock. */
@@ -434,7 +435,7 @@ export class Run implements Account {
     if (!(this.workLeft >= 0)) throw timeExceeded(limits);
     this.holdMemory();
     if (this.clock === null) this.clock = new ScriptClock();
-    else if (this.clock.hasRun(limits.msMax * lateFactor)) throw new ScriptTimeout(limits);
+    else if (this.clock.hasRun(limits.msMax * limits.lateFactor)) throw new ScriptTimeout(limits);
   }
 }
 

@@ -95,6 +95,8 @@ import { csharpForm, type SeriesForm, scriptForm, segmentObject } from "./series
 const runsPerDeclaration = 1_024;
 /** C# maps have no statement limit; this bounds their work instead. */
 const csharpStepsMax = 1_000_000;
+/** See `ScriptLimits`: smaller than for patches, because a map that timed out runs again. */
+const mapLateFactor = 2;
 /** Timed-out runs of a map before its document counts as failed. */
 const lateRunsMax = 4;
 /** Cost of an index entry, and of each of its fields: terms are extracted, looked up and counted. */
@@ -159,6 +161,7 @@ class ScriptProgram implements IndexProgram {
   /** Writes the results of functions; in C# a missing value differs from null. */
   readonly #writer: ValueWriter;
   readonly #limits: ScriptLimits;
+  readonly #mapLimits: ScriptLimits;
   readonly #seriesForm: SeriesForm;
   /** Of the document being mapped: its maps, and the keys of their results, share one account. */
   #account: Run | null = null;
@@ -177,6 +180,7 @@ class ScriptProgram implements IndexProgram {
     this.#writer = isCSharp ? csharpWriter : scriptWriter;
     this.#seriesForm = isCSharp ? csharpForm : scriptForm;
     this.#limits = isCSharp ? { ...defaultLimits, stepsMax: csharpStepsMax } : defaultLimits;
+    this.#mapLimits = { ...this.#limits, lateFactor: mapLateFactor };
     this.#keepsEmpty = keepsEmpty(definition, database);
     this.#maps = texts.maps.map(
       (script, number) => new Declared(script, (one) => this.#declaredMaps(one, number)),
@@ -243,7 +247,7 @@ class ScriptProgram implements IndexProgram {
       const input: RunInput = {
         host: this.#host,
         args: [segmentObject(segment.value, documentId, named, this.#seriesForm)],
-        limits: limitsFor(this.#limits, segment.value.count),
+        limits: limitsFor(this.#mapLimits, segment.value.count),
       };
       for (const { script, map } of this.#takers(owner, collection)) {
         this.#runMap(script, map, input, entries, values);
@@ -391,7 +395,7 @@ class ScriptProgram implements IndexProgram {
     entries: MappedEntry[],
     values: ReducedValue[],
   ): void {
-    const { limits = this.#limits } = input;
+    const { limits = this.#mapLimits } = input;
     const { value, run } = script.call(map, { ...input, limits, after: this.#account });
     this.#account = run;
     const outputs = isArray(value) ? value.items : [value];
