@@ -20,6 +20,8 @@ export interface AbuseCase {
   readonly gap?: string;
   /** Milliseconds that the GET of another database may wait, when it is not `waitMsMax`. Say why. */
   readonly waitMsMax?: number;
+  /** Bytes by which the process may grow, when it is not `growthBytesMax`. Say why. */
+  readonly growthBytesMax?: number;
   /** Once, before anything is measured: `server.database` is there and empty. */
   readonly setUp?: (server: AbuseServer) => Promise<void>;
   /** The abuse; may be done up to three times on one server. What it gives goes to `check`. */

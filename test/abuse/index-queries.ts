@@ -3,11 +3,12 @@
  * entries. See `run-abuse.ts` for how to write a case, and `queries.ts` for the others.
  */
 import assert from "node:assert/strict";
+import { queryBytesMax } from "../../engine/base/limits.ts";
 import type { AbuseCase } from "./abuse-case.ts";
 import type { AbuseServer, Reply } from "./abuse-server.ts";
 import { ask, assertAnsweredOrRefused, list } from "./query-abuse.ts";
 
-interface Kind extends Pick<AbuseCase, "name" | "isLong"> {
+interface Kind extends Pick<AbuseCase, "name" | "isLong" | "growthBytesMax"> {
   readonly setUp: (server: AbuseServer) => Promise<void>;
   readonly attack: (server: AbuseServer) => Promise<readonly Reply[]>;
 }
@@ -100,6 +101,7 @@ const kinds: readonly Kind[] = [
   },
   {
     name: "a facet of every word with sums",
+    growthBytesMax: 300 * 1024 * 1024, // twenty queries at the same time, each below Query.MaxMemoryInMb
     setUp: fillPlaces,
     attack: (server) =>
       Promise.all(
@@ -165,6 +167,7 @@ const kinds: readonly Kind[] = [
   },
   {
     name: "all aggregates of a series of a million entries",
+    growthBytesMax: 3 * queryBytesMax + 100 * 1024 * 1024, // each of the three may hold Query.MaxMemoryInMb
     setUp: fillSeries,
     attack: (server) =>
       Promise.all(

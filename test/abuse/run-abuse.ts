@@ -167,7 +167,7 @@ async function runCase(one: AbuseCase, options: RunOptions): Promise<Outcome> {
     if (failures > 0) problems.add(`${failures} GETs of the other database failed`);
     if (worst.probe.waitMs > limit) problems.add(`waits of more than ${limit} ms`);
     if (turn > limit) problems.add(`a turn of more than ${limit} ms of processor time`);
-    const growthMax = growthBytesMax * tolerance;
+    const growthMax = (one.growthBytesMax ?? growthBytesMax) * tolerance;
     if (growth > growthMax) problems.add(`grew by more than ${megabytes(growthMax)}`);
     if (kept > keptBytesMax * tolerance)
       problems.add(`${megabytes(kept)} kept after ${givenBackMs / 1000} s`);

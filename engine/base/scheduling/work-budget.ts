@@ -19,6 +19,7 @@ import {
   queryTextLengthMax,
   queryWorkMax,
 } from "../limits.ts";
+import { countDropped } from "../memory/gc-hints.ts";
 import { processMemory } from "../memory/memory-budget.ts";
 import { SliceScheduler } from "./slice-scheduler.ts";
 import type { Steps } from "./steps.ts";
@@ -26,6 +27,8 @@ import type { Steps } from "./steps.ts";
 /** Work in steps: it may pause at each `yield`. */
 export type Work<Result> = Generator<undefined, Result, undefined>;
 
+/** Bytes that a budget has held at least when their memory is collected soon after its end. */
+const droppedBytesMin = 8 * 1024 * 1024;
 /** Units of work between two readings of the clock. */
 const lookUnits = 1024;
 
@@ -70,6 +73,7 @@ export class WorkBudget {
   #units = 0;
   #unitsAtLook = lookUnits;
   #heldBytes = 0;
+  #mostBytes = 0;
 
   /** `signal`: aborted when the result is no longer wanted. */
   constructor(signal?: Abortable, unitsMax = workLimits.unitsMax, scheduler = processScheduler) {
@@ -137,6 +141,7 @@ export class WorkBudget {
     if (this.#heldBytes + bytes > workLimits.bytesMax) throw tooMuchMemory(workLimits.bytesMax);
     if (!processMemory.tryReserve("queries", bytes)) throw memoryFull();
     this.#heldBytes += bytes;
+    if (this.#heldBytes > this.#mostBytes) this.#mostBytes = this.#heldBytes;
   }
 
   /** Returns memory that it holds. */
@@ -148,6 +153,8 @@ export class WorkBudget {
   /** Returns all memory that it holds. */
   close(): void {
     if (this.#heldBytes > 0) this.release(this.#heldBytes);
+    if (this.#mostBytes >= droppedBytesMin) countDropped(this.#mostBytes);
+    this.#mostBytes = 0;
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { doubleText } from "../../base/json/double-text.ts";
+import { largeBuffer } from "../../base/memory/large-buffer.ts";
 import type { WorkBudget } from "../../base/scheduling/work-budget.ts";
 import { seriesTimeText } from "../../state/keyspaces/time-series/time-series.ts";
 import type { SeriesAggregate, SeriesFunction } from "./analyze-series.ts";
@@ -12,6 +13,9 @@ import type { GroupResult } from "./series-groups.ts";
 
 /** Length of a chunk, in characters. */
 const pieceLength = 32 * 1024;
+/** Bytes of a result from which on its chunks share blocks of this size, whose memory is returned to the system. */
+const blocksFrom = 1024 * 1024;
+const blockBytes = 16 * 1024 * 1024;
 
 /** The result of a series query for one row. */
 export interface SeriesResult {
@@ -22,6 +26,8 @@ export interface SeriesResult {
   /** The names of the series' values. */
   readonly valueNames: readonly string[];
 }
+
+const noBytes = Buffer.alloc(0);
 
 export const emptySeries: SeriesResult = { count: 0, pieces: [], bytes: 0, valueNames: [] };
 
@@ -35,6 +41,8 @@ export class SeriesText {
   readonly #isUtc: boolean;
   #text = "";
   #isEmpty = true;
+  /** The rest of the present block. */
+  #block: Buffer = noBytes;
 
   constructor({ aggregates, scale, offsetMs }: SeriesFunction, budget: WorkBudget) {
     this.#budget = budget;
@@ -78,11 +86,21 @@ export class SeriesText {
   }
 
   #cut(): void {
-    const piece = Buffer.from(this.#text);
+    const piece = this.#encoded(this.#text);
     this.#budget.hold(piece.length);
     this.pieces.push(piece);
     this.bytes += piece.length;
     this.#text = "";
+  }
+
+  #encoded(text: string): Buffer {
+    if (this.bytes < blocksFrom) return Buffer.from(text);
+    const length = Buffer.byteLength(text);
+    if (length > this.#block.length) this.#block = largeBuffer(Math.max(length, blockBytes));
+    this.#block.utf8Write(text, 0);
+    const piece = this.#block.subarray(0, length);
+    this.#block = this.#block.subarray(length);
+    return piece;
   }
 
   #time(time: number | null): string {
