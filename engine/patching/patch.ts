@@ -85,6 +85,7 @@ export function patchDocument(transaction: Transaction, request: PatchRequest): 
   const wasTouched = transaction.isTouched(document);
   const etag = transaction.etagOf(document);
   run(transaction, request.patch, { host, document: target }, request.limits);
+  host.storeAppends();
   const { actions } = host;
   const modified = shownText(target);
   const exists = transaction.exists(document);
@@ -123,6 +124,7 @@ function createDocument(transaction: Transaction, request: PatchRequest): PatchR
   if (request.ifMissing !== undefined) {
     target = ScriptDocument.fromText("{}", null, null);
     run(transaction, request.ifMissing, { host, document: target }, request.limits);
+    host.storeAppends();
   } else if (request.createIfMissing !== undefined) {
     target = ScriptDocument.fromText(request.createIfMissing, null, null);
   } else {

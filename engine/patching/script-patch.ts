@@ -96,6 +96,7 @@ export class ScriptPatch {
     const { run } = this.script.run(
       this.script.options.parameters?.length === 0 ? input : { ...input, args },
     );
+    host.storeAppends();
     const isStored = storeChanged(transaction, document, target, etag);
     // The new text was printed on the account of the run.
     this.isLong = run.spentWork > longWork;

@@ -29,7 +29,7 @@ import type { Transaction } from "../state/store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "../writes/counters.ts";
 import { deleteDocument, putParsed } from "../writes/documents.ts";
 import { segmentsIn } from "../writes/series-source.ts";
-import { appendToSeries, deleteFromSeries, incrementSeries } from "../writes/time-series.ts";
+import { deleteFromSeries, incrementSeries, SeriesAppends } from "../writes/time-series.ts";
 
 /** The actions of a script, in the shape of the debug replies. */
 export class ScriptActions {
@@ -58,6 +58,8 @@ export class TransactionScriptHost implements ScriptHost {
   #actions: ScriptActions | null = null;
   readonly #transaction: Transaction;
   readonly #random: () => number;
+  /** Appended entries that are not stored yet. */
+  #appends: SeriesAppends | null = null;
 
   constructor(transaction: Transaction, random: () => number = Math.random) {
     this.#transaction = transaction;
@@ -68,6 +70,21 @@ export class TransactionScriptHost implements ScriptHost {
   get actions(): ScriptActions {
     this.#actions ??= new ScriptActions();
     return this.#actions;
+  }
+
+  /** Stores the entries that the script has appended; to be called when it has ended, too. */
+  storeAppends(): void {
+    this.#appends?.store();
+    this.#appends = null;
+  }
+
+  /** Returns the entries of this series that are not stored yet, after those of other series were stored. */
+  appendsOf(id: string, name: string): SeriesAppends {
+    if (this.#appends?.isOf(id, name) !== true) {
+      this.storeAppends();
+      this.#appends = new SeriesAppends(this.#transaction, id, name);
+    }
+    return this.#appends as SeriesAppends; // made above at the latest
   }
 
   now(): number {
@@ -98,6 +115,7 @@ export class TransactionScriptHost implements ScriptHost {
         `Document ids cannot end with '|', but was called with ${id}. Identities are only generated for external requests, not calls to PutDocument and such.`,
       );
     }
+    this.storeAppends();
     const text = withMetadata(body, metadata);
     const { state } = this.#transaction;
     const bytes = Buffer.from(text);
@@ -109,6 +127,7 @@ export class TransactionScriptHost implements ScriptHost {
   }
 
   delete(id: string, changeVector: string | null | undefined): boolean {
+    this.storeAppends();
     this.actions.deletes.push(id);
     // RavenDB 7.2.7 also returns true for a document that still has a tombstone.
     return (
@@ -150,7 +169,7 @@ export class TransactionScriptHost implements ScriptHost {
   }
 
   timeSeries(id: string, name: string): ScriptTimeSeries {
-    return new TransactionTimeSeries(this.#transaction, this.actions, id, name);
+    return new TransactionTimeSeries(this, this.#transaction, id, name);
   }
 
   compareExchange(key: string): string | null {
@@ -172,26 +191,30 @@ export class TransactionScriptHost implements ScriptHost {
 
 /** A series as the transaction sees it. */
 class TransactionTimeSeries implements ScriptTimeSeries {
+  readonly #host: TransactionScriptHost;
   readonly #transaction: Transaction;
   readonly #actions: ScriptActions;
   readonly #id: string;
   readonly #name: string;
 
-  constructor(transaction: Transaction, actions: ScriptActions, id: string, name: string) {
+  constructor(host: TransactionScriptHost, transaction: Transaction, id: string, name: string) {
+    this.#host = host;
     this.#transaction = transaction;
-    this.#actions = actions;
+    this.#actions = host.actions;
     this.#id = id;
     this.#name = name;
   }
 
   append(time: number, values: readonly number[], tag: string | null): void {
-    const Created = !this.#exists();
-    appendToSeries(this.#transaction, this.#id, this.#name, [{ time, values, tag }]);
+    const appends = this.#host.appendsOf(this.#id, this.#name);
+    const Created = appends.isEmpty && !this.#exists();
+    appends.add({ time, values, tag });
     const end = `"Tag":${JSON.stringify(tag)},"Values":${doublesText(values)},"Created":${Created}`;
     this.#actions.seriesAppends.push(this.#entryText(time, end));
   }
 
   increment(time: number, values: readonly number[]): void {
+    this.#host.storeAppends();
     const Created = !this.#exists();
     incrementSeries(this.#transaction, this.#id, this.#name, [{ time, values }]);
     const end = `"Values":${doublesText(values)},"Created":${Created}`;
@@ -203,6 +226,7 @@ class TransactionTimeSeries implements ScriptTimeSeries {
   }
 
   delete(from: number | null, to: number | null): void {
+    this.#host.storeAppends();
     const bounds = [from ?? undefined, to ?? undefined] as const;
     const etag = deleteFromSeries(this.#transaction, this.#id, this.#name, ...bounds);
     if (etag === 0) return;
@@ -218,6 +242,7 @@ class TransactionTimeSeries implements ScriptTimeSeries {
     to: number | null,
     pay: (count: number) => void,
   ): readonly ScriptTimeSeriesEntry[] {
+    this.#host.storeAppends();
     const Name = this.#name;
     const source = segmentsIn(this.#transaction);
     const bounds = { from: from ?? undefined, to: to ?? undefined };
@@ -237,6 +262,7 @@ class TransactionTimeSeries implements ScriptTimeSeries {
   }
 
   stats(): ScriptTimeSeriesStats | null {
+    this.#host.storeAppends();
     const prefix = segmentPrefix(this.#id, this.#name);
     return summaryOf(segmentsIn(this.#transaction), prefix) ?? null;
   }

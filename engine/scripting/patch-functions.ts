@@ -75,6 +75,8 @@ const unitsPerByte = 1;
 const changeBytes = 512;
 /** Inserting an entry into a time series repacks its segment. */
 const seriesChangeUnits = 3_000;
+/** Entries that a script appends are stored together. */
+const seriesAppendUnits = 500;
 const seriesReadUnits = 100;
 const seriesEntryBytes = 256;
 /** The id of an include is kept until the reply. */
@@ -368,7 +370,7 @@ function timeseries(run: Run, _self: Value, args: Value[]): Value {
           "invalid-argument",
         );
       }
-      payForChange(inner, name, seriesChangeUnits);
+      payForChange(inner, name, seriesAppendUnits);
       writable(inner);
       if (tag !== undefined && tag !== null && typeof tag !== "string") {
         const where = "timeseries(doc, name).append(timestamp, values, tag)";

@@ -74,14 +74,56 @@ export function appendToSeries(
 ): number {
   const series = openSeries(transaction, documentId, name);
   if (entries.length === 0) return 0;
-  checkOwnName(series);
-  if (isIncremental(name)) {
-    throw new EngineError(
-      "invalid-operation",
-      "Cannot perform append operations on Incremental Time Series",
-    );
+  checkAppended(series);
+  return store(series, entries, latest);
+}
+
+/**
+ * Gathers entries of one series, to store them together: entries that are stored one by one write their whole segment
+ * each time. Other changes of the document and of its series must wait until they are stored.
+ */
+export class SeriesAppends {
+  readonly #series: OpenSeries;
+  readonly #entries: SeriesEntry[] = [];
+
+  /** @throws EngineError as `appendToSeries` */
+  constructor(transaction: Transaction, documentId: string, name: string) {
+    this.#series = openSeries(transaction, documentId, name);
+    checkAppended(this.#series);
+    checkSeriesName(name);
   }
-  return store(series, entries, (_old, added) => added);
+
+  get isEmpty(): boolean {
+    return this.#entries.length === 0;
+  }
+
+  isOf(documentId: string, name: string): boolean {
+    return this.#series.documentId === documentId && this.#series.name === name;
+  }
+
+  /** @throws EngineError as `appendToSeries` */
+  add(entry: SeriesEntry): void {
+    checkEntry(this.#series, entry);
+    this.#entries.push(entry);
+  }
+
+  store(): void {
+    if (this.#entries.length > 0) store(this.#series, this.#entries, latest);
+  }
+}
+
+function latest(_old: SeriesEntry, added: SeriesEntry): SeriesEntry {
+  return added;
+}
+
+/** @throws EngineError invalid-operation */
+function checkAppended(series: OpenSeries): void {
+  checkOwnName(series);
+  if (!isIncremental(series.name)) return;
+  throw new EngineError(
+    "invalid-operation",
+    "Cannot perform append operations on Incremental Time Series",
+  );
 }
 
 /** An increment of the values at one time; missing values start at 0. */
@@ -220,7 +262,7 @@ export function importSeries(
   const series = openSeries(transaction, documentId, name);
   if (entries.length === 0) return 0;
   const added = isIncremental(name) ? sortedEntries(entries, addUp) : entries;
-  return store(series, added, (_old, next) => next);
+  return store(series, added, latest);
 }
 
 /** Removes the entries of all series of a deleted document. */
