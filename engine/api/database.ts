@@ -14,7 +14,12 @@ import { Changes } from "./changes.ts";
 import { Replication } from "./cluster/replication.ts";
 import { CompareExchange } from "./compare-exchange.ts";
 import { Counters } from "./counters.ts";
-import { type MonitoredFigures, monitoredFigures } from "./database/monitored-figures.ts";
+import {
+  type DatabaseMeters,
+  databaseMeters,
+  type MonitoredFigures,
+  monitoredFigures,
+} from "./database/monitored-figures.ts";
 import type { OpenDatabase } from "./database/open-database.ts";
 import { Documents } from "./documents.ts";
 import { Identities } from "./identities.ts";
@@ -178,6 +183,11 @@ export class Database {
   /** Sizes and counts for monitoring. Cost: O(segments of the log + indexes + subscriptions). */
   figures(): MonitoredFigures {
     return monitoredFigures(this.#database);
+  }
+
+  /** Counts of writes and of the work of indexes, with their rates. Cost: O(indexes). */
+  meters(): DatabaseMeters {
+    return databaseMeters(this.#database);
   }
 
   /** Returns the newest writes to its files after number `after`, oldest first; none of a database in memory. */

@@ -108,8 +108,8 @@ export function indexDetails(
     ...indexInfo(index),
     ...index.statistics(),
     searchEngine: searchEngineOf(settings, index),
-    mappedPerSecond: mapped.perSecond(nowMicros),
-    reducedPerSecond: reduced.perSecond(nowMicros),
+    mappedPerSecond: mapped.perSecond(60, nowMicros),
+    reducedPerSecond: reduced.perSecond(60, nowMicros),
   };
   if (!(index instanceof StaticIndex)) return { ...known, ...ofAutomatic };
   const { errors, definition, program } = index;

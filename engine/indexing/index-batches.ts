@@ -6,7 +6,7 @@
  * - At most `keptBatchesMax` batches are stored; only the last of them may be open.
  */
 
-import { MinuteMeter } from "../base/scheduling/minute-meter.ts";
+import { Meter } from "../base/scheduling/meter.ts";
 
 /** Counters of an index since it was opened; a batch is the difference of two readings. */
 export interface IndexCounts {
@@ -58,9 +58,14 @@ let lastId = 0;
 let lastVersion = 0;
 
 export class IndexBatches {
-  readonly mapped = new MinuteMeter();
-  readonly reduced = new MinuteMeter();
+  readonly mapped: Meter;
+  readonly reduced: Meter;
   readonly #kept: IndexBatch[] = [];
+
+  constructor(openedAtMicros: number) {
+    this.mapped = new Meter(openedAtMicros);
+    this.reduced = new Meter(openedAtMicros);
+  }
 
   /** Oldest first. */
   get list(): readonly IndexBatch[] {

@@ -107,13 +107,14 @@ export abstract class OpenIndex {
   abstract readonly stored: StoredFields | null;
   /** Fields of which only the words are indexed, and not the values as a whole. */
   readonly wordsOnly: ReadonlySet<string> = new Set();
-  readonly batches = new IndexBatches();
+  readonly batches: IndexBatches;
   protected readonly host: IndexHost;
 
   constructor(name: string, host: IndexHost) {
     this.name = name;
     this.host = host;
     this.openedAtMicros = host.nowMicros();
+    this.batches = new IndexBatches(this.openedAtMicros);
     this.createdAtMicros = this.openedAtMicros;
     this.queriedAtMicros = this.openedAtMicros;
   }

@@ -196,6 +196,7 @@ export function deleteFromSeries(
         ? []
         : segment.toEntries().filter(({ time }) => time < from || time > to);
     if (kept.length === segment.count) continue;
+    transaction.seriesEntries += segment.count - kept.length;
     etag = transaction.nextEtag();
     const rest = kept.length === 0 ? undefined : Segment.of(kept);
     transaction.putEntry(timeSeriesSegments, key, rest, etag);
@@ -388,6 +389,7 @@ function store(series: OpenSeries, entries: readonly SeriesEntry[], combine: Com
   const { transaction, document, documentId, name, prefix, source } = series;
   checkSeriesName(name);
   for (const entry of entries) checkEntry(series, entry);
+  transaction.seriesEntries += entries.length;
   const sorted = sortedEntries(entries, combine);
   let etag = 0;
   for (let at = 0; at < sorted.length; ) {

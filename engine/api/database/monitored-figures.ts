@@ -1,7 +1,10 @@
 /** Monitored figures of an open database: sizes, counts and the state of its indexes, without reading documents. */
+import type { Meter } from "../../base/scheduling/meter.ts";
 import type { IndexErrors } from "../../indexing/index-errors.ts";
+import type { OpenIndex } from "../../indexing/open-index.ts";
 import { StaticIndex } from "../../indexing/static-index.ts";
 import type { LogFigures } from "../../state/store/store.ts";
+import type { WriteMeters } from "../../state/store/write-meters.ts";
 import type { OpenDatabase } from "./open-database.ts";
 
 interface MonitoredIndex {
@@ -30,6 +33,32 @@ export interface MonitoredFigures extends LogFigures {
   readonly subscriptionWorkers: number;
 }
 
+/** Counts since the opening. */
+export interface DatabaseMeters {
+  readonly writes: WriteMeters;
+  /** Attempts to map of indexes that do not reduce, one meter for each index. */
+  readonly indexed: readonly Meter[];
+  /** As `indexed`, of the other indexes. */
+  readonly mapped: readonly Meter[];
+  /** Attempts to reduce of those. */
+  readonly reduced: readonly Meter[];
+}
+
+export function databaseMeters({ state, queries }: OpenDatabase): DatabaseMeters {
+  const all = queries.indexes.all();
+  const reducing = all.filter(isReduce);
+  return {
+    writes: state.writes,
+    indexed: all.filter((index) => !isReduce(index)).map(({ batches }) => batches.mapped),
+    mapped: reducing.map(({ batches }) => batches.mapped),
+    reduced: reducing.map(({ batches }) => batches.reduced),
+  };
+}
+
+function isReduce({ type }: OpenIndex): boolean {
+  return type.endsWith("MapReduce");
+}
+
 export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
   const { state, queries, operations, subscriptions } = database;
   const nowMicros = state.nowMicros();
@@ -50,7 +79,7 @@ export function monitoredFigures(database: OpenDatabase): MonitoredFigures {
       hasFailed: index.stateAt(nowMicros) === "Error",
       etagLag: index.isStale ? Math.max(0, state.committedEtag - index.lastEtag) : 0,
       errorCount: index instanceof StaticIndex ? errorCountOf(index.errors) : 0,
-      isReduce: index.type.endsWith("MapReduce"),
+      isReduce: isReduce(index),
       mapAttempts: index.counts().mapAttempts,
       reduceAttempts: index.counts().reduceAttempts,
       snapshotBytes: queries.administration.snapshotBytesOf(index),

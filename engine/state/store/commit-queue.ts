@@ -11,6 +11,7 @@
 import type { Report } from "../../base/environment.ts";
 import type { Work } from "../../base/scheduling/work-budget.ts";
 import type { CommitLog, Position } from "../../storage/log/log.ts";
+import type { Attachment } from "../keyspaces/attachments.ts";
 import type { EntryKeyspace } from "../keyspaces/entry-keyspace.ts";
 import type { FieldChange } from "./changes.ts";
 import type { DatabaseState } from "./database-state.ts";
@@ -20,11 +21,17 @@ import type { Transaction } from "./transaction.ts";
 interface EntryCount {
   readonly keyspace: EntryKeyspace<unknown>;
   count: number;
+  /** How many of them are not deletions, and their bytes: see `WriteMeters`. */
+  puts: number;
+  bytes: number;
 }
 
 /** The changes that one transaction staged, and the promise that is settled when it is durable or lost. */
 interface PendingTransaction {
   readonly documents: number;
+  readonly documentPuts: number;
+  readonly documentBytes: number;
+  readonly seriesEntries: number;
   /** Revisions added or removed. */
   readonly revisions: number;
   /** Number of staged entries, by keyspace. */
@@ -110,13 +117,13 @@ export class CommitQueue {
 
   /** @returns a promise of `result` that resolves when the transaction is visible. */
   append<Result>(transaction: Transaction, isDeletion: boolean, result: Result): Promise<Result> {
-    const { shapes } = this.#state;
+    const { shapes, keyspaces } = this.#state;
     const { scratch } = transaction;
     const { bytes, length, isLarge, summed } = scratch;
     const base = this.#log.append(bytes, length, isDeletion, isLarge, summed);
     this.#state.documents.stageAll(transaction.documents, base);
     for (const { facts, at, length } of transaction.revisions) {
-      const { revisions } = this.#state.keyspaces;
+      const { revisions } = keyspaces;
       if (length === 0) revisions.stageRemove(facts.document, facts.etag);
       else revisions.stageAdd(facts, base + at, length);
     }
@@ -131,9 +138,16 @@ export class CommitQueue {
         else entry.position = base + at;
         if (left > 0) left--;
         else keyspace.stage(key, entry ?? undefined);
-        const known = entries.find((count) => count.keyspace === keyspace);
-        if (known === undefined) entries.push({ keyspace, count: 1 });
-        else known.count++;
+        let known = entries.find((count) => count.keyspace === keyspace);
+        if (known === undefined) {
+          known = { keyspace, count: 0, puts: 0, bytes: 0 };
+          entries.push(known);
+        }
+        known.count++;
+        if (entry === null) continue;
+        known.puts++;
+        const isAttachment = keyspace === keyspaces.attachments;
+        known.bytes += isAttachment ? (entry.value as Attachment).size : length;
       }
       this.#stagedAhead = 0;
     }
@@ -141,6 +155,9 @@ export class CommitQueue {
     return new Promise((resolve, reject) =>
       this.#pending.push({
         documents: transaction.documents.count,
+        documentPuts: transaction.documents.puts,
+        documentBytes: transaction.documents.putBytes,
+        seriesEntries: transaction.seriesEntries,
         revisions: transaction.revisions.length,
         entries: entries ?? none,
         deletions: deletions ?? none,
@@ -164,10 +181,12 @@ export class CommitQueue {
     let done = 0;
     let bytes = 0;
     let hasDocuments = false;
+    const nowMicros = this.#state.nowMicros();
     try {
       for (; done < due.length; done++) {
         const transaction = due[done] as PendingTransaction; // done < due.length
         this.#commit(transaction);
+        this.#count(transaction, nowMicros);
         bytes += transaction.length;
         hasDocuments ||= transaction.documents > 0;
       }
@@ -210,6 +229,18 @@ export class CommitQueue {
     this.#state.commitStamp += 1;
     this.durableShapeCount = transaction.shapeCount;
     if (transaction.fieldChange !== null) this.#host.fieldsChanged(transaction.fieldChange);
+  }
+
+  #count(transaction: PendingTransaction, nowMicros: number): void {
+    const { writes, keyspaces } = this.#state;
+    const { documentPuts, documentBytes, entries, seriesEntries } = transaction;
+    writes.documents.add(documentPuts, documentBytes, nowMicros);
+    for (const { keyspace, puts, bytes } of entries) {
+      const meters = writes.of(keyspace, keyspaces);
+      // A transaction of another node has segments of unknown changes.
+      const isKnown = meters === writes.timeSeries && seriesEntries > 0;
+      meters?.add(isKnown ? seriesEntries : puts, bytes, nowMicros);
+    }
   }
 
   /** Transactions after the first `count` are lost. `isUsable`: the store continues, so its state is rolled back. */

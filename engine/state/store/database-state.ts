@@ -18,6 +18,7 @@ import type { ShapeTable } from "../documents/shapes.ts";
 import type { DocumentTable } from "../keyspaces/document-table.ts";
 import type { KeyspaceTable } from "../keyspaces/keyspace-table.ts";
 import type { ChangeFeed } from "./changes.ts";
+import { WriteMeters } from "./write-meters.ts";
 
 export class DatabaseState {
   readonly name: string;
@@ -37,6 +38,7 @@ export class DatabaseState {
   /** Likewise for metadata. */
   readonly metadata = new MetadataWriter();
   readonly #clock: Clock;
+  readonly writes: WriteMeters;
   /** By collection: ranges of time series that were deleted since the database was opened. */
   readonly deletedSeriesRanges = new Map<number, number>();
   readonly #collectionMembers: (Buffer | undefined)[] = [];
@@ -78,6 +80,7 @@ export class DatabaseState {
     this.#clock = parts.clock;
     // The next opening's stamp is higher, because fewer commits than microseconds happen until then.
     this.commitStamp = parts.clock.nowMicros();
+    this.writes = new WriteMeters(this.commitStamp);
   }
 
   nextEtag(): number {

@@ -26,6 +26,9 @@ const rowsKept = 4 * 1024;
 
 export class TransactionDocuments implements PackedRows {
   count = 0;
+  /** Number of rows that are not deletions, and the bytes of their records. */
+  puts = 0;
+  putBytes = 0;
   #words = new Uint32Array(rowsMin * wordsPerRow);
   #etags = new Float64Array(rowsMin);
   /** Row + 1 by document, linear probing; 0 = free. A power of two, at least twice the capacity in rows. */
@@ -53,6 +56,8 @@ export class TransactionDocuments implements PackedRows {
     this.#hashed = 0;
     this.#askedDocument = -1;
     this.count = 0;
+    this.puts = 0;
+    this.putBytes = 0;
   }
 
   /**
@@ -70,6 +75,8 @@ export class TransactionDocuments implements PackedRows {
   ): void {
     if (this.count === this.#etags.length) this.#grow();
     const row = this.count++;
+    if (recordLength > 0) this.puts++;
+    this.putBytes += recordLength;
     this.#askedDocument = document;
     this.#askedRow = row;
     const words = this.#words;

@@ -220,6 +220,8 @@ export class Transaction {
   readonly state: DatabaseState;
   readonly scratch: Scratch;
   readonly documents: TransactionDocuments;
+  /** Number of entries of time series that it has appended, incremented or deleted. */
+  seriesEntries = 0;
   /** Units of work that its scripts have used in the current tick of the event loop. */
   scriptWork = 0;
   /** Units of work that its scripts have used in earlier ticks. */

@@ -32,7 +32,7 @@ function step(startMs: number, ms: number, maps: number, isStale: boolean): Inde
 }
 
 test("a batch contains all work until the index has caught up", () => {
-  const batches = new IndexBatches();
+  const batches = new IndexBatches(0);
   batches.add(step(100, 4, 10, true));
   expect(batches.list).toMatchObject([{ isComplete: false, inputs: 10 }]);
   batches.add(step(110, 4, 20, false));
@@ -58,7 +58,7 @@ test("a batch contains all work until the index has caught up", () => {
 });
 
 test("an index that never catches up starts another batch after five seconds", () => {
-  const batches = new IndexBatches();
+  const batches = new IndexBatches(0);
   for (const at of [0, 2_000, 5_000]) batches.add(step(at, 4, 10, true));
   batches.add(step(5_010, 4, 10, true));
   expect(batches.list).toMatchObject([
@@ -68,7 +68,7 @@ test("an index that never catches up starts another batch after five seconds", (
 });
 
 test("retains 25 batches, and does not count a compaction of the entries as output", () => {
-  const batches = new IndexBatches();
+  const batches = new IndexBatches(0);
   for (let at = 0; at < 40; at++) batches.add(step(at * 10, 1, 10, false));
   expect(batches.list).toHaveLength(25);
   const compacted = step(1_000, 1, 30, false);
