@@ -34,6 +34,7 @@ export const parameterTexts: Readonly<Record<string, string>> = {
     "An id of this request. A repeated request with the same id is not executed again and gets the same reply.",
   docId: "The id of the document.",
   duration: "For how long, as `hh:mm:ss`.",
+  empty: "No effect.",
   enable: "Same as `enabled`.",
   enabled: "Whether copies are moved automatically; only `false` is supported.",
   end: "The end of the range that is returned.",

@@ -25,7 +25,7 @@ export async function run(context: CommandContext): Promise<void> {
   // Requires operator access.
   const figures = await client().send("/admin/stats", { accepts: [403] });
   const server = figures.status === 200 ? (JSON.parse(figures.text) as { UpTime?: string }) : {};
-  const metrics = await client().send("/admin/metrics?range=5m", { accepts: [403, 404] });
+  const metrics = await client().send("/admin/metrics/history?range=5m", { accepts: [403, 404] });
   const { HttpThreads = [] } = (metrics.status === 200 ? JSON.parse(metrics.text) : {}) as {
     HttpThreads?: readonly HttpThread[];
   };

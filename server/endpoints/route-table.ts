@@ -46,6 +46,7 @@ import { certificateRoutes } from "./server/certificates.ts";
 import { infoPackageRoutes } from "./server/info-packages.ts";
 import { liveFigureRoutes } from "./server/live-figures.ts";
 import { monitoringRoutes } from "./server/monitoring.ts";
+import { rateRoutes } from "./server/rates.ts";
 import { serverConfigurationRoutes } from "./server/server-configuration.ts";
 import { serverInfoRoutes } from "./server/server-info.ts";
 import { welcomeRoutes } from "./server/welcome.ts";
@@ -73,6 +74,7 @@ export const routes: readonly Route[] = [
   ...statisticsRoutes,
   ...changeRoutes,
   ...monitoringRoutes,
+  ...rateRoutes,
   ...clusterStatusRoutes,
   ...operationRoutes,
   ...databaseConfigurationRoutes,

@@ -4,7 +4,8 @@
  *
  * Invariants:
  * - A database uses memory from its first request or change until a day after the last one. At most `figureDatabasesMax`
- *   databases, those used last, have any: up to 160 kB each, with the maximum number of index columns.
+ *   databases, those used last, have any: up to 470 kB each, with the maximum number of index columns and requests in each
+ *   tenth of a second.
  * - An unused database costs a comparison per second. No database is opened.
  */
 
@@ -12,7 +13,9 @@ import { getHeapStatistics } from "node:v8";
 import { foldedName } from "../../engine/base/case-folding.ts";
 import { residentBytes } from "../../engine/base/memory/resident-bytes.ts";
 import { LatencyCounts, syncLatency } from "../../engine/base/scheduling/latency-counts.ts";
+import { Meter } from "../../engine/base/scheduling/meter.ts";
 import type { Database, Operations } from "../../engine/engine.ts";
+import type { RequestMeters } from "../replies/meter-rows.ts";
 import { CountedLatency } from "./counted-latency.ts";
 import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
 
@@ -68,10 +71,23 @@ type SeenCounts = Pick<Counts, "failed" | "changes" | "bytes">;
 
 /** The rings of one subject, with the counts at their last samples. */
 class Subject {
+  readonly meters: RequestMeters;
   readonly counts: Counts = { latency: new LatencyCounts(), failed: 0, changes: 0, bytes: 0 };
   readonly rings = figureSteps.map((step) => new FigureRing(step));
   readonly #seen = figureSteps.map((): SeenCounts => ({ failed: 0, changes: 0, bytes: 0 }));
   readonly #latency = figureSteps.map(() => new CountedLatency(this.counts.latency));
+
+  constructor(nowMs: number) {
+    this.meters = { requests: new Meter(nowMs * 1000), ms: new Meter(nowMs * 1000) };
+  }
+
+  /** Counts a finished request. Hot. */
+  ended(status: number, ms: number, nowMs: number): void {
+    this.counts.latency.add(ms);
+    if (status >= 500) this.counts.failed++;
+    this.meters.requests.add(1, nowMs * 1000);
+    this.meters.ms.add(ms, nowMs * 1000);
+  }
 
   /** Adds a sample to the ring `at`; `more` contains values that are not counted. */
   sample(at: number, nowMs: number, seconds: number, more: Readonly<Record<string, number>>): void {
@@ -111,11 +127,11 @@ interface Used {
 
 export class Figures {
   readonly #host: FiguresHost;
-  readonly #server = new Subject();
+  readonly #server: Subject;
   readonly #fsync = figureSteps.map(() => new CountedLatency(syncLatency));
   readonly #used = new Map<string, Used>();
-  /** Names of requested databases that are not in use yet, as spelled by clients. */
-  readonly #requested = new Set<string>();
+  /** Requested databases that are not in use yet; they may not exist. */
+  readonly #requested = new Map<string, Subject>();
   /** Subjects by name as spelled by clients; removed with the database. */
   readonly #bySpelling = new Map<string, Subject>();
   /** Last observed change of each open database. */
@@ -133,6 +149,7 @@ export class Figures {
 
   constructor(host: FiguresHost, nowMs = Date.now()) {
     this.#host = host;
+    this.#server = new Subject(nowMs);
     this.#notedMicros = nowMs * 1000;
     this.#lastTicks = figureSteps.map(({ ms }) => Math.floor(nowMs / ms));
     this.event({ atMs: nowMs, kind: "start", text: "The server was started", database: null });
@@ -149,15 +166,27 @@ export class Figures {
 
   /** Counts a finished request. Hot. */
   ended(database: string | undefined, status: number, ms: number): void {
-    const server = this.#server.counts;
-    server.latency.add(ms);
-    if (status >= 500) server.failed++;
+    const nowMs = Date.now();
+    this.#server.ended(status, ms, nowMs);
     if (database === undefined) return;
-    const subject = this.#bySpelling.get(database);
-    if (subject !== undefined) {
-      subject.counts.latency.add(ms);
-      if (status >= 500) subject.counts.failed++;
-    } else if (this.#requested.size < figureDatabasesMax) this.#requested.add(database);
+    const subject = this.#bySpelling.get(database) ?? this.#firstRequested(database, nowMs);
+    subject?.ended(status, ms, nowMs);
+  }
+
+  #firstRequested(name: string, nowMs: number): Subject | undefined {
+    const key = foldedName(name);
+    let subject = this.#subjectOf(key);
+    if (subject === undefined) {
+      if (this.#requested.size >= figureDatabasesMax) return undefined;
+      subject = new Subject(nowMs);
+      this.#requested.set(key, subject);
+    }
+    this.#bySpelling.set(name, subject);
+    return subject;
+  }
+
+  #subjectOf(key: string): Subject | undefined {
+    return this.#used.get(key)?.subject ?? this.#requested.get(key);
   }
 
   event(event: Omit<FigureEvent, "operationId"> & { operationId?: number }): void {
@@ -218,6 +247,12 @@ export class Figures {
     return { requests: latency.count, requestMs: latency.totalMs, writtenBytes: bytes };
   }
 
+  /** Requests per subject, or null if the database was not in use. Undefined for the server. */
+  meters(database: Database | undefined): RequestMeters | null {
+    if (database === undefined) return this.#server.meters;
+    return this.#subjectOf(keyOf(database))?.meters ?? null;
+  }
+
   /** Events, oldest first; `database` undefined for all. */
   events(database: Database | undefined, fromMs: number): FigureEvent[] {
     const name = database?.name;
@@ -229,7 +264,6 @@ export class Figures {
   }
 
   #findUsed(nowMs: number): void {
-    const requested = new Set([...this.#requested].map((name) => foldedName(name)));
     for (const database of this.#host.opened()) {
       const key = keyOf(database);
       const known = this.#used.get(key);
@@ -238,10 +272,10 @@ export class Figures {
       if (known?.database === database) continue;
       // The database was reopened, or recreated under the same name, so its counters start from zero.
       const isChanged = before !== undefined && before !== database.lastEtag;
-      if (known === undefined && !isChanged && !requested.has(key)) continue;
+      if (known === undefined && !isChanged && !this.#requested.has(key)) continue;
       this.#used.set(key, {
         database,
-        subject: known?.subject ?? new Subject(),
+        subject: known?.subject ?? this.#requested.get(key) ?? new Subject(nowMs),
         etag: before ?? database.lastEtag,
         bytes: database.figures().log.appendedBytes,
         usedMs: nowMs,
@@ -251,9 +285,8 @@ export class Figures {
         storage: storageOf(database.figures()),
       });
     }
-    for (const name of this.#requested) {
-      const used = this.#used.get(foldedName(name));
-      if (used !== undefined) this.#bySpelling.set(name, used.subject);
+    for (const [key, subject] of this.#requested) {
+      if (!this.#used.has(key)) this.#forgetSpellings(subject);
     }
     this.#requested.clear();
     this.#forget(nowMs);
@@ -265,9 +298,13 @@ export class Figures {
     for (const [key, { usedMs, subject }] of oldest) {
       if (this.#used.size <= figureDatabasesMax && nowMs - usedMs < dayMs) break;
       this.#used.delete(key);
-      for (const [name, known] of this.#bySpelling)
-        if (known === subject) this.#bySpelling.delete(name);
+      this.#forgetSpellings(subject);
     }
+  }
+
+  #forgetSpellings(subject: Subject): void {
+    for (const [name, known] of this.#bySpelling)
+      if (known === subject) this.#bySpelling.delete(name);
   }
 
   #look(used: Used, nowMs: number): void {

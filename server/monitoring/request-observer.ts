@@ -46,6 +46,8 @@ const pauseMs = 1_000;
 
 export class RequestObserver {
   readonly stats: RequestStats;
+  /** Number of requests in progress; web sockets and internal requests are not counted. */
+  running = 0;
   /** Number of requests refused because their caller is unknown. */
   refusedCount = 0;
   readonly traffic = new TrafficWatch();
@@ -83,6 +85,7 @@ export class RequestObserver {
 
   /** Records a finished request. Hot. */
   ended(exchange: Exchange): void {
+    this.running--;
     const ms = performance.now() - exchange.startedMs;
     exchange.connection.usedMs = exchange.startedMs;
     this.stats.add(exchange.routeNumber, exchange.status, ms, exchange.replyBytes);

@@ -79,6 +79,7 @@ export class Dispatcher {
   private begin(exchange: Exchange): void {
     const { connection } = exchange;
     connection.open.add(exchange);
+    this.services.requests.running++;
     const isOver = this.shares.acquire(connection);
     let running: Promise<void> | void;
     try {

@@ -31,7 +31,7 @@ export function useTraffic(database: string | null, isHeld: boolean) {
 
 /** Returns true for the periodic requests of the studio itself, which are hidden. */
 function isOwn({ RequestUri }: SeenRequest): boolean {
-  return /\/(metrics|debug\/queries\/running)(\?|$)/.test(RequestUri);
+  return /\/(metrics\/history|debug\/queries\/running)(\?|$)/.test(RequestUri);
 }
 
 /** Returns the request as a curl command; the certificate options are left to the user. */

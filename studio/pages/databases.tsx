@@ -53,7 +53,7 @@ export function DatabasesPage() {
   const [deleting, setDeleting] = useState<Row | null>(null);
   const cluster = useCluster();
   const figures = useResource<ServerFigures>(
-    may("operator") ? "/admin/metrics?range=5m" : null,
+    may("operator") ? "/admin/metrics/history?range=5m" : null,
     pollMs,
   );
   const filter = address.value.query.get("filter") ?? "";
@@ -195,7 +195,7 @@ async function detailsOf(name: string, signal: AbortSignal): Promise<Details> {
   const base = `/databases/${encodeURIComponent(name)}`;
   const [tasks, figures] = await Promise.all([
     get<{ OngoingTasks: BackupTask[] }>(`${base}/tasks`, signal),
-    get<ServerFigures>(`${base}/metrics?range=1h`, signal),
+    get<ServerFigures>(`${base}/metrics/history?range=1h`, signal),
   ]);
   const changes = (figures.body?.Columns?.["Changes"] ?? []).map((one) => one ?? 0);
   return {

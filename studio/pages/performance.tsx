@@ -150,12 +150,12 @@ export function PerformancePage({ database }: { database: string | null }) {
   const thenMs = then !== null && then.untilMs > Date.now() ? finest.pollMs : 0;
   const pollMs = then !== null ? thenMs : isHeld ? 0 : range.pollMs;
   const since = then === null ? "" : `&since=${new Date(then.fromMs).toISOString()}`;
-  const wanted = `range=${finest.key}${since}`;
+  const history = `metrics/history?range=${finest.key}${since}`;
   const own = useResource<Figures>(
-    database === null ? null : `/databases/${encodeURIComponent(database)}/metrics?${wanted}`,
+    database === null ? null : `/databases/${encodeURIComponent(database)}/${history}`,
     pollMs,
   );
-  const all = useResource<Figures>(mayServer ? `/admin/metrics?${wanted}` : null, pollMs);
+  const all = useResource<Figures>(mayServer ? `/admin/${history}` : null, pollMs);
   const main = database === null ? all : own;
   const untilMs = then?.untilMs ?? Number.POSITIVE_INFINITY;
   const allShown = useMemo(() => before(all.body, untilMs), [all.body, untilMs]);

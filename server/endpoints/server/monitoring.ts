@@ -29,14 +29,14 @@ export const monitoringRoutes: readonly Route[] = [
   {
     kind: "server",
     method: "GET",
-    path: "/admin/metrics",
+    path: "/admin/metrics/history",
     access: "operator",
     handle: getServerFigures,
   },
   {
     kind: "database",
     method: "GET",
-    path: "/databases/:database/metrics",
+    path: "/databases/:database/metrics/history",
     access: "read",
     copies: "here",
     handle: getDatabaseFigures,
@@ -114,7 +114,7 @@ const ranges = {
   "24h": { ms: 86_400_000, step: 60_000 },
 } as const;
 
-/** GET /admin/metrics?range=5m|1h|24h&since=…: activity of the server, in samples of 1 s, 10 s or 1 min, the disk, and the HTTP threads; not part of RavenDB's interface */
+/** GET /admin/metrics/history?range=5m|1h|24h&since=…: activity of the server, in samples of 1 s, 10 s or 1 min, the disk, and the HTTP threads; not part of RavenDB's interface */
 async function getServerFigures(exchange: Exchange, { server }: Context): Promise<void> {
   replyFigures(exchange, server.monitoring.figures, undefined, {
     Disk: await diskOf(server.config),
@@ -135,7 +135,7 @@ async function diskOf({ runInMemory, dataFolder }: Config): Promise<object | nul
   }
 }
 
-/** GET metrics?range=5m|1h|24h&since=…: activity of the database, in samples of 1 s, 10 s or 1 min; not part of RavenDB's interface */
+/** GET metrics/history?range=5m|1h|24h&since=…: activity of the database, in samples of 1 s, 10 s or 1 min; not part of RavenDB's interface */
 function getDatabaseFigures(exchange: Exchange, { database, server }: DatabaseContext): void {
   replyFigures(exchange, server.monitoring.figures, database);
 }

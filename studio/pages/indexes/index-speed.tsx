@@ -67,7 +67,7 @@ const pollMs = 1000;
 
 /** Plots the last five minutes: the rate of the batches, and the lag that the server has recorded. */
 function Progress({ base, name }: { base: string; name: string }) {
-  const metrics = useResource<MetricColumns>(`${base}/metrics?range=5m`, pollMs);
+  const metrics = useResource<MetricColumns>(`${base}/metrics/history?range=5m`, pollMs);
   const batches = useResource<Batches>(
     `${base}/indexes/performance?name=${encodeURIComponent(name)}`,
     pollMs,

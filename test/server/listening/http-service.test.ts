@@ -156,7 +156,8 @@ test("a streamed reply is held until the client has read it, and no longer", asy
   expect((await requestHttp2(session, path, { method: "PUT", body })).status).toBe(201);
   expect((await requestHttp2(session, path)).body.equals(body)).toBe(true);
   const threads = async () =>
-    ((await server.request("/admin/metrics")).json as { HttpThreads: object[] }).HttpThreads;
+    ((await server.request("/admin/metrics/history")).json as { HttpThreads: object[] })
+      .HttpThreads;
   // The session is open; the connection of the request for metrics may be counted, too.
   await expect
     .poll(threads, { timeout: 5_000 })

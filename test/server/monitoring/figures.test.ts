@@ -131,25 +131,27 @@ test("the routes return samples and events", async () => {
   });
   const { figures } = server.running.services.monitoring;
   figures.tick(Date.now());
-  const one = await figuresOf("/databases/Shop/metrics?range=1h");
+  const one = await figuresOf("/databases/Shop/metrics/history?range=1h");
   expect(one.StepInMs).toBe(10_000);
   expect(one.Events.map(({ Kind }) => Kind)).toEqual(
     expect.arrayContaining(["start", "UpdateByQuery", "IndexDeploy"]),
   );
-  expect((await figuresOf("/admin/metrics")).StepInMs).toBe(1_000);
+  expect((await figuresOf("/admin/metrics/history")).StepInMs).toBe(1_000);
   const columns = async () => {
     figures.tick(Date.now());
-    return Object.keys((await figuresOf("/admin/metrics")).Columns);
+    return Object.keys((await figuresOf("/admin/metrics/history")).Columns);
   };
   // The second of a sample must have passed.
   await expect.poll(columns).toEqual(expect.arrayContaining(["Requests", "FsyncP99", "Memory"]));
-  const later = await figuresOf(`/admin/metrics?since=${new Date(Date.now() + 1e6).toISOString()}`);
+  const later = await figuresOf(
+    `/admin/metrics/history?since=${new Date(Date.now() + 1e6).toISOString()}`,
+  );
   expect(later.Events).toEqual([]);
   // Events of other databases are not returned.
-  const other = await figuresOf("/databases/idle/metrics");
+  const other = await figuresOf("/databases/idle/metrics/history");
   expect(other.Events.map(({ Database }) => Database)).toEqual([null]);
-  expect((await server.request("/admin/metrics?range=1y")).status).toBe(400);
-  expect((await server.request("/admin/metrics?since=noon")).status).toBe(400);
+  expect((await server.request("/admin/metrics/history?range=1y")).status).toBe(400);
+  expect((await server.request("/admin/metrics/history?since=noon")).status).toBe(400);
 });
 
 test("reports the last use of a certificate and its open connections", async () => {

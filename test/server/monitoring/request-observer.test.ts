@@ -57,7 +57,7 @@ test.each([
     waitedForIndex: true,
     plan: "index Auto/Items/BynAndsecret: (secret != ? and n >= ?); rows by script",
   });
-  const metrics = (await client.json("GET metrics")) as { SlowQueries: unknown[] };
+  const metrics = (await client.json("GET metrics/history")) as { SlowQueries: unknown[] };
   const [listed] = metrics.SlowQueries;
   expect(listed).toMatchObject({ Database: "db", IndexName: "Auto/Items/BynAndsecret" });
   expect(JSON.stringify(listed)).not.toContain("s3cret");

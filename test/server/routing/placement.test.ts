@@ -53,7 +53,7 @@ const specification: Readonly<Record<Copies, string>> = {
     POST ~/notification-center/dismiss ~/notification-center/postpone
     GET ~/indexes/stats ~/indexes/status ~/indexes/errors ~/indexes/progress ~/indexes/performance
     GET ~/indexes/total-time ~/indexes/debug ~/indexes/debug/metadata ~/studio/indexes/errors-count
-    GET ~/healthcheck ~/changes/debug ~/metrics ~/notifications ~/notification-center/watch
+    GET ~/healthcheck ~/changes/debug ~/metrics ~/metrics/* ~/notifications ~/notification-center/watch
     GET ~/debug/* ~/admin/debug/txinfo ~/notification-center/stats ~/admin/tombstones/state ~/indexes/performance/live ~/subscriptions/performance/live
     GET ~/replication/performance/live ~/replication/pulses/live ~/etl/performance/live
     GET ~/queue-sink/performance/live ~/cdc-sink/performance/live

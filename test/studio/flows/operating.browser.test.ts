@@ -472,7 +472,7 @@ test("the URL contains the range, and a paused page sends no requests", async ()
   expect(studio.page.url()).toContain("range=5m");
   let requested = 0;
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) requested++;
+    if (request.url().includes("/admin/metrics/history")) requested++;
   });
   await expect.poll(() => requested, { timeout: 10_000 }).toBeGreaterThan(1);
   await button("Pause updates").click();
@@ -507,7 +507,7 @@ test("the hour around a moment of the last day is shown, and its URL shared", as
   await studio.page.getByRole("img", { name: /^Requests, all: / }).waitFor();
   let requested = "";
   studio.page.on("request", (request) => {
-    if (request.url().includes("/admin/metrics")) requested = request.url();
+    if (request.url().includes("/admin/metrics/history")) requested = request.url();
   });
   // The server was not running then.
   await around.fill(await local(minuteMs - 5 * 3_600_000));
