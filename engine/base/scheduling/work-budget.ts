@@ -28,7 +28,7 @@ import type { Steps } from "./steps.ts";
 export type Work<Result> = Generator<undefined, Result, undefined>;
 
 /** Bytes that a budget has held at least when their memory is collected soon after its end. */
-const droppedBytesMin = 8 * 1024 * 1024;
+const droppedBytesMin = 32 * 1024 * 1024;
 /** Units of work between two readings of the clock. */
 const lookUnits = 1024;
 
