@@ -48,7 +48,7 @@ const waitMsMax = 50;
 const growthBytesMax = 200 * 1024 * 1024;
 const keptBytesMax = 100 * 1024 * 1024;
 const givenBackMs = 10_000;
-const idleMs = { short: 250, full: 700 };
+const idleMs = { short: 100, full: 700 };
 /** An attack that does not end is one that failed. */
 const attackMsMax = 180_000;
 
