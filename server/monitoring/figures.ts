@@ -21,6 +21,8 @@ import { FigureRing, figureSteps, namedColumnsMax } from "./figure-ring.ts";
 
 const figureDatabasesMax = 100;
 const eventsMax = 200;
+/** Maximum number of spellings of database names that are kept; others are folded for each request. */
+const spellingsMax = 1_000;
 /** Maximum number of slow queries that are kept. */
 const slowQueriesMax = 100;
 const dayMs = 86_400_000;
@@ -63,7 +65,6 @@ interface Counts {
 interface SubjectCounts {
   readonly requests: number;
   readonly requestMs: number;
-  readonly writtenBytes: number;
 }
 
 /** The counts at the last sample of a ring. */
@@ -181,7 +182,7 @@ export class Figures {
       subject = new Subject(nowMs);
       this.#requested.set(key, subject);
     }
-    this.#bySpelling.set(name, subject);
+    if (this.#bySpelling.size < spellingsMax) this.#bySpelling.set(name, subject);
     return subject;
   }
 
@@ -243,8 +244,8 @@ export class Figures {
     const subject =
       database === undefined ? this.#server : this.#used.get(keyOf(database))?.subject;
     if (subject === undefined) return null;
-    const { latency, bytes } = subject.counts;
-    return { requests: latency.count, requestMs: latency.totalMs, writtenBytes: bytes };
+    const { latency } = subject.counts;
+    return { requests: latency.count, requestMs: latency.totalMs };
   }
 
   /** Requests per subject, or null if the database was not in use. Undefined for the server. */

@@ -1,5 +1,4 @@
-/** Rates of growing counters between calls, and counts of changes while a client watches. */
-import type { Change, Database } from "../../engine/engine.ts";
+/** Rates of growing counters between calls. */
 
 /** Monotonic counters by name. */
 type Counts<Name extends string> = Readonly<Record<Name, number>>;
@@ -26,43 +25,3 @@ export class Rates<Name extends string> {
     return Object.fromEntries(rates) as Record<Name, number>;
   }
 }
-
-export type ChangedKinds = Counts<Change["kind"]>;
-
-interface Followed {
-  readonly counts: Record<Change["kind"], number>;
-  readonly stop: () => void;
-}
-
-/** Counts the changes of followed databases by kind. */
-export class ChangeCounts {
-  readonly #followed = new Map<Database, Followed>();
-
-  /** Stops following databases that are not in `databases`. */
-  follow(databases: readonly Database[]): void {
-    const wanted = new Set(databases);
-    for (const [database, { stop }] of this.#followed) {
-      if (wanted.has(database)) continue;
-      stop();
-      this.#followed.delete(database);
-    }
-    for (const database of wanted) {
-      if (this.#followed.has(database)) continue;
-      const counts = { document: 0, counter: 0, "time-series": 0 };
-      const stop = database.changes.listen(({ kind }) => {
-        counts[kind]++;
-      });
-      this.#followed.set(database, { counts, stop });
-    }
-  }
-
-  of(database: Database): ChangedKinds {
-    return { ...(this.#followed.get(database)?.counts ?? noChanges) };
-  }
-
-  end(): void {
-    this.follow([]);
-  }
-}
-
-const noChanges: ChangedKinds = { document: 0, counter: 0, "time-series": 0 };

@@ -22,7 +22,7 @@ import {
   ProcessorWatch,
   RoomWatch,
 } from "../../monitoring/machine.ts";
-import { ChangeCounts, type ChangedKinds, Rates } from "../../monitoring/rates.ts";
+import { Rates } from "../../monitoring/rates.ts";
 import type { Context, Route } from "../../routing/route.ts";
 import type { ServerServices } from "../../routing/services.ts";
 import { hasPermission } from "../../security/access.ts";
@@ -57,7 +57,6 @@ interface Widget {
   readonly everyMs: number;
   /** Returns the members of its message besides type and time, or null if they are not known yet and must be polled soon. */
   look(): JsonObject | null;
-  end?(): void;
 }
 
 interface Shown {
@@ -78,7 +77,7 @@ function watchDashboard(socket: MessageSocket, exchange: Exchange, { server }: C
   const feed: LiveFeed = {
     everyMs: tickMs,
     next: () => dueMessages(shown),
-    end: () => endAll(shown),
+    end: () => shown.clear(),
     report: reportTo(server),
   };
   socket.send(message(-1, "ServerTime", {}));
@@ -111,11 +110,6 @@ function dueMessages(shown: ReadonlyMap<number, Shown>): string[] {
   });
 }
 
-function endAll(shown: Map<number, Shown>): void {
-  for (const { widget } of shown.values()) widget.end?.();
-  shown.clear();
-}
-
 function message(id: number, type: string, members: JsonObject): string {
   return JSON.stringify({
     Id: id,
@@ -128,7 +122,6 @@ function command(text: string, shown: Map<number, Shown>, seen: Seen): string | 
   const sent = parsed(text);
   const id = sent["Id"];
   if (typeof id !== "number") return "A command needs a numeric 'Id'.";
-  shown.get(id)?.widget.end?.();
   shown.delete(id);
   if (sent["Command"] === "unwatch") return null;
   if (sent["Command"] !== "watch") return "'Command' must be 'watch' or 'unwatch'.";
@@ -280,75 +273,73 @@ function databaseStorage({ server, opened }: Seen): Widget {
 
 function traffic({ server, opened }: Seen): Widget {
   const rates = new TrafficRates(server);
-  const look = () => {
-    const databases = opened();
-    rates.follow(databases);
-    return rates.ofServer(databases);
-  };
-  return { everyMs: usualMs, look, end: () => rates.end() };
+  return { everyMs: usualMs, look: () => rates.ofServer(opened()) };
 }
 
 function databaseTraffic({ server, opened }: Seen): Widget {
   const rates = new TrafficRates(server);
-  const look = () => {
-    const databases = opened();
-    rates.follow(databases);
-    const items = databases.map((one) => ({ Database: one.name, ...rates.ofDatabase(one) }));
-    return { Items: items };
-  };
-  return { everyMs: usualMs, look, end: () => rates.end() };
+  const look = () => ({
+    Items: opened().map((one) => ({ Database: one.name, ...rates.ofDatabase(one) })),
+  });
+  return { everyMs: usualMs, look };
 }
 
 class TrafficRates {
   readonly #server: ServerServices;
-  readonly #requests = new Rates<"requests" | "requestMs" | "writtenBytes">();
-  readonly #writes = new Rates<keyof ChangedKinds>();
-  readonly #changes = new ChangeCounts();
+  readonly #requests = new Rates<"requests" | "requestMs">();
+  readonly #writes = new Rates<WriteRate>();
 
   constructor(server: ServerServices) {
     this.#server = server;
   }
 
-  follow(databases: readonly Database[]): void {
-    this.#changes.follow(databases);
-  }
-
   ofServer(databases: readonly Database[]): JsonObject {
-    const counts = this.#server.monitoring.figures.counts(undefined) ?? noRequests;
-    const writes = databases.map((one) => this.#writes.look(one.name, this.#changes.of(one)));
-    return trafficRow(this.#requests.look("", counts), writes);
+    const rates = databases.map((one) => this.#writes.look(one.name, writeCounts(one)));
+    const sum = (name: WriteRate) => rates.reduce((all, one) => all + one[name], 0);
+    const writes = Object.fromEntries(writeRates.map((name) => [name, sum(name)]));
+    return { ...this.#ofRequests("", undefined), ...writes };
   }
 
   ofDatabase(database: Database): JsonObject {
-    const counts = this.#server.monitoring.figures.counts(database) ?? noRequests;
-    const writes = this.#writes.look(database.name, this.#changes.of(database));
-    return trafficRow(this.#requests.look(database.name, counts), [writes]);
+    const writes = this.#writes.look(database.name, writeCounts(database));
+    return { ...this.#ofRequests(database.name, database), ...writes };
   }
 
-  end(): void {
-    this.#changes.end();
+  #ofRequests(subject: string, database: Database | undefined): JsonObject {
+    const counts = this.#server.monitoring.figures.counts(database) ?? noRequests;
+    const { requests, requestMs } = this.#requests.look(subject, counts);
+    return {
+      RequestsPerSecond: requests,
+      AverageRequestDuration: requests === 0 ? 0 : requestMs / requests,
+    };
   }
 }
 
-const noRequests = { requests: 0, requestMs: 0, writtenBytes: 0 };
+const noRequests = { requests: 0, requestMs: 0 };
 
-/** The log does not count bytes by type, so all are reported as documents. Attachments are included. */
-function trafficRow(
-  { requests, requestMs, writtenBytes }: Readonly<Record<keyof typeof noRequests, number>>,
-  writes: readonly ChangedKinds[],
-): JsonObject {
-  const sum = (kind: keyof ChangedKinds) => writes.reduce((all, one) => all + one[kind], 0);
+const writeRates = [
+  "DocumentWritesPerSecond",
+  "AttachmentWritesPerSecond",
+  "CounterWritesPerSecond",
+  "TimeSeriesWritesPerSecond",
+  "DocumentsWriteBytesPerSecond",
+  "AttachmentsWriteBytesPerSecond",
+  "CountersWriteBytesPerSecond",
+  "TimeSeriesWriteBytesPerSecond",
+] as const;
+type WriteRate = (typeof writeRates)[number];
+
+function writeCounts(database: Database): Readonly<Record<WriteRate, number>> {
+  const { documents, attachments, counters, timeSeries } = database.meters().writes;
   return {
-    RequestsPerSecond: requests,
-    AverageRequestDuration: requests === 0 ? 0 : requestMs / requests,
-    DocumentWritesPerSecond: sum("document"),
-    AttachmentWritesPerSecond: 0,
-    CounterWritesPerSecond: sum("counter"),
-    TimeSeriesWritesPerSecond: sum("time-series"),
-    DocumentsWriteBytesPerSecond: writtenBytes,
-    AttachmentsWriteBytesPerSecond: 0,
-    CountersWriteBytesPerSecond: 0,
-    TimeSeriesWriteBytesPerSecond: 0,
+    DocumentWritesPerSecond: documents.puts.count,
+    AttachmentWritesPerSecond: attachments.puts.count,
+    CounterWritesPerSecond: counters.puts.count,
+    TimeSeriesWritesPerSecond: timeSeries.puts.count,
+    DocumentsWriteBytesPerSecond: documents.bytes.count,
+    AttachmentsWriteBytesPerSecond: attachments.bytes.count,
+    CountersWriteBytesPerSecond: counters.bytes.count,
+    TimeSeriesWriteBytesPerSecond: timeSeries.bytes.count,
   };
 }
 

@@ -79,12 +79,19 @@ test("each widget has metrics of this server", { timeout: 20_000 }, async () => 
       "@metadata": { "@collection": "Notes" },
     });
   }
+  const Operations = [{ Type: "Increment", CounterName: "n", Delta: 1 }];
+  await sendRequest("/databases/shop/counters", "POST", {
+    Documents: [{ DocumentId: "notes/1", Operations }],
+  });
   const shopOf = (type: string) =>
     of(type).flatMap(({ Data }) => (Data.Items ?? []).filter((one) => one["Database"] === "shop"));
   const grown = (type: string, member: string) =>
     shopOf(type).reduce((sum, item) => sum + Number(item[member]), 0);
   await expect
     .poll(() => grown("DatabaseTraffic", "DocumentWritesPerSecond"), { timeout: 8_000 })
+    .toBeGreaterThan(0);
+  await expect
+    .poll(() => grown("DatabaseTraffic", "CountersWriteBytesPerSecond"), { timeout: 8_000 })
     .toBeGreaterThan(0);
   await expect
     .poll(() => grown("DatabaseIndexing", "IndexedPerSecond"), { timeout: 8_000 })
