@@ -89,7 +89,7 @@ it("a document that the script deletes keeps no appended entries", async () => {
   expect(await entriesOf(database, "b", "h")).toEqual([]);
 });
 
-it("many entries are stored at once", async () => {
+it("many entries are stored together", async () => {
   const database = await withDocuments();
   const before = database.state.committedEtag;
   await patch(
