@@ -14,7 +14,7 @@ import type { DatabaseState } from "../state/store/database-state.ts";
 import type { Store } from "../state/store/store.ts";
 import type { Transaction } from "../state/store/transaction.ts";
 import type { BlobStore, Lease } from "../storage/log/blob-store.ts";
-import { nextIdentity, rewriteTouchedInSlices } from "../writes/documents.ts";
+import { nextIdentity, rewriteTouched } from "../writes/documents.ts";
 import { batchHandlers, prepareCommand } from "./batch-commands.ts";
 import type { Batch, BatchCommand } from "./batch-parser.ts";
 import { recordsAhead } from "./batch-records.ts";
@@ -169,7 +169,7 @@ function* carryOut(
     bytes = 0;
     yield;
   }
-  yield* rewriteTouchedInSlices(run.transaction);
+  yield* rewriteTouched(run.transaction);
   return yield* rows.whole();
 }
 

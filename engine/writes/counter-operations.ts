@@ -17,6 +17,7 @@ import {
 import type { OwnedBytes } from "../base/memory/borrowed-bytes.ts";
 import { boundedDocumentId } from "../base/names.ts";
 import type { Work } from "../base/scheduling/work-budget.ts";
+import { compareStrings } from "../base/tree/compare.ts";
 import { clampInt64, counterKey } from "../state/keyspaces/counters.ts";
 import type { Transaction } from "../state/store/transaction.ts";
 import { counterIn, deleteCounter, incrementCounter, requireDocument } from "./counters.ts";
@@ -166,7 +167,7 @@ function countersOf(transaction: Transaction, documentId: string): CounterSlot[]
 
 /** Returns the order in which RavenDB 7.2.7 lists a document's counters: by the bytes of their names. */
 export function compareNames(left: { name: string }, right: { name: string }): number {
-  return Buffer.compare(Buffer.from(left.name), Buffer.from(right.name));
+  return compareStrings(left.name, right.name);
 }
 
 function slotOf(

@@ -10,7 +10,7 @@ import { bytesEqual } from "../base/json/bytes.ts";
 import { documentBytesMax } from "../base/limits.ts";
 import { checkDocumentId, checkIdentityName } from "../base/names.ts";
 import { crcLengthMin, sealRecord, sealRecordAround } from "../base/record.ts";
-import type { Work } from "../base/scheduling/work-budget.ts";
+import { finish, type Work } from "../base/scheduling/work-budget.ts";
 import { formatTimestamp } from "../base/timestamp.ts";
 import type { ValuePrinter } from "../scripting/values/value-printer.ts";
 import {
@@ -18,7 +18,11 @@ import {
   documentRecordLength,
   encodeDocumentRecord,
 } from "../state/documents/document-encoding.ts";
-import type { ComposedMetadata, ServerMember } from "../state/documents/document-metadata.ts";
+import {
+  type ComposedMetadata,
+  listText,
+  type ServerMember,
+} from "../state/documents/document-metadata.ts";
 import { metadataSpanSlots } from "../state/documents/document-parser.ts";
 import {
   bodyLengthOf,
@@ -40,11 +44,11 @@ import {
   type ParseResults,
   type PlacedBody,
 } from "../state/documents/parsed-document.ts";
-import { attachmentKey, attachmentsText } from "../state/keyspaces/attachments.ts";
+import { attachmentKey, attachmentText } from "../state/keyspaces/attachments.ts";
 import { counterKey } from "../state/keyspaces/counters.ts";
+import { documentKey, type EntryKeyspace } from "../state/keyspaces/entry-keyspace.ts";
 import { identityKey } from "../state/keyspaces/identities.ts";
 import type { DocumentPartName } from "../state/keyspaces/state-kinds.ts";
-import { seriesKey, seriesNamesText } from "../state/keyspaces/time-series/time-series.ts";
 import type { DatabaseState } from "../state/store/database-state.ts";
 import { hasSigma, sigmaFoldedKey } from "../state/store/sigma-ids.ts";
 import type { Transaction } from "../state/store/transaction.ts";
@@ -286,7 +290,7 @@ function putResolved(
   let flags = keptFlagsOf(transaction, document, exists) | options.addedFlags;
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDueTimes(parsed.found, id, state.nowMicros());
-  const metadata = state.metadata.fromParsed(parsed, listsOf(transaction, id, flags));
+  const metadata = state.metadata.fromParsed(parsed, finish(listsOf(transaction, id, flags)));
   const { collection } = metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
@@ -369,7 +373,7 @@ export function isUnchanged(transaction: Transaction, id: string, parsed: Parsed
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
   if (idOf(bytes, start) !== id) return false;
-  const lists = listsOf(transaction, id, transaction.flagsOf(document));
+  const lists = finish(listsOf(transaction, id, transaction.flagsOf(document)));
   const metadata = state.metadata.fromParsed(parsed, lists);
   const collectionId = transaction.collectionOf(document);
   return holdsSame(state, bytes, start, collectionId, parsed, metadata);
@@ -480,16 +484,9 @@ function removeParts(
 }
 
 /** Rewrites each touched document with its present lists. Called at the end of a transaction. */
-export function rewriteTouched(transaction: Transaction): void {
+export function* rewriteTouched(transaction: Transaction): Work<void> {
   for (const document of transaction.takeTouched()) {
-    if (transaction.exists(document)) rewriteLists(transaction, document);
-  }
-}
-
-/** As `rewriteTouched`, in slices. */
-export function* rewriteTouchedInSlices(transaction: Transaction): Work<void> {
-  for (const document of transaction.takeTouched()) {
-    if (transaction.exists(document)) rewriteLists(transaction, document);
+    if (transaction.exists(document)) yield* rewriteLists(transaction, document);
     yield;
   }
 }
@@ -573,27 +570,27 @@ function setPrinted(
 /** Rewrites a touched document now, for callers that need its change vector. */
 export function rewriteNow(transaction: Transaction, document: number): StoredDocument {
   transaction.untouch(document);
-  return rewriteLists(transaction, document);
+  return finish(rewriteLists(transaction, document));
 }
 
 /** Rewrites a document without its `@refresh`. */
 export function refreshDocument(transaction: Transaction, document: number): void {
-  rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]);
+  finish(rewriteLists(transaction, document, [{ key: "@refresh", valueText: null }]));
 }
 
-function rewriteLists(
+function* rewriteLists(
   transaction: Transaction,
   document: number,
   others: readonly ServerMember[] = noMembers,
-): StoredDocument {
+): Work<StoredDocument> {
   const { state } = transaction;
+  const lists = yield* listsOf(transaction, storedIdOf(transaction, document), listFlags);
   const record = transaction.recordOf(document);
   // A copy: the record may be in the scratch buffer, which can move as more is written.
   const length = recordLengthOf(record.bytes, record.start);
   const bytes = Buffer.from(record.bytes.subarray(record.start, record.start + length));
   const id = idOf(bytes, 0);
   const collectionId = transaction.collectionOf(document);
-  const lists = listsOf(transaction, id, listFlags);
   const rule = transaction.importsLists ? null : state.keyspaces.revisionRules.of(collectionId);
   const flags =
     (keptFlagsOf(transaction, document) & ~listFlags) |
@@ -695,7 +692,7 @@ export function putStored(
     transaction.putTombstone("document", id, transaction.collectionOf(document), etag);
     rewriteSegmentsOf(transaction, id);
   }
-  const lists = listsOf(transaction, id, listFlags);
+  const lists = finish(listsOf(transaction, id, listFlags));
   const flags =
     (keptFlagsOf(transaction, document, exists) & ~listFlags) |
     (rule === null && transaction.revisionCountOf(document) === 0
@@ -813,26 +810,46 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
+/** Names written without a pause. */
+const listedPerSlice = 512;
+
 /**
  * Returns the server's own `@attachments`, `@counters` and `@timeseries`, in this order; empty when the flags show
  * none.
  */
-function listsOf(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
+function* listsOf(
+  transaction: Transaction,
+  id: string,
+  flags: number,
+): Work<readonly ServerMember[]> {
   if ((flags & listFlags) === 0) return noMembers;
   const { attachments, counters, timeSeries } = transaction.keyspaces;
-  const files = transaction.entriesWithPrefix(attachments, attachmentKey(id, ""));
-  const names = transaction.entriesWithPrefix(counters, counterKey(id, ""));
-  const series = transaction.entriesWithPrefix(timeSeries, seriesKey(id, ""));
-  const seriesText = seriesNamesText(series.map(([, value]) => value));
-  const filesText = attachmentsText(files.map(([, attachment]) => attachment));
+  const listOf = function* <Value>(
+    key: string,
+    keyspace: EntryKeyspace<Value>,
+    textOf: (value: Value) => string,
+  ): Work<ServerMember> {
+    const prefix = documentKey(id, "");
+    const texts: string[] = [];
+    let from = prefix;
+    for (let isMore = true; isMore; ) {
+      isMore = false;
+      // Another transaction may become visible at each `yield`, so the iteration begins anew.
+      for (const [name, value] of transaction.entriesFrom(keyspace, prefix, from)) {
+        texts.push(textOf(value));
+        from = `${name}\u0000`;
+        isMore = texts.length % listedPerSlice === 0;
+        if (isMore) break;
+      }
+      if (isMore) yield;
+    }
+    return { key, valueText: listText(texts) };
+  };
+  const nameOf = ({ name }: { readonly name: string }) => JSON.stringify(name);
   return [
-    { key: "@attachments", valueText: filesText === null ? null : Buffer.from(filesText) },
-    {
-      key: "@counters",
-      valueText:
-        names.length === 0 ? null : Buffer.from(JSON.stringify(names.map(([, { name }]) => name))),
-    },
-    { key: "@timeseries", valueText: seriesText === null ? null : Buffer.from(seriesText) },
+    yield* listOf("@attachments", attachments, attachmentText),
+    yield* listOf("@counters", counters, nameOf),
+    yield* listOf("@timeseries", timeSeries, nameOf),
   ];
 }
 

@@ -13,7 +13,7 @@ import {
   documentRecordLength,
   encodeDocumentRecord,
 } from "../state/documents/document-encoding.ts";
-import type { ServerMember } from "../state/documents/document-metadata.ts";
+import { listText, type ServerMember } from "../state/documents/document-metadata.ts";
 import {
   changeVectorOf,
   documentFlags,
@@ -27,7 +27,7 @@ import {
 } from "../state/documents/document-record.ts";
 import type { ParsedDocument } from "../state/documents/parsed-document.ts";
 import type { Attachment } from "../state/keyspaces/attachments.ts";
-import { attachmentsText, revisionAttachmentKey } from "../state/keyspaces/attachments.ts";
+import { attachmentText, revisionAttachmentKey } from "../state/keyspaces/attachments.ts";
 import { counterKey } from "../state/keyspaces/counters.ts";
 import type { RevisionRule } from "../state/keyspaces/revision-rules.ts";
 import { changeVectorHash, type RevisionFacts } from "../state/keyspaces/revision-table.ts";
@@ -207,10 +207,7 @@ export function importRevision(
   const { state, keyspaces } = transaction;
   const document = state.documents.intern(id);
   if (findRevision(transaction, document, changeVector) !== null) return false;
-  const listText = attachmentsText(
-    attachments.map((attachment) => ({ ...attachment, changeVector })),
-  );
-  const list = { key: "@attachments", valueText: listText === null ? null : Buffer.from(listText) };
+  const list = { key: "@attachments", valueText: listText(attachments.map(attachmentText)) };
   const metadata = state.metadata.fromParsed(parsed, [list]);
   const collectionId = keyspaces.collections.intern(metadata.collection);
   const { fields } = transaction.scratch;
@@ -219,7 +216,7 @@ export function importRevision(
   fields.collectionId = collectionId;
   fields.lastModified = lastModified;
   fields.flags =
-    (flags & ~HasAttachments) | HasRevisions | (listText === null ? 0 : HasAttachments);
+    (flags & ~HasAttachments) | HasRevisions | (list.valueText === null ? 0 : HasAttachments);
   fields.setChangeVector(changeVector);
   const isUsual = metadata.isOnly(state.collectionMember(collectionId));
   fields.setMetadata(metadata.text, 0, isUsual ? 0 : metadata.length);

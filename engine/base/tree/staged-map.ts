@@ -10,7 +10,7 @@
  */
 import { assert } from "../assert.ts";
 import { BTree, type KeyRange, type TreeCursor } from "./btree.ts";
-import { compareStrings } from "./compare.ts";
+import { KeyOrder } from "./compare.ts";
 
 interface StagedChange<V> {
   readonly key: string;
@@ -25,6 +25,7 @@ interface StagedChange<V> {
 type CommitListener<V> = (key: string, value: V | undefined, previous: V | undefined) => void;
 
 export class StagedMap<V> {
+  readonly #order = new KeyOrder();
   readonly #committed: BTree<string, V>;
   #newest: BTree<string, StagedChange<V>>;
   #queue: StagedChange<V>[] = [];
@@ -35,8 +36,8 @@ export class StagedMap<V> {
 
   constructor(fanOut?: number) {
     this.#fanOut = fanOut;
-    this.#committed = new BTree(compareStrings, fanOut);
-    this.#newest = new BTree(compareStrings, fanOut);
+    this.#committed = new BTree(this.#order.compare, fanOut);
+    this.#newest = new BTree(this.#order.compare, fanOut);
   }
 
   /** Number of committed keys. */
@@ -61,6 +62,7 @@ export class StagedMap<V> {
 
   /** Stages a change: `key` gets `value`, or is removed when that is undefined. */
   stage(key: string, value: V | undefined): void {
+    this.#order.add(key);
     const previous = this.#newest.get(key);
     const change: StagedChange<V> = { key, value, previous, next: undefined };
     if (previous !== undefined) previous.next = change;
@@ -77,10 +79,10 @@ export class StagedMap<V> {
       const change = this.#queue[this.#head++] as StagedChange<V>; // count <= stagedCount
       if (change.next !== undefined) change.next.previous = undefined;
       else if (!isAll) this.#newest.delete(change.key);
-      const previous = this.apply(change.key, change.value);
+      const previous = this.#apply(change.key, change.value);
       listener?.(change.key, change.value, previous);
     }
-    if (isAll) this.#newest = new BTree(compareStrings, this.#fanOut);
+    if (isAll) this.#newest = new BTree(this.#order.compare, this.#fanOut);
     if (this.#head * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#head);
       this.#head = 0;
@@ -102,6 +104,11 @@ export class StagedMap<V> {
 
   /** Commits a change directly, bypassing the staged ones: for replay. Returns the previous value. */
   apply(key: string, value: V | undefined): V | undefined {
+    this.#order.add(key);
+    return this.#apply(key, value);
+  }
+
+  #apply(key: string, value: V | undefined): V | undefined {
     return value === undefined ? this.#committed.delete(key) : this.#committed.set(key, value);
   }
 
@@ -154,7 +161,8 @@ export class StagedMap<V> {
     let hasStaged = staged.next() && staged.key.startsWith(prefix);
     while (hasCommitted || hasStaged) {
       let order = hasStaged ? 1 : -1;
-      if (hasStaged && hasCommitted) order = compareStrings(committed.key, staged.key) * direction;
+      if (hasStaged && hasCommitted)
+        order = this.#order.compare(committed.key, staged.key) * direction;
       if (order < 0) yield [committed.key, committed.value];
       else if (staged.value.value !== undefined) yield [staged.key, staged.value.value];
       if (order <= 0) hasCommitted = committed.next() && committed.key.startsWith(prefix);

@@ -7,6 +7,7 @@
  *   so that the next document does not see the script's partial changes.
  */
 import { EngineError } from "../../base/errors.ts";
+import { finish } from "../../base/scheduling/work-budget.ts";
 import type { PatchRange } from "../../patching/byte-patch.ts";
 import type { Store } from "../../state/store/store.ts";
 import { RecordNotResident, type Transaction } from "../../state/store/transaction.ts";
@@ -147,7 +148,7 @@ export class Slice {
   }
 
   #forget(transaction: Transaction, etag: number): void {
-    rewriteTouched(transaction);
+    finish(rewriteTouched(transaction));
     transaction.discard();
     transaction.state.lastEtag = etag;
   }

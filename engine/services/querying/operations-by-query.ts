@@ -17,6 +17,7 @@ import { assert } from "../../base/assert.ts";
 import { EngineError } from "../../base/errors.ts";
 import { newIndexWaitMs } from "../../base/limits.ts";
 import { nextSlice } from "../../base/scheduling/time-slices.ts";
+import { finish } from "../../base/scheduling/work-budget.ts";
 import { ScriptPatch, type WatchedPatch } from "../../patching/script-patch.ts";
 import { wholeFieldsOf } from "../../queries/analysis/analyze-index.ts";
 import type { AnalyzedQuery } from "../../queries/analysis/analyzed-query.ts";
@@ -487,7 +488,7 @@ class SetOperation {
     etag: number,
   ): void {
     if (this.#undo !== null) {
-      rewriteTouched(transaction);
+      finish(rewriteTouched(transaction));
       this.#undo.add(transaction, etag);
     }
     const Processed = this.#stagedCount + slice.count;

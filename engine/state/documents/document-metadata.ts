@@ -43,6 +43,11 @@ export interface ServerMember {
   readonly valueText: Buffer | null;
 }
 
+/** Returns the value of a `ServerMember` that is a list of `texts`; null if there are none. */
+export function listText(texts: readonly string[]): Buffer | null {
+  return texts.length === 0 ? null : Buffer.from(`[${texts.join(",")}]`);
+}
+
 const managedTexts = managedKeys.map((key) => quoteString(key));
 const collectionText = quoteString("@collection");
 

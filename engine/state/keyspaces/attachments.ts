@@ -44,16 +44,12 @@ export function attachmentTombstoneId(
   return [lowerCased(documentId), "d", lowerCased(name), hash, contentType].join("\u001e");
 }
 
-/**
- * Returns the text of a document's `@attachments`, sorted by name case-insensitively. Null if the document has no
- * attachments.
- */
-export function attachmentsText(attachments: Iterable<Attachment>): string | null {
-  const rows: string[] = [];
-  for (const { name, hash, contentType, size } of attachments) {
-    rows.push(
-      `{"Name":${JSON.stringify(name)},"Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}}`,
-    );
-  }
-  return rows.length === 0 ? null : `[${rows.join(",")}]`;
+/** Returns the text of an element of a document's `@attachments`. */
+export function attachmentText({
+  name,
+  hash,
+  contentType,
+  size,
+}: Pick<Attachment, "name" | "hash" | "contentType" | "size">): string {
+  return `{"Name":${JSON.stringify(name)},"Hash":"${hash}","ContentType":${JSON.stringify(contentType)},"Size":${size}}`;
 }

@@ -68,8 +68,11 @@ export class BlobStore {
   readonly #folder: string | null;
   readonly #references = new Map<string, number>();
   readonly #memory = new Map<string, Buffer[]>();
-  /** The last removal of each hash that is in progress. */
-  readonly #removals = new Map<string, Promise<void>>();
+  /** Hashes of the files to remove. */
+  readonly #removable = new Set<string>();
+  #isRemoving = false;
+  /** The removal of a file that is in progress. */
+  #removal: { readonly hash: string; readonly done: Promise<void> } | null = null;
   /** Removals, and final steps of uploads, that are in progress. */
   readonly #underWay = new Set<Promise<void>>();
   /** Followers that copy contents elsewhere. */
@@ -390,7 +393,7 @@ export class BlobStore {
   async #giveName(temporary: string, hash: string, folder: string): Promise<void> {
     const { files } = this.#environment;
     // A removal of the same content may be in progress; no new one begins while there is a lease.
-    await this.#removals.get(hash);
+    if (this.#removal?.hash === hash) await this.#removal.done;
     await files.rename(temporary, this.#pathOf(hash));
     try {
       await files.syncDirectory(folder);
@@ -401,18 +404,24 @@ export class BlobStore {
   }
 
   #removeLater(hash: string): void {
-    const before = this.#removals.get(hash) ?? Promise.resolve();
-    const removal = this.#track(
-      before.then(async () => {
-        if (this.#references.has(hash) || this.#isFollowed(hash)) return;
-        if (this.#isClosed || this.host.hasStopped()) return;
-        // If this fails, the sweep at the next start removes it.
-        await this.#unlinkIfThere(this.#pathOf(hash));
-      }),
-    ).finally(() => {
-      if (this.#removals.get(hash) === removal) this.#removals.delete(hash);
-    });
-    this.#removals.set(hash, removal);
+    this.#removable.add(hash);
+    if (this.#isRemoving) return;
+    this.#isRemoving = true;
+    void this.#track(Promise.resolve().then(() => this.#removeAll()));
+  }
+
+  /** Removes files one by one: a transaction may remove thousands of attachments. */
+  async #removeAll(): Promise<void> {
+    for (const hash of this.#removable) {
+      this.#removable.delete(hash);
+      if (this.#references.has(hash) || this.#isFollowed(hash)) continue;
+      // The sweep at the next start removes the files that are left.
+      if (this.#isClosed || this.host.hasStopped()) continue;
+      this.#removal = { hash, done: this.#unlinkIfThere(this.#pathOf(hash)) };
+      await this.#removal.done;
+      this.#removal = null;
+    }
+    this.#isRemoving = false;
   }
 
   /** Makes `close` wait for `work`. @returns the same outcome. */

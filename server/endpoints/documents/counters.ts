@@ -2,7 +2,9 @@
 import { EngineError } from "../../../engine/base/errors.ts";
 import { quoteString } from "../../../engine/base/json/escape.ts";
 import { findMember, readValue, ValueSpan } from "../../../engine/base/json/field-access.ts";
+import { JsonText } from "../../../engine/base/json/json-text.ts";
 import { boundedDocumentId } from "../../../engine/base/names.ts";
+import { pauseIfDue } from "../../../engine/base/scheduling/time-slices.ts";
 import { type CounterSlot, checkedJsonInSlices, type Database } from "../../../engine/engine.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { forbidden } from "../../http/request-error.ts";
@@ -17,7 +19,7 @@ export const counterRoutes: readonly Route[] = [
 ];
 
 /** GET counters?docId=…&counter=…&full=…: all counters when no name is given, in byte order of their names */
-function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
+function getCounters(exchange: Exchange, { database }: DatabaseContext): Promise<void> {
   const { query } = exchange;
   const documentId = boundedDocumentId(query.required("docId"));
   const names = query.all("counter");
@@ -26,7 +28,7 @@ function getCounters(exchange: Exchange, { database }: DatabaseContext): void {
     names.length === 0
       ? database.counters.all(documentId)
       : names.map((name) => database.counters.get(documentId, name));
-  reply(exchange, database, slots, isFull);
+  return reply(exchange, database, slots, isFull);
 }
 
 /**
@@ -40,7 +42,7 @@ async function postCounters(exchange: Exchange, context: DatabaseContext): Promi
   const requests = await counters.parse(text);
   const isFull = isAsked(text, "ReplyWithAllNodesValues");
   if (counters.areChanges(requests)) requireWriteAccess(exchange, context);
-  reply(exchange, database, await counters.apply(requests), isFull);
+  await reply(exchange, database, await counters.apply(requests), isFull);
 }
 
 /** @throws RequestError 403 when the caller may only read */
@@ -58,18 +60,27 @@ function isAsked(text: Buffer, key: string): boolean {
   throw new EngineError("invalid-format", `'${key}' must be a boolean.`);
 }
 
-function reply(
+async function reply(
   exchange: Exchange,
   { partKey }: Database,
   slots: readonly (CounterSlot | null)[],
   isFull: boolean,
-): void {
-  const rows = slots.map((slot) => {
-    // RavenDB 7.2.7 lists a counter without a name, but does not return it.
-    if (slot === null || slot.name === "") return "null";
-    const { documentId, name, value } = slot;
-    const parts = isFull ? `{"${partKey}":${value}}` : "null";
-    return `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value},"CounterValues":${parts}}`;
-  });
-  exchange.replyJson(200, `{"Counters":[${rows.join(",")}]}`);
+): Promise<void> {
+  const text = new JsonText().addText('{"Counters":[');
+  for (const [at, slot] of slots.entries()) {
+    const pause = pauseIfDue();
+    if (pause !== undefined) await pause;
+    if (at > 0) text.addText(",");
+    text.addText(rowText(slot, isFull ? partKey : null));
+  }
+  exchange.replyJson(200, text.addText("]}").bytes);
+}
+
+/** `partKey`: key of the node's own part of the value; null leaves parts out. */
+function rowText(slot: CounterSlot | null, partKey: string | null): string {
+  // RavenDB 7.2.7 lists a counter without a name, but does not return it.
+  if (slot === null || slot.name === "") return "null";
+  const { documentId, name, value } = slot;
+  const parts = partKey === null ? "null" : `{"${partKey}":${value}}`;
+  return `{"DocumentId":${JSON.stringify(documentId)},"CounterName":${JSON.stringify(name)},"TotalValue":${value},"CounterValues":${parts}}`;
 }

@@ -184,14 +184,6 @@ export function summaryOf(source: SegmentSource, prefix: string): SeriesSummary 
   return count === 0 ? undefined : { count, first, last };
 }
 
-/**
- * Returns the text of a document's `@timeseries`: the names, sorted case-insensitively. Null if the document has no
- * series.
- */
-export function seriesNamesText(series: readonly TimeSeries[]): string | null {
-  return series.length === 0 ? null : JSON.stringify(series.map(({ name }) => name));
-}
-
 /** `yyyy-MM-ddTHH:mm:ss.fff0000Z` */
 export function seriesTimeText(time: number): string {
   return `${new Date(time).toISOString().slice(0, -1)}0000Z`;

@@ -4,6 +4,7 @@ import {
   compareIds,
   compareNumbers,
   compareStrings,
+  KeyOrder,
 } from "../../../../engine/base/tree/compare.ts";
 
 const text = fc.string({
@@ -18,6 +19,22 @@ test("orders strings by their UTF-8 bytes", () => {
     fc.property(text, text, (left, right) => {
       const bytes = Buffer.compare(Buffer.from(left), Buffer.from(right));
       expect(Math.sign(compareStrings(left, right))).toBe(bytes);
+    }),
+  );
+});
+
+test("orders the keys of a tree by their UTF-8 bytes, and other keys among them", () => {
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1 }), text, (keys, other) => {
+      const order = new KeyOrder();
+      for (const key of keys) {
+        order.add(key);
+        for (const added of [...keys.slice(0, keys.indexOf(key) + 1), other]) {
+          const expected = Buffer.compare(Buffer.from(added), Buffer.from(key));
+          expect(Math.sign(order.compare(added, key))).toBe(expected);
+          expect(Math.sign(order.compare(key, added))).toBe(-expected + 0);
+        }
+      }
     }),
   );
 });

@@ -8,7 +8,7 @@ type Operation =
   | { kind: "discard"; count: number }
   | { kind: "view" };
 
-const key = fc.string({ unit: fc.constantFrom("a", "b", "é", "😀"), maxLength: 3 });
+const key = fc.string({ unit: fc.constantFrom("a", "b", "é", "\uff01", "😀"), maxLength: 3 });
 const count = fc.integer({ min: 0, max: 5 });
 const operation = fc.oneof<fc.WeightedArbitrary<Operation>[]>(
   {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { OpenDatabase } from "../../../../engine/api/database/open-database.ts";
 import type { Clock } from "../../../../engine/base/environment.ts";
 import { nodeEnvironment } from "../../../../engine/base/platform/node-environment.ts";
@@ -148,6 +148,8 @@ describe("automatic indexes", () => {
     const name = "Auto/Users/BySearch(Name)";
     const key = name.toLowerCase();
     await query(database, "from Users where search(Name, 'ann')");
+    // The definition may be stored after the query has its result.
+    await vi.waitFor(() => expect(indexDefinitions.get(key)).toBeDefined());
     const lean = indexDefinitions.get(key);
     await query(database, "from Users where search(Name, 'ann') and Name = 'Ann'");
     const whole = indexes.byName(name);

@@ -55,6 +55,23 @@ describe("counters", () => {
     expect(CounterIncludes.o.map(({ CounterName }) => CounterName)).toEqual(expected);
   });
 
+  test("are listed in the document, however many they are", async () => {
+    await client.send("PUT docs?id=many", {});
+    const names = Array.from({ length: 1_300 }, (_, n) => `count${n}`);
+    const operations = [...names].reverse().map((name) => increment(name, "1"));
+    const { Counters } = (await post("many", operations.join(","))).json as {
+      Counters: { CounterName: string }[];
+    };
+    expect(Counters.map(({ CounterName }) => CounterName)).toEqual([...names].reverse());
+    const { Results } = (await client.json("GET docs?id=many")) as {
+      Results: { "@metadata": { "@counters": string[] } }[];
+    };
+    expect(Results[0]?.["@metadata"]["@counters"]).toEqual([...names].sort());
+    await post("many", '{"Type":"Delete","CounterName":"count7"}');
+    const left = (await client.send("GET docs?id=many")).text;
+    expect(left.includes('"count6","count60"') && left.includes('"count699","count70"')).toBe(true);
+  });
+
   test("have exactly 64 bits", async () => {
     await client.send("PUT docs?id=big", {});
     const of = async (name: string, delta: string) => {
