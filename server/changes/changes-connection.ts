@@ -18,7 +18,7 @@ import { ChangeWatches, WatchCommandError } from "./change-watches.ts";
 /** Maximum length of the messages in one frame, in characters, unless a single message is longer. */
 const frameLengthMax = 64 * 1024;
 /** Number of buffered bytes in the socket up to which another frame is added. */
-const sendAheadBytesMax = 256 * 1024;
+const sendAheadBytesMax = 64 * 1024;
 const heartbeatMs = 4_500;
 /** Time for which a throttled connection collects document changes, in milliseconds. */
 const throttleMs = 1_000;
@@ -54,6 +54,8 @@ export class ChangesConnection {
   readonly #socket: MessageSocket;
   readonly #pace: Pace;
   #waiting: string[] = [];
+  /** Position in `#waiting` of the first message that is not sent. */
+  #next = 0;
   #waitingLength = 0;
   #isFlushDue = false;
   /** Messages in `#waiting` that need not be queued twice. */
@@ -68,7 +70,7 @@ export class ChangesConnection {
     this.#socket = socket;
     this.#pace = pace;
     this.#heartbeat = setInterval(() => {
-      if (this.#waiting.length === 0 && socket.bufferedAmount === 0) this.#write("[]");
+      if (this.waitingCount === 0 && socket.bufferedAmount === 0) this.#write("[]");
     }, heartbeatMs).unref();
     socket.on("message", (data) => this.#handle(String(data)));
     socket.once("close", () => {
@@ -79,7 +81,7 @@ export class ChangesConnection {
 
   /** Number of messages not sent yet. */
   get waitingCount(): number {
-    return this.#waiting.length + this.#held.size;
+    return this.#waiting.length - this.#next + this.#held.size;
   }
 
   /** Queues `message`, the JSON text of an object. */
@@ -147,6 +149,7 @@ export class ChangesConnection {
     this.#isEnding = true;
     clearInterval(this.#heartbeat);
     this.#waiting = [];
+    this.#next = 0;
     this.#waitingLength = 0;
     this.#once.clear();
     this.#held.clear();
@@ -162,7 +165,8 @@ export class ChangesConnection {
 
   readonly #flush = (): void => {
     this.#isFlushDue = false;
-    let sent = 0;
+    const first = this.#next;
+    let sent = first;
     while (sent < this.#waiting.length && this.#socket.bufferedAmount <= sendAheadBytesMax) {
       const start = sent;
       let length = 0;
@@ -170,19 +174,22 @@ export class ChangesConnection {
         length += (this.#waiting[sent] as string).length; // sent < length
       }
       this.#waitingLength -= length;
-      this.#write(`[${this.#waiting.slice(start, sent).join(",")}]`);
+      this.#write(frameOf(this.#waiting.slice(start, sent)));
     }
-    if (sent === 0) return;
+    if (sent === first) return;
     if (this.#once.size > 0) {
-      for (let i = 0; i < sent; i++) this.#once.delete(this.#waiting[i] as string); // i < sent
+      for (let i = first; i < sent; i++) this.#once.delete(this.#waiting[i] as string); // i < sent
     }
+    this.#next = sent;
+    if (2 * sent < this.#waiting.length) return;
     this.#waiting = this.#waiting.slice(sent);
+    this.#next = 0;
   };
 
-  #write(frame: string): void {
+  #write(frame: string | Buffer): void {
     this.#socket.send(frame, (error) => {
       if (error !== undefined && error !== null) return; // the socket's close event handles the rest
-      if (this.#waiting.length > 0) this.#flushSoon();
+      if (this.#next < this.#waiting.length) this.#flushSoon();
     });
   }
 
@@ -200,6 +207,21 @@ export class ChangesConnection {
       else this.fail(tooDeep(error) ?? error);
     }
   }
+}
+
+/** The last frame: connections with the same watches send the same frames one after another. */
+let lastMessages: readonly string[] = [];
+let lastFrame = Buffer.from("[]");
+
+function frameOf(messages: readonly string[]): Buffer {
+  const isLast =
+    messages.length === lastMessages.length &&
+    messages.every((text, i) => text === lastMessages[i]);
+  if (!isLast) {
+    lastMessages = messages;
+    lastFrame = Buffer.from(`[${messages.join(",")}]`);
+  }
+  return lastFrame;
 }
 
 interface Command {

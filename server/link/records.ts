@@ -96,16 +96,43 @@ function writeBytes(
   exchange: number,
   bytes: Buffer,
 ): void {
-  const { sender } = output;
-  const { payloadBytesMax } = sender;
-  for (let start = 0; ; start += payloadBytesMax) {
-    const end = Math.min(bytes.length, start + payloadBytesMax);
-    const isLast = end === bytes.length;
-    const at = sender.begin(kind, isLast ? flags : 0, 0, 0, exchange, end - start);
-    bytes.copy(sender.target, at, start, end);
-    if (isLast) break;
+  for (const [part, isLast] of partsOf(bytes, output.sender)) {
+    const at = output.sender.begin(kind, isLast ? flags : 0, 0, 0, exchange, part.length);
+    part.copy(output.sender.target, at);
   }
   output.sendSoon();
+}
+
+/** As `writeBytes`, as bulk records. `isConstant`: the bytes never change. */
+function writeBulk(
+  output: RecordOutput,
+  kind: number,
+  flags: number,
+  exchange: number,
+  bytes: Buffer,
+  isConstant: boolean,
+  number = 0,
+): void {
+  const { sender } = output;
+  for (const [part, isLast] of partsOf(bytes, sender)) {
+    const partFlags = isLast ? flags : 0;
+    if (sender.takesBulk) {
+      part.copy(sender.target, sender.begin(kind, partFlags, number, 0, exchange, part.length));
+    } else {
+      const payload = isConstant ? part : Buffer.from(part);
+      sender.sendLater({ kind, flags: partFlags, number, exchange, payload });
+    }
+  }
+  output.sendSoon();
+}
+
+/** Yields at least one part, the last marked. */
+function* partsOf(bytes: Buffer, { payloadBytesMax }: RingSender): Generator<[Buffer, boolean]> {
+  for (let start = 0; ; start += payloadBytesMax) {
+    const end = start + payloadBytesMax;
+    if (end >= bytes.length) return yield [bytes.subarray(start), true];
+    yield [bytes.subarray(start, end), false];
+  }
 }
 
 function writeText(
@@ -284,7 +311,7 @@ export class CommandWriter implements HttpCommands {
   }
 
   data(exchange: number, chunk: Buffer, isLast: boolean): void {
-    writeBytes(this.#output, kinds.data, isLast ? 1 : 0, exchange, chunk);
+    writeBulk(this.#output, kinds.data, isLast ? 1 : 0, exchange, chunk, false);
   }
 
   pull(exchange: number, bytes: number): void {
@@ -312,11 +339,12 @@ export class CommandWriter implements HttpCommands {
   }
 
   send(exchange: number, chunk: Buffer, isLast: boolean): void {
-    writeBytes(this.#output, kinds.send, isLast ? 1 : 0, exchange, chunk);
+    writeBulk(this.#output, kinds.send, isLast ? 1 : 0, exchange, chunk, true);
   }
 
   closeSocket(exchange: number, code: number, reason: string): void {
-    writeText(this.#output, kinds.closeSocket, code, exchange, reason);
+    // Bulk, so that it does not overtake messages that were sent before.
+    writeBulk(this.#output, kinds.closeSocket, 0, exchange, Buffer.from(reason), true, code);
   }
 }
 

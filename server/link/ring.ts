@@ -15,8 +15,8 @@
  * fit before the end of the memory, a word of 0xffffffff fills the rest. `length` includes the header and excludes padding.
  *
  * Invariants:
- * - A record is never dropped, and records arrive in the order in which they were sent. Records that do not fit wait in
- *   the sender's memory, and are copied into the ring as the receiver makes space.
+ * - A record is never dropped, and records arrive in the order in which they were sent, except that others overtake bulk
+ *   records. Records that do not fit, and bulk records while there is much to receive, wait in the sender's memory.
  * - Neither thread ever waits for the other. A sleeping receiver, or a sender that waits for space, is woken by a message:
  *   `send` and `receive` return whether one is due.
  */
@@ -27,6 +27,8 @@ const read = 1;
 const isSleeping = 2;
 const isSenderWaiting = 3;
 
+/** Part of the ring that may be unreceived before bulk records wait: other records wait for this much. */
+const bulkShare = 1 / 8;
 const controlBytes = 64;
 const headerBytes = 16;
 const skip = 0xffffffff;
@@ -54,25 +56,35 @@ class RingMemory {
   }
 }
 
+/** A record that others may overtake. */
+interface BulkRecord {
+  readonly kind: number;
+  readonly flags: number;
+  readonly number: number;
+  readonly exchange: number;
+  readonly payload: Buffer;
+}
+
 /** Hot: bench/http.bench.ts */
 export class RingSender {
   /** Where the payload of the record that was begun is written, from `begin`'s result on. */
   target: Buffer;
   readonly #ring: RingMemory;
+  readonly #bulkBytesMax: number;
   #written: number;
   /** The receiver's position when it was last read: it may be further by now. */
   #read: number;
   /** Records that did not fit, with their headers, in order. */
-  #waiting: Buffer[];
-  #waitingBytes: number;
+  readonly #waiting: Buffer[] = [];
+  /** Bulk records that wait, in order. */
+  readonly #bulk: BulkRecord[] = [];
 
   constructor(memory: SharedArrayBuffer) {
     this.#ring = new RingMemory(memory);
     this.target = this.#ring.bytes;
+    this.#bulkBytesMax = this.#ring.capacity * bulkShare;
     this.#written = Atomics.load(this.#ring.control, written) >>> 0;
     this.#read = Atomics.load(this.#ring.control, read) >>> 0;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
   }
 
   /** Maximum length of a payload, in bytes. */
@@ -80,9 +92,14 @@ export class RingSender {
     return this.#ring.capacity / 4 - headerBytes;
   }
 
-  /** Bytes that wait for space in the ring. A source that can pause should do so while there are any. */
-  get waitingBytes(): number {
-    return this.#waitingBytes;
+  /** Whether a bulk record need not wait. */
+  get takesBulk(): boolean {
+    return this.#waiting.length === 0 && this.#bulk.length === 0 && this.#mayCopyBulk();
+  }
+
+  /** Sends a bulk record once there is little to receive. Its payload must not change. */
+  sendLater(record: BulkRecord): void {
+    this.#bulk.push(record);
   }
 
   /**
@@ -104,7 +121,6 @@ export class RingSender {
     if (at < 0) {
       const record = Buffer.allocUnsafeSlow((length + 3) & ~3);
       this.#waiting.push(record);
-      this.#waitingBytes += record.length;
       writeHeader(new Uint32Array(record.buffer), 0, length, kind, flags, number);
       record.writeUInt32LE(connection, 8);
       record.writeUInt32LE(exchange, 12);
@@ -123,7 +139,7 @@ export class RingSender {
   send(): boolean {
     this.#copyWaiting();
     const { control } = this.#ring;
-    if (this.#waiting.length > 0) {
+    if (this.#waiting.length > 0 || this.#bulk.length > 0) {
       // The receiver may have made space before it could see the flag: look again.
       Atomics.store(control, isSenderWaiting, 1);
       this.#copyWaiting();
@@ -139,10 +155,33 @@ export class RingSender {
       const at = this.#reserve(record.readUInt32LE(0));
       if (at < 0) break;
       record.copy(this.#ring.bytes, at);
-      this.#waitingBytes -= record.length;
       count++;
     }
     if (count > 0) this.#waiting.splice(0, count);
+    if (this.#waiting.length === 0 && this.#bulk.length > 0) this.#copyBulk();
+  }
+
+  #copyBulk(): void {
+    const { words, bytes } = this.#ring;
+    let count = 0;
+    for (const { kind, flags, number, exchange, payload } of this.#bulk) {
+      const length = headerBytes + payload.length;
+      const at = this.#mayCopyBulk() ? this.#reserve(length) : -1;
+      if (at < 0) break;
+      const word = at >>> 2;
+      writeHeader(words, word, length, kind, flags, number);
+      words[word + 2] = 0;
+      words[word + 3] = exchange;
+      payload.copy(bytes, at + headerBytes);
+      count++;
+    }
+    if (count > 0) this.#bulk.splice(0, count);
+  }
+
+  #mayCopyBulk(): boolean {
+    if ((this.#written - this.#read) >>> 0 <= this.#bulkBytesMax) return true;
+    this.#read = Atomics.load(this.#ring.control, read) >>> 0;
+    return (this.#written - this.#read) >>> 0 <= this.#bulkBytesMax;
   }
 
   /** Reserves space for a record. @returns its offset; -1: there is not enough */

@@ -24,12 +24,12 @@ export class LinkSocket extends EventEmitter implements MessageSocket {
     this.#onEnd = onEnd;
   }
 
-  send(text: string, done?: (error?: Error) => void): void {
+  send(text: string | Buffer, done?: (error?: Error) => void): void {
     if (!this.isOpen) {
       done?.(new Error("the web socket is closed"));
       return;
     }
-    const bytes = Buffer.from(text);
+    const bytes = typeof text === "string" ? Buffer.from(text) : text;
     this.bufferedAmount += bytes.length;
     this.#unsent.push({ bytes: bytes.length, done });
     this.#commands.send(this.#id, bytes, true);

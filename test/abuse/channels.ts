@@ -97,7 +97,6 @@ const socketCases: readonly AbuseCase[] = [
   {
     name: "200 web sockets that follow everything and never read, while documents are written",
     area,
-    gap: "the sockets close, and their memory is collected, in few turns: 60 to 70 ms",
     who: "reader",
     async attack(server) {
       for (let n = 0; n < 200; n++) {

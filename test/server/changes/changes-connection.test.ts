@@ -11,7 +11,8 @@ class Socket extends EventEmitter {
   readonly closes: unknown[] = [];
   #sent: (() => void)[] = [];
 
-  send(frame: string, done: () => void): void {
+  send(text: string | Buffer, done: () => void): void {
+    const frame = String(text);
     this.frames.push(frame);
     this.bufferedAmount += frame.length;
     this.#sent.push(done);
@@ -64,6 +65,8 @@ test("combines the messages of one tick into a frame, or several if large, in or
   const messages = [message("a", 3), message("b", 70_000), message("c", 3), message("d", 3)];
   for (const text of messages) connection.send(text);
   expect(socket.frames).toEqual([]);
+  vi.advanceTimersByTime(1);
+  socket.read();
   vi.advanceTimersByTime(1);
   expect(socket.frames.flatMap((frame) => JSON.parse(frame))).toEqual(
     messages.map((text) => JSON.parse(text)),

@@ -50,9 +50,13 @@ function through<T extends object>(
   const receiver = new RingReceiver(memory);
   const writer = writerOf(sender) as Readonly<Record<string, (...args: unknown[]) => void>>;
   for (const [name, ...args] of calls) writer[name]?.(...args);
-  sender.send();
   const arrived: Call[] = [];
-  receiver.receive(readerOf(noting<T>(arrived)), Number.POSITIVE_INFINITY);
+  const handle = readerOf(noting<T>(arrived));
+  let isWaiting = true;
+  while (isWaiting) {
+    sender.send();
+    isWaiting = receiver.receive(handle, Number.POSITIVE_INFINITY).wakesSender;
+  }
   return arrived;
 }
 
