@@ -63,6 +63,7 @@ export class SeriesMapStage implements MapStage {
   readonly #numbers = new SegmentNumbers();
   /** Keys of segments to be mapped, or removed if they are gone. */
   readonly #due = new Set<string>();
+  #isTimeUp: () => boolean = () => false;
   /** Segments that the comparison has found. */
   #found: FoundSegment[] = [];
   #comparison: Comparison | null;
@@ -113,7 +114,12 @@ export class SeriesMapStage implements MapStage {
   }
 
   get isSettled(): boolean {
-    return this.#references.isSettled && this.#due.size === 0 && this.#comparison === null;
+    const { isSettled } = this.#references;
+    return isSettled && this.#due.size === 0 && this.#comparison === null && !this.isBusy;
+  }
+
+  get isBusy(): boolean {
+    return this.#outcomes.isUnfinished;
   }
 
   get isStale(): boolean {
@@ -121,10 +127,11 @@ export class SeriesMapStage implements MapStage {
   }
 
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    if (!this.#references.note(isTimeUp)) return null;
+    this.#isTimeUp = isTimeUp;
+    if (!this.#outcomes.finish(isTimeUp) || !this.#references.note(isTimeUp)) return null;
     this.#noteChanges();
     for (;;) {
-      const pending = this.#mapDue(isTimeUp) ?? this.#mapAgain(isTimeUp);
+      const pending = this.#mapDue(isTimeUp) ?? (this.isBusy ? null : this.#mapAgain(isTimeUp));
       if (pending !== null || isTimeUp() || this.#comparison === null) return pending;
       this.#compare(this.#comparison, isTimeUp);
     }
@@ -221,10 +228,11 @@ export class SeriesMapStage implements MapStage {
     const input = { number, name, partName: name, isReference };
     this.#mappedEtag = Math.max(this.#mappedEtag, this.#segments.etagOf(key));
     const { mapSegment } = this.#program;
-    return this.#outcomes.take(input, () => {
+    const map = () => {
       if (mapSegment === undefined) throw new Error("the program has no map of segments");
       return mapSegment.call(this.#program, key);
-    });
+    };
+    return this.#outcomes.take(input, map, this.#isTimeUp);
   }
 
   compact(isTimeUp: () => boolean): void {

@@ -7,6 +7,7 @@
  */
 import { EngineError } from "../base/errors.ts";
 import { indexFieldsMax } from "../base/limits.ts";
+import { finish, type Work } from "../base/scheduling/work-budget.ts";
 import { BytesColumn } from "./columns/bytes-column.ts";
 import { DocumentBits } from "./columns/document-bits.ts";
 import { EntryStore, type SavedDocuments } from "./columns/entry-store.ts";
@@ -44,6 +45,8 @@ const textAt = 1;
 /** The score factors of the entry, as JSON. */
 const boostsAt = 2;
 const extraCount = 3;
+/** Entries of a document that are indexed without a pause. */
+const entriesAtOnceMax = 16;
 /** Cached parsed boosts. */
 const knownBoostsMax = 256;
 
@@ -113,42 +116,48 @@ export class StaticEntries implements StoredFields {
   }
 
   /**
-   * Replaces the entries of a document. @throws EngineError if they cannot be indexed: the caller must then `remove`
-   * the document
+   * Replaces the entries of a document. @returns the work that is left, if there are many: until it is done, the document
+   * has some of them
+   * @throws EngineError if they cannot be indexed, as the work that is left: the caller must then `remove` the document
    */
-  set(docNum: number, entries: readonly MappedEntry[]): void {
+  set(docNum: number, entries: readonly MappedEntry[]): Work<void> | null {
+    if (entries.length > entriesAtOnceMax) return this.#setInSteps(docNum, entries);
+    finish(this.#setInSteps(docNum, entries));
+    return null;
+  }
+
+  *#setInSteps(docNum: number, entries: readonly MappedEntry[]): Work<void> {
     try {
-      this.#setAll(docNum, entries);
+      if (entries.length !== 1) this.store.remove(docNum);
+      this.#removeArrays(docNum);
+      const resolved = entries.map(({ fields }) => fields.map((field) => this.#fieldOf(field)));
+      for (const [at, entry] of entries.entries()) {
+        this.#add(docNum, entry, resolved[at] as readonly EntryField[]);
+        if (entries.length === 1) this.store.replaceEntry(docNum);
+        else this.store.endEntry(docNum);
+        if (at % entriesAtOnceMax === entriesAtOnceMax - 1) yield;
+      }
     } catch (error) {
       this.store.dropPending();
       throw error;
     }
   }
 
-  #setAll(docNum: number, entries: readonly MappedEntry[]): void {
-    const isOne = entries.length === 1;
-    if (!isOne) this.store.remove(docNum);
-    this.#removeArrays(docNum);
-    const resolved = entries.map(({ fields }) => fields.map((field) => this.#fieldOf(field)));
-    for (const [at, { fields, text, boosts }] of entries.entries()) {
-      const found = resolved[at] as readonly EntryField[];
-      for (const [i, { name, text }] of fields.entries()) {
-        if (text.startsWith("[")) this.#addArray(name, docNum);
-        const field = found[i] as EntryField;
-        if (isSpatialText(text)) this.#addShapes(name, field, text);
-        else if (isVectorText(text)) this.#addVectors(name, field, text);
-        else this.#addTerms(field, text);
-      }
-      for (const field of this.#nullFields) {
-        if (!found.includes(field)) this.#addTerms(field, "null");
-      }
-      const stored = storedText(fields, found);
-      if (stored !== null) this.#extra(storedAt).setText(stored);
-      if (text !== undefined) this.#extra(textAt).setText(text);
-      if (boosts !== null) this.#extra(boostsAt).setText(JSON.stringify([...boosts]));
-      if (isOne) this.store.replaceEntry(docNum);
-      else this.store.endEntry(docNum);
+  #add(docNum: number, { fields, text, boosts }: MappedEntry, found: readonly EntryField[]): void {
+    for (const [i, { name, text }] of fields.entries()) {
+      if (text.startsWith("[")) this.#addArray(name, docNum);
+      const field = found[i] as EntryField;
+      if (isSpatialText(text)) this.#addShapes(name, field, text);
+      else if (isVectorText(text)) this.#addVectors(name, field, text);
+      else this.#addTerms(field, text);
     }
+    for (const field of this.#nullFields) {
+      if (!found.includes(field)) this.#addTerms(field, "null");
+    }
+    const stored = storedText(fields, found);
+    if (stored !== null) this.#extra(storedAt).setText(stored);
+    if (text !== undefined) this.#extra(textAt).setText(text);
+    if (boosts !== null) this.#extra(boostsAt).setText(JSON.stringify([...boosts]));
   }
 
   remove(docNum: number): void {

@@ -136,7 +136,7 @@ class StagedIndex implements FollowedIndex {
   }
 
   get isBusy(): boolean {
-    return this.#sink?.isStoring === true;
+    return this.#sink?.isStoring === true || this.maps.isBusy;
   }
 
   get columnNames(): readonly string[] {

@@ -46,6 +46,8 @@ export interface MapStage {
   /** Nothing is waiting to be mapped again. */
   readonly isSettled: boolean;
   readonly isStale: boolean;
+  /** Results of an input are left to be passed on: the stage cannot be saved. */
+  readonly isBusy: boolean;
   catchUp(isTimeUp: () => boolean): Promise<void> | null;
   /** Compacts its state, a slice at a time. */
   compact(isTimeUp: () => boolean): void;
@@ -69,6 +71,7 @@ export class StaticMapStage implements MapStage {
   #countersNoted: number | undefined;
   /** Number of changes to counters. */
   #changesNoted = 0;
+  #isTimeUp: () => boolean = () => false;
 
   constructor(program: IndexProgram, target: MapTarget, errors: IndexErrors, host: IndexHost) {
     this.#program = program;
@@ -104,7 +107,7 @@ export class StaticMapStage implements MapStage {
   }
 
   get isSettled(): boolean {
-    return this.#references.isSettled && this.#changed.size === 0;
+    return this.#references.isSettled && this.#changed.size === 0 && !this.isBusy;
   }
 
   /** Changes up to this are processed once it is settled. */
@@ -118,18 +121,23 @@ export class StaticMapStage implements MapStage {
       this.#references.isStale ||
       this.#changed.size > 0 ||
       this.#isBehindCounters ||
-      this.#follower.isStale
+      this.#follower.isStale ||
+      this.isBusy
     );
   }
 
+  get isBusy(): boolean {
+    return this.#outcomes.isUnfinished;
+  }
+
   catchUp(isTimeUp: () => boolean): Promise<void> | null {
-    if (!this.#references.note(isTimeUp)) return null;
+    this.#isTimeUp = isTimeUp;
+    if (!this.#outcomes.finish(isTimeUp) || !this.#references.note(isTimeUp)) return null;
     this.#noteCounters();
-    return (
+    const pending =
       this.#mapAgain(this.#references.due, true, isTimeUp) ??
-      this.#mapAgain(this.#changed, false, isTimeUp) ??
-      this.#follower.catchUp(isTimeUp)
-    );
+      (this.isBusy ? null : this.#mapAgain(this.#changed, false, isTimeUp));
+    return pending !== null || this.isBusy ? pending : this.#follower.catchUp(isTimeUp);
   }
 
   get #isBehindCounters(): boolean {
@@ -179,7 +187,7 @@ export class StaticMapStage implements MapStage {
       partName: (part: string) => `${this.#host.lowerIdOf(docNum)}|${part}`,
       isReference,
     };
-    return this.#outcomes.take(input, () => this.#program.map(row));
+    return this.#outcomes.take(input, () => this.#program.map(row), this.#isTimeUp);
   }
 
   compact(isTimeUp: () => boolean): void {

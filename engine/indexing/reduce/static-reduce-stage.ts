@@ -118,10 +118,11 @@ export class StaticReduceStage implements MapTarget, GroupOutputs {
   }
 
   /** A document whose values are unchanged changes no group: nothing is reduced again. */
-  set(docNum: number, { values }: MapResult): void {
-    if (this.#hasAll(docNum, values)) return;
+  set(docNum: number, { values }: MapResult): null {
+    if (this.#hasAll(docNum, values)) return null;
     this.remove(docNum);
     for (const { key, text } of values) this.#add(docNum, key, text);
+    return null;
   }
 
   /** Returns whether these are, in this order, the values of a document. */

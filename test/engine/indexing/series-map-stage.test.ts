@@ -84,6 +84,7 @@ function stageOver(segments: FewSegments) {
   const target = {
     set: (number: number, result: MapResult) => {
       mapped.set(number, result.entries[0]?.text ?? "");
+      return null;
     },
     remove: (number: number) => {
       mapped.delete(number);

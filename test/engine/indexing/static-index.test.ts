@@ -175,6 +175,52 @@ describe("a deployed index and a simple model", () => {
 });
 
 describe("a deployed index with slices that end anywhere", () => {
+  it("has the entries of a model, also of documents with many, written while it indexes them", () => {
+    const many = item.map((one) => ({ ...one, Refs: Array(40).fill(one.Refs).flat() as string[] }));
+    const slice = fc.record({ checks: fc.integer({ min: 1, max: 4 }) });
+    const put = fc.record({ id: fc.constantFrom(...ids), item: fc.oneof(item, many) });
+    const remove = fc.record({ id: fc.constantFrom(...ids), item: fc.constant(null) });
+    let busySlices = 0;
+    fc.assert(
+      fc.property(fc.array(fc.oneof(slice, put, remove), { maxLength: 40 }), (steps) => {
+        const database = new ArrayDatabase();
+        open.push(database);
+        const definition = parseStaticDefinition({ Name: "I", Maps: ["-"] });
+        const opened = new StaticIndex(definition, programOver(database, false), database);
+        const { index } = opened;
+        const items = new Map<string, Item>();
+        const catchUp = (checks: number) => {
+          let left = checks;
+          void index.catchUp(() => --left < 0);
+          if (index.isBusy) busySlices++;
+          expect(!index.isBusy || index.isStale).toBe(true);
+        };
+        for (const one of steps) {
+          if ("checks" in one) catchUp(one.checks);
+          else if (one.item === null) {
+            items.delete(one.id);
+            database.remove(one.id);
+          } else {
+            items.set(one.id, one.item);
+            const body = { ...one.item, "@metadata": { "@collection": "Items" } };
+            database.put(one.id, JSON.stringify(body));
+          }
+        }
+        for (let slices = 0; index.isStale && slices < 1_000; slices++) catchUp(1);
+        expect(index.isStale).toBe(false);
+        const count = expectedOf(items).length;
+        expect(opened.reader().all().count).toBe(count);
+        for (const n of ["0", "5"]) {
+          const hits = opened.reader().field("N", "lower")?.equalsLong(n);
+          const expected = expectedOf(items).filter((text) => text.endsWith(`:${n}`)).length;
+          expect(hits === undefined ? 0 : finish(hits).count).toBe(expected);
+        }
+      }),
+      { numRuns: 100 },
+    );
+    expect(busySlices).toBeGreaterThan(0);
+  });
+
   it("is finished once it is not stale, because it is not called again", () => {
     for (let every = 1; every < 12; every++) {
       const database = new ArrayDatabase();
