@@ -51,6 +51,8 @@ interface Ordered {
   readonly connection: FrontConnection;
   readonly waiting: Request[];
   isBusy: boolean;
+  /** Is nothing read of it, because too many requests wait? */
+  isFull: boolean;
   /** The reply to the last HEAD: until it is sent, its client does not expect a body. */
   headReply: ServerResponse | undefined;
 }
@@ -89,11 +91,21 @@ export class Http1Front {
   /** Serves a connection. What was read of it has been put back. */
   enter(connection: FrontConnection): void {
     const { socket } = connection;
-    const ordered = { connection, waiting: [], isBusy: false, headReply: undefined };
+    const ordered: Ordered = {
+      connection,
+      waiting: [],
+      isBusy: false,
+      isFull: false,
+      headReply: undefined,
+    };
     this.#connections.set(socket, ordered);
     socket.once("close", () => this.#connections.delete(socket));
     this.#server.emit("connection", socket);
     withoutStacks(socket);
+    // Node resumes the socket by itself: at its start, and whenever replies have been sent.
+    socket.on("resume", () => {
+      if (ordered.isFull) socket.pause();
+    });
   }
 
   /** Takes no new requests, and ends connections without requests. */
@@ -126,7 +138,9 @@ export class Http1Front {
       return;
     }
     ordered.waiting.push(request);
-    if (ordered.waiting.length === pipelinedMax) message.socket.pause();
+    if (ordered.waiting.length < pipelinedMax) return;
+    ordered.isFull = true;
+    message.socket.pause();
   }
 
   #begin(ordered: Ordered, request: Request): void {
@@ -160,7 +174,10 @@ export class Http1Front {
     if (socket.destroyed) return;
     const request = ordered.waiting.shift();
     if (request === undefined) return;
-    if (ordered.waiting.length === pipelinedMax / 2) socket.resume();
+    if (ordered.isFull && ordered.waiting.length <= pipelinedMax / 2) {
+      ordered.isFull = false;
+      socket.resume();
+    }
     this.#begin(ordered, request);
   }
 
