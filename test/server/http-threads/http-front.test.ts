@@ -84,6 +84,38 @@ test.each([false, true])(
   },
 );
 
+test.each([false, true])(
+  "requests beyond the first ones of a client that reads no replies stay with it (TLS: %s)",
+  async (isSecure) => {
+    const authority = await makeAuthority("localhost");
+    const { certificate, key } = await makeServerCertificate(authority, ["127.0.0.1"]);
+    const { front, port, requests } = await listen(
+      isSecure ? { cert: certificate, key, minVersion: "TLSv1.3" } : undefined,
+    );
+    const client = isSecure
+      ? tls.connect({ port, host: "127.0.0.1", rejectUnauthorized: false })
+      : net.connect(port, "127.0.0.1");
+    client.on("error", () => undefined).pause();
+    const bytes = 32 * mebi;
+    const many = Buffer.alloc(mebi, `GET /a HTTP/1.1\r\nHost: a\r\nX: ${"a".repeat(31)}\r\n\r\n`);
+    for (let sent = 0; sent < bytes; sent += mebi) client.write(many);
+    const body = Buffer.alloc(60_000);
+    let answered = 0;
+    let seen = -1;
+    for (let quietChecks = 0; quietChecks < 50; quietChecks++) {
+      if (client.writableLength !== seen || answered < requests.length) quietChecks = 0;
+      seen = client.writableLength;
+      for (; answered < requests.length; answered++) {
+        front.reply((requests[answered] as Request).exchange, 200, "\n", body, false);
+      }
+      await sleep(5);
+    }
+    expect(answered).toBeGreaterThan(1);
+    expect(seen).toBeGreaterThan(bytes / 2);
+    client.destroy();
+  },
+);
+
 test.each([
   ["all at once", [100], 100],
   ["none at all", [], 0],
