@@ -117,7 +117,8 @@ function writeBulk(
   for (const [part, isLast] of partsOf(bytes, sender)) {
     const partFlags = isLast ? flags : 0;
     if (sender.takesBulk) {
-      part.copy(sender.target, sender.begin(kind, partFlags, number, 0, exchange, part.length));
+      const at = sender.begin(kind, partFlags, number, 0, exchange, part.length);
+      part.copy(sender.target, at);
     } else {
       const payload = isConstant ? part : Buffer.from(part);
       sender.sendLater({ kind, flags: partFlags, number, exchange, payload });

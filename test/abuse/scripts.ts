@@ -128,15 +128,8 @@ const indexes: Readonly<Record<string, object>> = {
   },
 };
 
-/** See `AbuseCase.gap`. */
-const gaps: Readonly<Record<string, string>> = {
-  "1,000 entries of each document":
-    "the entries of a document enter the index in one turn: 150 to 180 ms",
-};
-
 const byIndex: readonly AbuseCase[] = Object.entries(indexes).map(([name, definition]) => ({
   name: `an index with ${name}`,
-  ...(gaps[name] === undefined ? {} : { gap: gaps[name] }),
   area: "scripts",
   who: "administrator",
   setUp: (server) => server.fill(20, () => list),

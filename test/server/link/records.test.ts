@@ -19,6 +19,7 @@ import {
   RingReceiver,
   RingSender,
 } from "../../../server/link/ring.ts";
+import { SeededRandom } from "../../support/random.ts";
 
 /** Composes header fields in the format of `RequestHead.fields`. */
 function fieldsText(fields: Iterable<readonly [name: string, value: string]>): string {
@@ -144,6 +145,37 @@ describe("commands", () => {
     const parts = arrived.map(([, , part]) => part as Buffer);
     expect(Buffer.concat(parts).equals(bytes)).toBe(true);
   });
+});
+
+test("data arrives unchanged, whatever waited before it", () => {
+  const random = new SeededRandom(7);
+  const memory = allocateRing(4096);
+  const sender = new RingSender(memory);
+  const receiver = new RingReceiver(memory);
+  const writer = new CommandWriter(output(sender));
+  const arrived: Call[] = [];
+  const handle = commandReader(noting<HttpCommands>(arrived));
+  const sent: [exchange: number, text: string][] = [];
+  for (let n = 0; n < 2_000; n++) {
+    const text = String.fromCharCode(97 + (n % 26)).repeat(1 + random.below(900));
+    if (random.below(3) === 0) writer.reply(n, 200, "\n", Buffer.from(text), false);
+    else if (random.below(2) === 0) writer.send(n, Buffer.from(text), true);
+    else {
+      const bytes = Buffer.from(text);
+      writer.data(n, bytes, true);
+      bytes.fill(0); // a reused buffer
+    }
+    sent.push([n, text]);
+    if (random.below(4) === 0) sender.send();
+    if (random.below(3) === 0) receiver.receive(handle, random.below(2) * Number.MAX_VALUE);
+  }
+  do sender.send();
+  while (receiver.receive(handle, Number.POSITIVE_INFINITY).wakesSender);
+  const found = arrived.map(([name, exchange, ...rest]): [unknown, string] => [
+    exchange,
+    String(name === "reply" ? rest[2] : rest[0]),
+  ]);
+  expect(found.sort(([one], [other]) => Number(one) - Number(other))).toEqual(sent);
 });
 
 describe("header fields", () => {
