@@ -21,11 +21,6 @@ export function pauseIfDue(): Promise<void> | undefined {
   return scheduler.isOver() || isBehind ? scheduler.next() : undefined;
 }
 
-/** Counts the work that follows in this tick, which cannot pause, as part of the tick's slice. */
-export function beginSlice(): void {
-  scheduler.isOver();
-}
-
 /** Runs work to its end; it may pause wherever it yields, and does so when its time slice is used up. */
 export async function runInSlices<Result>(work: Work<Result>): Promise<Result> {
   for (;;) {

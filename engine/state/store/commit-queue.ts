@@ -9,7 +9,6 @@
  */
 
 import type { Report } from "../../base/environment.ts";
-import { beginSlice } from "../../base/scheduling/time-slices.ts";
 import type { Work } from "../../base/scheduling/work-budget.ts";
 import type { CommitLog, Position } from "../../storage/log/log.ts";
 import type { Attachment } from "../keyspaces/attachments.ts";
@@ -177,7 +176,6 @@ export class CommitQueue {
 
   /** From the log: the first `count` transactions are durable. */
   durable(count: number): void {
-    beginSlice();
     const due = this.#pending.splice(0, count - this.#settled);
     this.#settled = count;
     let done = 0;
