@@ -290,7 +290,7 @@ function putResolved(
   let flags = keptFlagsOf(transaction, document, exists) | options.addedFlags;
   if (clusterVector !== undefined) flags |= documentFlags.FromClusterTransaction;
   checkDueTimes(parsed.found, id, state.nowMicros());
-  const metadata = state.metadata.fromParsed(parsed, finish(listsOf(transaction, id, flags)));
+  const metadata = state.metadata.fromParsed(parsed, listsNow(transaction, id, flags));
   const { collection } = metadata;
   const collectionId = state.keyspaces.collections.intern(collection);
   if (exists) checkCollection(transaction, document, collectionId, id, collection);
@@ -373,7 +373,7 @@ export function isUnchanged(transaction: Transaction, id: string, parsed: Parsed
   const { state } = transaction;
   const { bytes, start } = transaction.recordOf(document);
   if (idOf(bytes, start) !== id) return false;
-  const lists = finish(listsOf(transaction, id, transaction.flagsOf(document)));
+  const lists = listsNow(transaction, id, transaction.flagsOf(document));
   const metadata = state.metadata.fromParsed(parsed, lists);
   const collectionId = transaction.collectionOf(document);
   return holdsSame(state, bytes, start, collectionId, parsed, metadata);
@@ -692,7 +692,7 @@ export function putStored(
     transaction.putTombstone("document", id, transaction.collectionOf(document), etag);
     rewriteSegmentsOf(transaction, id);
   }
-  const lists = finish(listsOf(transaction, id, listFlags));
+  const lists = listsNow(transaction, id, listFlags);
   const flags =
     (keptFlagsOf(transaction, document, exists) & ~listFlags) |
     (rule === null && transaction.revisionCountOf(document) === 0
@@ -810,6 +810,11 @@ function writtenVector(transaction: Transaction, document: number, etag: number)
   return transaction.state.mergedChangeVector(current, etag);
 }
 
+/** As `listsOf`, without a pause. Hot: most documents have no lists, and need no generator. */
+function listsNow(transaction: Transaction, id: string, flags: number): readonly ServerMember[] {
+  return (flags & listFlags) === 0 ? noMembers : finish(listsOf(transaction, id, flags));
+}
+
 /** Names written without a pause. */
 const listedPerSlice = 512;
 
@@ -834,7 +839,7 @@ function* listsOf(
     let from = prefix;
     for (let isMore = true; isMore; ) {
       isMore = false;
-      // Another transaction may become visible at each `yield`, so the iteration begins anew.
+      // A commit during the `yield` invalidates the iterator: a new one starts at the next key.
       for (const [name, value] of transaction.entriesFrom(keyspace, prefix, from)) {
         texts.push(textOf(value));
         from = `${name}\u0000`;

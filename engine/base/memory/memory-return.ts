@@ -29,8 +29,9 @@ const pauseMax = 8;
 const pokeBytes = 96 * 1024 * 1024;
 /** Minimum unused heap for which a pause is worthwhile, in bytes. */
 const scatteredBytes = 32 * 1024 * 1024;
-/** Maximum used heap for which the pause is short enough for an idle thread, and for one that is not busy, in bytes. */
+/** Maximum used heap that an idle thread compacts, in bytes. */
 const idlePauseBytes = 64 * 1024 * 1024;
+/** Maximum used heap that a thread compacts while it is neither idle nor busy, in bytes. */
 const shortPauseBytes = 32 * 1024 * 1024;
 /** Maximum shares of the last second spent working for which the thread counts as idle, and as not busy. */
 const restShare = 0.05;

@@ -43,7 +43,7 @@ export interface ServerMember {
   readonly valueText: Buffer | null;
 }
 
-/** Returns the value of a `ServerMember` that is a list of `texts`; null if there are none. */
+/** Returns a JSON array of minified values as a `valueText`. Null if `texts` is empty. */
 export function listText(texts: readonly string[]): Buffer | null {
   return texts.length === 0 ? null : Buffer.from(`[${texts.join(",")}]`);
 }
